@@ -1,0 +1,165 @@
+/// A rate of data, in bits per second.
+public struct Bitrate: Hashable, Sendable {
+    /// Bits per second.
+    public var bitsPerSecond: Int
+
+    /// A rate of `bitsPerSecond`.
+    public init(bitsPerSecond: Int) {
+        self.bitsPerSecond = bitsPerSecond
+    }
+
+    /// A rate of `value` × 1,000 bits per second.
+    public static func kilobitsPerSecond(_ value: Int) -> Bitrate {
+        Bitrate(bitsPerSecond: value * 1000)
+    }
+
+    /// Kilobits (1,000 bits) per second, rounded down.
+    public var kilobitsPerSecond: Int { bitsPerSecond / 1000 }
+}
+
+extension Bitrate: Comparable {
+    /// Whether `lhs` is the smaller rate.
+    public static func < (lhs: Bitrate, rhs: Bitrate) -> Bool {
+        lhs.bitsPerSecond < rhs.bitsPerSecond
+    }
+}
+
+extension Bitrate: CustomStringConvertible {
+    /// The rate in kbit/s, or in Mbit/s from one megabit on.
+    public var description: String {
+        if bitsPerSecond < 1_000_000 { return "\(kilobitsPerSecond) kbit/s" }
+        let hundredths = bitsPerSecond / 10_000
+        return "\(hundredths / 100).\(hundredths % 100 < 10 ? "0" : "")\(hundredths % 100) Mbit/s"
+    }
+}
+
+/// An amount of data, in bytes.
+public struct DataSize: Hashable, Sendable {
+    /// Bytes.
+    public var bytes: Int
+
+    /// An amount of `bytes`.
+    public init(bytes: Int) {
+        self.bytes = bytes
+    }
+
+    /// `value` × 1,024 bytes.
+    public static func kibibytes(_ value: Int) -> DataSize { DataSize(bytes: value << 10) }
+
+    /// `value` × 1,048,576 bytes.
+    public static func mebibytes(_ value: Int) -> DataSize { DataSize(bytes: value << 20) }
+
+    /// No data.
+    public static let zero = DataSize(bytes: 0)
+
+    /// The sum of two amounts.
+    public static func + (lhs: DataSize, rhs: DataSize) -> DataSize { DataSize(bytes: lhs.bytes + rhs.bytes) }
+
+    /// The difference of two amounts.
+    public static func - (lhs: DataSize, rhs: DataSize) -> DataSize { DataSize(bytes: lhs.bytes - rhs.bytes) }
+
+    /// Adds `rhs` to `lhs`.
+    public static func += (lhs: inout DataSize, rhs: DataSize) { lhs.bytes += rhs.bytes }
+
+    /// Takes `rhs` from `lhs`.
+    public static func -= (lhs: inout DataSize, rhs: DataSize) { lhs.bytes -= rhs.bytes }
+}
+
+extension DataSize: Comparable {
+    /// Whether `lhs` is the smaller amount.
+    public static func < (lhs: DataSize, rhs: DataSize) -> Bool { lhs.bytes < rhs.bytes }
+}
+
+extension DataSize: CustomStringConvertible {
+    /// The amount in B, kB or MB (powers of 1,000).
+    public var description: String {
+        switch bytes {
+        case ..<10_000: "\(bytes) B"
+        case ..<10_000_000: "\(bytes / 1000) kB"
+        default: "\(bytes / 1_000_000) MB"
+        }
+    }
+}
+
+/// The size of a picture, in pixels.
+public struct Dimensions: Hashable, Sendable {
+    /// Pixels in a row.
+    public var width: Int
+    /// Rows.
+    public var height: Int
+
+    /// A size of `width` × `height` pixels.
+    public init(width: Int, height: Int) {
+        self.width = width
+        self.height = height
+    }
+
+    /// Pixels in a picture of this size.
+    public var area: Int { width * height }
+
+    /// This size with rows and columns changed over, as after a quarter turn.
+    public var transposed: Dimensions { Dimensions(width: height, height: width) }
+
+    /// The largest size VP8 can code: 14 bits a side (RFC 6386, section 9.1).
+    public static let largestCodable = Dimensions(width: 16383, height: 16383)
+}
+
+extension Dimensions: CustomStringConvertible {
+    /// The size as `640x480`.
+    public var description: String { "\(width)x\(height)" }
+}
+
+/// A frame rate as a fraction, as V4L2 and Y4M state it.
+public struct FrameRate: Sendable {
+    /// Frames in `denominator` seconds.
+    public var numerator: Int
+    /// Seconds in which `numerator` frames come.
+    public var denominator: Int
+
+    /// A rate of `numerator` frames in `denominator` seconds; both must be positive.
+    public init(numerator: Int, denominator: Int) {
+        precondition(numerator > 0 && denominator > 0, "a frame rate of \(numerator)/\(denominator)")
+        self.numerator = numerator
+        self.denominator = denominator
+    }
+
+    /// A whole number of frames per second.
+    public init(_ framesPerSecond: Int) {
+        self.init(numerator: framesPerSecond, denominator: 1)
+    }
+
+    /// Frames per second.
+    public var framesPerSecond: Double { Double(numerator) / Double(denominator) }
+
+    /// The time from one frame to the next.
+    public var interval: Duration {
+        .nanoseconds(Int64((Double(denominator) * 1e9 / Double(numerator)).rounded()))
+    }
+}
+
+extension FrameRate: Hashable, Comparable {
+    /// Whether both fractions have the same value.
+    public static func == (lhs: FrameRate, rhs: FrameRate) -> Bool {
+        lhs.numerator * rhs.denominator == rhs.numerator * lhs.denominator
+    }
+
+    /// Whether `lhs` is the lower rate.
+    public static func < (lhs: FrameRate, rhs: FrameRate) -> Bool {
+        lhs.numerator * rhs.denominator < rhs.numerator * lhs.denominator
+    }
+
+    /// Hashes the value of the fraction, whatever its terms.
+    public func hash(into hasher: inout Hasher) {
+        hasher.combine(framesPerSecond)
+    }
+}
+
+extension FrameRate: CustomStringConvertible {
+    /// The rate in frames per second, with at most two decimals: `30`, `29.97`, `12.5`.
+    public var description: String {
+        let hundredths = Int((framesPerSecond * 100).rounded())
+        let (whole, rest) = hundredths.quotientAndRemainder(dividingBy: 100)
+        if rest == 0 { return "\(whole)" }
+        return rest % 10 == 0 ? "\(whole).\(rest / 10)" : "\(whole).\(rest < 10 ? "0" : "")\(rest)"
+    }
+}

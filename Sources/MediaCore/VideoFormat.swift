@@ -1,0 +1,116 @@
+/// How the pixels of a picture lie in memory, named by V4L2's four-character code.
+public struct PixelFormat: RawRepresentable, Hashable, Sendable {
+    /// The four characters, first one in the lowest byte, as `v4l2_fourcc` packs them.
+    public var rawValue: UInt32
+
+    /// The format of the packed code `rawValue`.
+    public init(rawValue: UInt32) {
+        self.rawValue = rawValue
+    }
+
+    /// The format of a four-character code; `nil` unless `code` has one to four ASCII characters.
+    ///
+    /// Shorter codes are filled with blanks, as V4L2 does (`Y16 `).
+    public init?(fourCC code: String) {
+        let bytes = Array(code.utf8)
+        guard (1...4).contains(bytes.count), bytes.allSatisfy({ (0x20..<0x7F).contains($0) }) else { return nil }
+        self.rawValue = (bytes + [0x20, 0x20, 0x20]).prefix(4).enumerated().reduce(0) { packed, item in
+            packed | UInt32(item.element) << (8 * UInt32(item.offset))
+        }
+    }
+
+    private init(_ code: StaticString) {
+        self = PixelFormat(fourCC: "\(code)") ?? PixelFormat(rawValue: 0)
+    }
+
+    /// Planar 4:2:0, what encoder and decoder work on: a full Y plane, then quarter U and V planes.
+    public static let i420 = PixelFormat("YU12")
+    /// Planar 4:2:0 with V before U.
+    public static let yv12 = PixelFormat("YV12")
+    /// A full Y plane, then one plane of interleaved U and V at a quarter of the resolution.
+    public static let nv12 = PixelFormat("NV12")
+    /// As `nv12`, with V before U.
+    public static let nv21 = PixelFormat("NV21")
+    /// Packed 4:2:2, bytes Y U Y V.
+    public static let yuyv = PixelFormat("YUYV")
+    /// Packed 4:2:2, bytes U Y V Y.
+    public static let uyvy = PixelFormat("UYVY")
+    /// Motion JPEG: every frame a JPEG picture.
+    public static let mjpeg = PixelFormat("MJPG")
+    /// Eight bits of luma alone.
+    public static let grey = PixelFormat("GREY")
+    /// Packed bytes R G B.
+    public static let rgb24 = PixelFormat("RGB3")
+    /// Packed bytes B G R.
+    public static let bgr24 = PixelFormat("BGR3")
+
+    /// Whether frames are compressed pictures, of no fixed length.
+    public var isCompressed: Bool { self == .mjpeg || self == PixelFormat("JPEG") }
+}
+
+extension PixelFormat: CustomStringConvertible {
+    /// The four characters, without trailing blanks; `?` for any that cannot be printed.
+    public var description: String {
+        var text = ""
+        for shift in stride(from: UInt32(0), to: 32, by: 8) {
+            let byte = UInt8(truncatingIfNeeded: rawValue >> shift)
+            text.unicodeScalars.append((0x20..<0x7F).contains(byte) ? Unicode.Scalar(byte) : "?")
+        }
+        while text.hasSuffix(" ") { text.removeLast() }
+        return text
+    }
+}
+
+/// What a source delivers: size, rate and pixel format.
+public struct VideoFormat: Hashable, Sendable {
+    /// The size of a picture.
+    public var dimensions: Dimensions
+    /// Pictures per second.
+    public var frameRate: FrameRate
+    /// How the pixels lie in memory.
+    public var pixelFormat: PixelFormat
+
+    /// A format of the given size, rate and layout.
+    public init(dimensions: Dimensions, frameRate: FrameRate, pixelFormat: PixelFormat) {
+        self.dimensions = dimensions
+        self.frameRate = frameRate
+        self.pixelFormat = pixelFormat
+    }
+}
+
+extension VideoFormat: CustomStringConvertible {
+    /// The format as `640x480 30 fps YUYV`.
+    public var description: String { "\(dimensions) \(frameRate) fps \(pixelFormat)" }
+}
+
+/// What somebody would like a source or a track to deliver; a field that is `nil` means "don't care".
+public struct VideoFormatRequest: Hashable, Sendable {
+    /// The wanted size; the picture is cropped to its aspect ratio, then scaled down.
+    public var dimensions: Dimensions?
+    /// The highest wanted rate; frames beyond it are left out.
+    public var frameRate: FrameRate?
+    /// The wanted layout, of those the source has.
+    public var pixelFormat: PixelFormat?
+
+    /// A request for the fields that are given.
+    public init(dimensions: Dimensions? = nil, frameRate: FrameRate? = nil, pixelFormat: PixelFormat? = nil) {
+        self.dimensions = dimensions
+        self.frameRate = frameRate
+        self.pixelFormat = pixelFormat
+    }
+}
+
+/// By how much a picture must be turned clockwise to stand upright.
+public enum VideoRotation: Int, Hashable, Sendable, CaseIterable {
+    /// Upright as it is.
+    case none = 0
+    /// A quarter turn clockwise.
+    case clockwise90 = 90
+    /// Half a turn.
+    case half = 180
+    /// A quarter turn counter-clockwise.
+    case clockwise270 = 270
+
+    /// Whether the turn changes width and height over.
+    public var swapsDimensions: Bool { self == .clockwise90 || self == .clockwise270 }
+}

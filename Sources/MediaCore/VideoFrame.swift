@@ -1,0 +1,91 @@
+/// The pixels of one picture in planar 4:2:0 (I420), BT.601 limited range, in memory of its own.
+///
+/// Three planes of bytes: Y with one byte a pixel, U and V with one byte for two by two pixels (odd sizes round up).
+/// Each plane's rows start `stride` bytes apart; bytes beyond a row's width are padding of undefined value.
+///
+/// A buffer is written only by whoever took it from its pool and holds it alone; once inside a `VideoFrame` it is
+/// read-only, and may be read from any thread.
+@safe public final class VideoBuffer: @unchecked Sendable {
+    // `@unchecked Sendable`: holds a pointer; the rule above (one writer before sharing) is what makes it true.
+
+    /// The size of the picture.
+    public let dimensions: Dimensions
+    /// Bytes from one row of Y to the next; a multiple of 32.
+    public let lumaStride: Int
+    /// Bytes from one row of U, and of V, to the next; a multiple of 16.
+    public let chromaStride: Int
+
+    private let memory: UnsafeMutablePointer<UInt8>
+
+    /// A buffer with undefined content.
+    ///
+    /// - Parameter dimensions: Both sides positive and no larger than `Dimensions.largestCodable`'s.
+    public init(dimensions: Dimensions) {
+        precondition(
+            (1...Dimensions.largestCodable.width).contains(dimensions.width)
+                && (1...Dimensions.largestCodable.height).contains(dimensions.height),
+            "a picture of \(dimensions)"
+        )
+        self.dimensions = dimensions
+        self.lumaStride = (dimensions.width + 31) & ~31
+        self.chromaStride = lumaStride / 2
+        let bytes = lumaStride * dimensions.height + 2 * chromaStride * ((dimensions.height + 1) / 2)
+        // 64 bytes: a cache line, and the widest vector that libyuv and libvpx load.
+        let raw = UnsafeMutableRawPointer.allocate(byteCount: bytes, alignment: 64)
+        unsafe self.memory = raw.bindMemory(to: UInt8.self, capacity: bytes)
+    }
+
+    deinit {
+        unsafe memory.deallocate()
+    }
+
+    /// The size of the U plane, and of the V plane, in bytes.
+    public var chromaDimensions: Dimensions {
+        Dimensions(width: (dimensions.width + 1) / 2, height: (dimensions.height + 1) / 2)
+    }
+
+    private var lumaBytes: Int { lumaStride * dimensions.height }
+    private var chromaBytes: Int { chromaStride * chromaDimensions.height }
+
+    /// Lends the three planes for reading, each `stride` × rows bytes long.
+    public func withPlanes<Result, Failure: Error>(
+        _ body: (_ luma: Span<UInt8>, _ chromaU: Span<UInt8>, _ chromaV: Span<UInt8>) throws(Failure) -> Result
+    ) throws(Failure) -> Result {
+        let luma = unsafe Span(_unsafeStart: memory, count: lumaBytes)
+        let chromaU = unsafe Span(_unsafeStart: memory + lumaBytes, count: chromaBytes)
+        let chromaV = unsafe Span(_unsafeStart: memory + lumaBytes + chromaBytes, count: chromaBytes)
+        return try body(luma, chromaU, chromaV)
+    }
+
+    /// Lends the three planes for writing, each `stride` × rows bytes long; only for the buffer's one holder.
+    public func withMutablePlanes<Result, Failure: Error>(
+        _ body: (
+            _ luma: inout MutableSpan<UInt8>, _ chromaU: inout MutableSpan<UInt8>, _ chromaV: inout MutableSpan<UInt8>
+        ) throws(Failure) -> Result
+    ) throws(Failure) -> Result {
+        var luma = unsafe MutableSpan(_unsafeStart: memory, count: lumaBytes)
+        var chromaU = unsafe MutableSpan(_unsafeStart: memory + lumaBytes, count: chromaBytes)
+        var chromaV = unsafe MutableSpan(_unsafeStart: memory + lumaBytes + chromaBytes, count: chromaBytes)
+        return try body(&luma, &chromaU, &chromaV)
+    }
+}
+
+/// A raw picture on its way from a source to an encoder or a renderer.
+public struct VideoFrame: Sendable {
+    /// The pixels; shared, read-only.
+    public var buffer: VideoBuffer
+    /// When the picture was captured: the driver's stamp where there is one.
+    public var timestamp: MonotonicInstant
+    /// How a renderer must turn the picture.
+    public var rotation: VideoRotation
+
+    /// A frame of `buffer`, captured at `timestamp`.
+    public init(buffer: VideoBuffer, timestamp: MonotonicInstant, rotation: VideoRotation = .none) {
+        self.buffer = buffer
+        self.timestamp = timestamp
+        self.rotation = rotation
+    }
+
+    /// The size of the picture, before rotation.
+    public var dimensions: Dimensions { buffer.dimensions }
+}

@@ -1,0 +1,103 @@
+/// Produces pictures for one track and hands them to its sink.
+///
+/// The chain is source → sink, as in Twilio Video: a camera, a scaler, an encoder and a test pattern are links of it.
+public protocol VideoSource: AnyObject, Sendable {
+    /// Where frames go. Set by the track that the source belongs to; not kept alive by the source while it is idle.
+    var sink: (any VideoSink)? { get set }
+
+    /// Whether the pictures are a screen's: detail matters more than rate.
+    var isScreencast: Bool { get }
+
+    /// Asks the source for another output format; fields that are `nil` stay as they are.
+    ///
+    /// Taken up as soon as the source can; what it delivers is to be read off the frames.
+    func requestOutputFormat(_ request: VideoFormatRequest)
+}
+
+/// A source that has a device or a clock of its own to start and stop.
+public protocol VideoCapturer: VideoSource {
+    /// Opens the device and begins to deliver frames, on a thread of the capturer's own.
+    ///
+    /// Returns once the first frames may come; throws when the device cannot deliver. Starting twice does nothing.
+    func startCapture() async throws
+
+    /// Stops delivering and gives the device free; no frame is delivered after it returns. Stopping twice does nothing.
+    func stopCapture() async
+
+    /// What has been captured and dropped since the start; may be read from any thread.
+    var captureStatistics: CaptureStatistics { get }
+}
+
+/// Takes pictures from a source.
+public protocol VideoSink: AnyObject, Sendable {
+    /// What the sink would like to be given; consulted by a source when it starts.
+    var sourceRequirements: VideoFormatRequest { get }
+
+    /// Takes a frame. Called on the source's thread, in order of capture; must return quickly and never block.
+    func onVideoFrame(_ frame: VideoFrame)
+
+    /// Takes the format that the source was asked for, so that sinks after it can follow.
+    func onVideoFormatRequest(_ request: VideoFormatRequest)
+}
+
+/// Shows or otherwise uses the pictures of a track.
+public protocol VideoRenderer: AnyObject, Sendable {
+    /// Takes a frame. Called on the track's thread in order of decoding; must return quickly.
+    func render(_ frame: VideoFrame)
+}
+
+/// Why a captured frame was not encoded.
+public enum FrameDropReason: Int, CaseIterable, Sendable {
+    /// A newer frame was already there when this one could be taken from the device.
+    case late
+    /// The encoder was still busy with an earlier frame when the next one came.
+    case encoderBusy
+    /// The encoder left the frame out to hold its bit rate.
+    case rateControl
+    /// The connection had not yet taken the frames before.
+    case network
+    /// The device delivered damaged data.
+    case corrupt
+    /// Nobody receives the track.
+    case notWanted
+
+    /// The reason's name in reports and JSON.
+    public var name: String { "\(self)" }
+}
+
+/// How many frames were dropped, by reason.
+public struct FrameDropCounts: Hashable, Sendable {
+    private var counts = SIMD8<Int>()
+
+    /// No drops.
+    public init() {}
+
+    /// The number of frames dropped for `reason`.
+    public subscript(_ reason: FrameDropReason) -> Int {
+        get { counts[reason.rawValue] }
+        set { counts[reason.rawValue] = newValue }
+    }
+
+    /// Frames dropped, for whatever reason.
+    public var total: Int { counts.wrappedSum() }
+
+    /// The sums, reason by reason, of two counts.
+    public static func + (lhs: FrameDropCounts, rhs: FrameDropCounts) -> FrameDropCounts {
+        var sum = lhs
+        sum.counts &+= rhs.counts
+        return sum
+    }
+}
+
+/// What a capturer has done since it was started.
+public struct CaptureStatistics: Hashable, Sendable {
+    /// Frames that the device handed over; those dropped below are among them.
+    public var framesCaptured = 0
+    /// Frames that the device handed over and the capturer did not deliver.
+    public var framesDropped = FrameDropCounts()
+    /// Frames that the device itself left out, by the gaps in its sequence numbers; not among `framesCaptured`.
+    public var framesMissed = 0
+
+    /// Nothing captured yet.
+    public init() {}
+}

@@ -1,0 +1,92 @@
+package import MediaCore
+import Synchronization
+
+/// Hands out objects that nobody else holds, and takes them back by itself: an object is free again as soon as the
+/// pool holds its only reference.
+///
+/// Once as many objects exist as are ever in use at a time, taking one allocates nothing.
+package final class ReusePool<Element: AnyObject & Sendable>: Sendable {
+    private struct State: Sendable {
+        var elements: [Element] = []
+        /// Where to look next.
+        ///
+        /// Objects mostly come free in the order they were taken, so the next one round is the likeliest to be free.
+        var next = 0
+    }
+
+    private let state: Monitor<State>
+    private let limit: Int
+
+    /// An empty pool that keeps at most `limit` objects; beyond that, objects are made and not kept.
+    package init(limit: Int) {
+        self.limit = limit
+        self.state = Monitor(State())
+    }
+
+    /// An object that fits and that nobody else holds; made if there is none.
+    package func take(where fits: (Element) -> Bool, make: () -> Element) -> Element {
+        let found = state.withLock { state -> Element? in
+            for _ in 0..<min(state.elements.count, 16) {
+                let index = state.next < state.elements.count ? state.next : 0
+                state.next = index + 1
+                guard isKnownUniquelyReferenced(&state.elements[index]) else { continue }
+                // Pairs with the releasing decrement of whoever let go of the object last: what it read or wrote there
+                // happened before what the taker does now.
+                atomicMemoryFence(ordering: .acquiring)
+                if fits(state.elements[index]) { return state.elements[index] }
+                state.elements[index] = make()
+                return state.elements[index]
+            }
+            return nil
+        }
+        if let found { return found }
+        let element = make()
+        state.withLock { state in
+            if state.elements.count < limit { state.elements.append(element) }
+        }
+        return element
+    }
+}
+
+/// Picture buffers, used again.
+package final class VideoBufferPool: Sendable {
+    private let pool: ReusePool<VideoBuffer>
+
+    /// An empty pool that keeps at most `limit` buffers.
+    package init(limit: Int = 16) {
+        pool = ReusePool(limit: limit)
+    }
+
+    /// A buffer of `dimensions` that nobody else holds; its content is undefined.
+    package func take(_ dimensions: Dimensions) -> VideoBuffer {
+        pool.take(where: { $0.dimensions == dimensions }, make: { VideoBuffer(dimensions: dimensions) })
+    }
+}
+
+/// Message buffers, used again; kept apart by size so that a small message does not hold a large buffer.
+package final class PacketBufferPool: Sendable {
+    /// Powers of two, from 1 KiB on.
+    private let pools: [ReusePool<PacketBuffer>]
+
+    /// An empty pool that keeps at most `limit` buffers of a size.
+    package init(limit: Int = 256) {
+        pools = (0..<15).map { _ in ReusePool(limit: limit) }
+    }
+
+    /// A buffer for a message of `count` bytes that nobody else holds, with `count` set; its content is undefined.
+    package func take(count: Int) -> PacketBuffer {
+        var index = 0
+        while 1024 << index < count { index += 1 }
+        let capacity = 1024 << index
+        guard index < pools.count else { return PacketBuffer(capacity: count).with(count: count) }
+        return pools[index].take(where: { _ in true }, make: { PacketBuffer(capacity: capacity) }).with(count: count)
+    }
+}
+
+extension PacketBuffer {
+    fileprivate func with(count: Int) -> PacketBuffer {
+        self.count = count
+        self.transportHeaderCount = 0
+        return self
+    }
+}

@@ -1,0 +1,64 @@
+import Glibc
+
+/// A named thread that is joined, never detached.
+@safe package final class WorkerThread: @unchecked Sendable {
+    // `@unchecked Sendable`: `handle` is set once, before `init` returns.
+
+    private final class Start {
+        let body: @Sendable () -> Void
+        let name: String
+
+        init(name: String, body: @escaping @Sendable () -> Void) {
+            self.name = name
+            self.body = body
+        }
+    }
+
+    private let handle: pthread_t
+    private let isJoined = Monitor(false)
+
+    /// Starts a thread that runs `body` and ends with it.
+    ///
+    /// - Parameters:
+    ///   - name: What debuggers and `top -H` show; Linux cuts it at 15 bytes.
+    ///   - body: Must end soon after whatever it works for asks it to, because `join` waits for it.
+    package init(name: String, body: @escaping @Sendable () -> Void) {
+        let start = unsafe Unmanaged.passRetained(Start(name: name, body: body))
+        var handle = pthread_t()
+        let status = unsafe pthread_create(
+            &handle,
+            nil,
+            { argument in
+                guard let argument = unsafe argument else { return nil }
+                let start = unsafe Unmanaged<Start>.fromOpaque(argument).takeRetainedValue()
+                nameCurrentThread(start.name)
+                start.body()
+                return nil
+            },
+            start.toOpaque()
+        )
+        precondition(status == 0, "no thread for \(name): \(status)")
+        self.handle = handle
+    }
+
+    /// Whether the caller runs on this thread.
+    package var isCurrent: Bool { pthread_equal(handle, pthread_self()) != 0 }
+
+    /// Waits for the thread's end; may be called any number of times, from any thread but this one.
+    package func join() {
+        precondition(!isCurrent, "a thread cannot wait for its own end")
+        isJoined.withLock { isJoined in
+            guard !isJoined else { return }
+            pthread_join(handle, nil)
+            isJoined = true
+        }
+    }
+}
+
+/// Names the calling thread, as far as `/proc` is there. (`pthread_setname_np` is hidden from Swift's Glibc.)
+private func nameCurrentThread(_ name: String) {
+    let file = unsafe open("/proc/thread-self/comm", O_WRONLY | O_CLOEXEC)
+    guard file >= 0 else { return }
+    _ = unsafe name.withCString { unsafe write(file, $0, min(strlen($0), 15)) }
+    close(file)
+}

@@ -1,0 +1,62 @@
+import MediaCore
+import Testing
+
+@Suite("Quantities")
+struct QuantitiesTests {
+    @Test("Instants differ by exact nanoseconds")
+    func instantArithmetic() {
+        let start = MonotonicInstant(nanoseconds: 5_000_000_001)
+        #expect((start + .milliseconds(20)).duration(since: start) == .milliseconds(20))
+        #expect((start - .seconds(5)).nanoseconds == 1)
+        #expect(MonotonicInstant(microseconds: 7).nanoseconds == 7000)
+        #expect(Duration.microseconds(1500).milliseconds == 1.5)
+    }
+
+    @Test(
+        "Frame rates read as people write them",
+        arguments: [(30, 1, "30"), (30000, 1001, "29.97"), (25, 2, "12.5"), (1001, 1000, "1"), (15, 1, "15")]
+    )
+    func frameRateText(numerator: Int, denominator: Int, text: String) {
+        #expect(FrameRate(numerator: numerator, denominator: denominator).description == text)
+    }
+
+    @Test("Frame rates compare by value, whatever their terms")
+    func frameRateComparison() {
+        #expect(FrameRate(numerator: 60, denominator: 2) == FrameRate(30))
+        #expect(FrameRate(numerator: 60, denominator: 2).hashValue == FrameRate(30).hashValue)
+        #expect(FrameRate(numerator: 30000, denominator: 1001) < FrameRate(30))
+    }
+
+    @Test(
+        "Four-character codes pack as V4L2 packs them",
+        arguments: [("YUYV", 0x5659_5559), ("MJPG", 0x4750_4A4D), ("Y16", 0x2036_3159)] as [(String, UInt32)]
+    )
+    func fourCC(code: String, packed: UInt32) {
+        #expect(PixelFormat(fourCC: code)?.rawValue == packed)
+        #expect(PixelFormat(rawValue: packed).description == code)
+    }
+
+    @Test("What is no four-character code is refused", arguments: ["", "YUYV2", "ÄÖ", "A\n"])
+    func badFourCC(code: String) {
+        #expect(PixelFormat(fourCC: code) == nil)
+    }
+
+    @Test("Drop counts add up reason by reason")
+    func dropCounts() {
+        var first = FrameDropCounts()
+        first[.late] = 2
+        first[.network] += 1
+        var second = FrameDropCounts()
+        second[.network] = 4
+        let sum = first + second
+        #expect(sum[.late] == 2 && sum[.network] == 5 && sum[.corrupt] == 0 && sum.total == 7)
+    }
+
+    @Test("Bit rates and sizes read as people write them")
+    func descriptions() {
+        #expect(Bitrate.kilobitsPerSecond(800).description == "800 kbit/s")
+        #expect(Bitrate(bitsPerSecond: 1_705_000).description == "1.70 Mbit/s")
+        #expect(DataSize(bytes: 12_345).description == "12 kB")
+        #expect(Dimensions(width: 640, height: 480).description == "640x480")
+    }
+}
