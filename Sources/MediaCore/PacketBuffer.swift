@@ -25,6 +25,7 @@
         didSet { precondition((0...Self.headroom).contains(transportHeaderCount)) }
     }
 
+    fileprivate let lendings = LendingRecord()
     private let memory: UnsafeMutableRawPointer
 
     /// A buffer for a message of up to `capacity` bytes; its content is undefined.
@@ -43,13 +44,15 @@
     package func withBytes<Result, Failure: Error>(
         _ body: (RawSpan) throws(Failure) -> Result
     ) throws(Failure) -> Result {
-        try body(unsafe RawSpan(_unsafeStart: memory + Self.headroom, byteCount: count))
+        defer { lendings.lendingEnded() }
+        return try body(unsafe RawSpan(_unsafeStart: memory + Self.headroom, byteCount: count))
     }
 
     /// Lends the message, `count` bytes, for writing; only for the one holder.
     package func withMutableBytes<Result, Failure: Error>(
         _ body: (inout MutableRawSpan) throws(Failure) -> Result
     ) throws(Failure) -> Result {
+        defer { lendings.lendingEnded() }
         var bytes = unsafe MutableRawSpan(_unsafeStart: memory + Self.headroom, byteCount: count)
         return try body(&bytes)
     }
@@ -58,6 +61,7 @@
     package func withTransportBytes<Result, Failure: Error>(
         _ body: (inout MutableRawSpan) throws(Failure) -> Result
     ) throws(Failure) -> Result {
+        defer { lendings.lendingEnded() }
         var bytes = unsafe MutableRawSpan(_unsafeStart: memory, byteCount: Self.headroom + count)
         return try body(&bytes)
     }
@@ -66,7 +70,15 @@
     package func withFramedBytes<Result, Failure: Error>(
         _ body: (RawSpan) throws(Failure) -> Result
     ) throws(Failure) -> Result {
+        defer { lendings.lendingEnded() }
         let start = Self.headroom - transportHeaderCount
         return try body(unsafe RawSpan(_unsafeStart: memory + start, byteCount: transportHeaderCount + count))
+    }
+}
+
+extension PacketBuffer: ReusableBuffer {
+    /// Makes everything that earlier holders did with the buffer come before what the caller does next.
+    package func acquireFromEarlierHolders() {
+        lendings.acquire()
     }
 }

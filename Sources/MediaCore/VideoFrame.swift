@@ -15,6 +15,7 @@
     /// Bytes from one row of U, and of V, to the next; a multiple of 16.
     public let chromaStride: Int
 
+    fileprivate let lendings = LendingRecord()
     private let memory: UnsafeMutablePointer<UInt8>
 
     /// A buffer with undefined content.
@@ -51,6 +52,7 @@
     public func withPlanes<Result, Failure: Error>(
         _ body: (_ luma: Span<UInt8>, _ chromaU: Span<UInt8>, _ chromaV: Span<UInt8>) throws(Failure) -> Result
     ) throws(Failure) -> Result {
+        defer { lendings.lendingEnded() }
         let luma = unsafe Span(_unsafeStart: memory, count: lumaBytes)
         let chromaU = unsafe Span(_unsafeStart: memory + lumaBytes, count: chromaBytes)
         let chromaV = unsafe Span(_unsafeStart: memory + lumaBytes + chromaBytes, count: chromaBytes)
@@ -63,10 +65,18 @@
             _ luma: inout MutableSpan<UInt8>, _ chromaU: inout MutableSpan<UInt8>, _ chromaV: inout MutableSpan<UInt8>
         ) throws(Failure) -> Result
     ) throws(Failure) -> Result {
+        defer { lendings.lendingEnded() }
         var luma = unsafe MutableSpan(_unsafeStart: memory, count: lumaBytes)
         var chromaU = unsafe MutableSpan(_unsafeStart: memory + lumaBytes, count: chromaBytes)
         var chromaV = unsafe MutableSpan(_unsafeStart: memory + lumaBytes + chromaBytes, count: chromaBytes)
         return try body(&luma, &chromaU, &chromaV)
+    }
+}
+
+extension VideoBuffer: ReusableBuffer {
+    /// Makes everything that earlier holders did with the buffer come before what the caller does next.
+    package func acquireFromEarlierHolders() {
+        lendings.acquire()
     }
 }
 

@@ -1,11 +1,10 @@
 package import MediaCore
-import Synchronization
 
 /// Hands out objects that nobody else holds, and takes them back by itself: an object is free again as soon as the
 /// pool holds its only reference.
 ///
 /// Once as many objects exist as are ever in use at a time, taking one allocates nothing.
-package final class ReusePool<Element: AnyObject & Sendable>: Sendable {
+package final class ReusePool<Element: ReusableBuffer>: Sendable {
     private struct State: Sendable {
         var elements: [Element] = []
         /// Where to look next.
@@ -30,9 +29,7 @@ package final class ReusePool<Element: AnyObject & Sendable>: Sendable {
                 let index = state.next < state.elements.count ? state.next : 0
                 state.next = index + 1
                 guard isKnownUniquelyReferenced(&state.elements[index]) else { continue }
-                // Pairs with the releasing decrement of whoever let go of the object last: what it read or wrote there
-                // happened before what the taker does now.
-                atomicMemoryFence(ordering: .acquiring)
+                state.elements[index].acquireFromEarlierHolders()
                 if fits(state.elements[index]) { return state.elements[index] }
                 state.elements[index] = make()
                 return state.elements[index]
