@@ -35,7 +35,9 @@ let values: [Target] =
     library("MediaCore", [])
     + library("Threading", ["MediaCore"])
 
-let decisions: [Target] = []
+let decisions: [Target] =
+    library("RoomProtocol", ["MediaCore"])
+    + library("RelayCore", path: "server/RelayCore", ["MediaCore", "RoomProtocol"])
 
 let edges: [Target] = []
 

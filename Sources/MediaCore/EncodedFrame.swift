@@ -10,6 +10,8 @@ public struct EncodedFrameInfo: Hashable, Sendable {
     public var temporalLayer: UInt8
     /// Whether the frame refers to lower temporal layers alone, so that a receiver may begin its layer here.
     public var isLayerSync: Bool
+    /// Whether no other frame refers to this one, so that anyone may leave it out.
+    public var isDiscardable: Bool
     /// Counts the frames of temporal layer 0, modulo 65,536; a frame of a higher layer bears the last one's.
     public var baseLayerIndex: UInt16
 
@@ -20,6 +22,7 @@ public struct EncodedFrameInfo: Hashable, Sendable {
         isKeyframe: Bool,
         temporalLayer: UInt8 = 0,
         isLayerSync: Bool = false,
+        isDiscardable: Bool = false,
         baseLayerIndex: UInt16 = 0
     ) {
         self.number = number
@@ -27,6 +30,7 @@ public struct EncodedFrameInfo: Hashable, Sendable {
         self.isKeyframe = isKeyframe
         self.temporalLayer = temporalLayer
         self.isLayerSync = isLayerSync
+        self.isDiscardable = isDiscardable
         self.baseLayerIndex = baseLayerIndex
     }
 }

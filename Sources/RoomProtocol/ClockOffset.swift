@@ -1,0 +1,90 @@
+package import MediaCore
+
+/// What a participant knows of the server's clock.
+package struct ClockEstimate: Hashable, Sendable {
+    /// Where the knowledge comes from.
+    package enum Basis: String, Sendable {
+        /// Both ends read the same clock: they run on one machine, in one boot.
+        case sameHost = "same-host"
+        /// From the round trips of `timeSync`.
+        case estimated
+    }
+
+    /// Where the knowledge comes from.
+    package var basis: Basis
+    /// Room time minus local time.
+    package var offset: Duration
+    /// The most by which `offset` can be wrong, as far as the round trips tell: half the shortest of them.
+    package var errorBound: Duration
+
+    /// An estimate with the given fields.
+    package init(basis: Basis, offset: Duration, errorBound: Duration) {
+        self.basis = basis
+        self.offset = offset
+        self.errorBound = errorBound
+    }
+
+    /// The room time at `instant` of the local clock.
+    package func roomTime(at instant: MonotonicInstant) -> RoomTime {
+        RoomTime(microseconds: (instant + offset).microseconds)
+    }
+
+    /// The instant of the local clock at `time`.
+    package func instant(at time: RoomTime) -> MonotonicInstant {
+        MonotonicInstant(microseconds: time.microseconds) - offset
+    }
+}
+
+/// Estimates the offset of the server's clock from `timeSync` round trips: the shortest of a window wins.
+package struct ClockOffsetEstimator: Sendable {
+    private struct Sample {
+        var offset: Duration
+        var roundTrip: Duration
+    }
+
+    /// How many round trips the window holds: with one every 5 s, less than a minute, in which two crystals drift
+    /// apart by some 2 ms at 50 ppm.
+    private static let windowLength = 8
+
+    private var samples: [Sample] = []
+    private let claimsSameHost: Bool
+
+    /// - Parameter claimsSameHost: Whether client and server read the same boot id.
+    package init(claimsSameHost: Bool) {
+        self.claimsSameHost = claimsSameHost
+    }
+
+    /// How many round trips have been taken in.
+    package private(set) var sampleCount = 0
+
+    /// Takes in the answer to a `timeSync`.
+    ///
+    /// An answer that seems to have come before its question is left out.
+    package mutating func receive(sent: MonotonicInstant, serverTime: RoomTime, received: MonotonicInstant) {
+        let roundTrip = received.duration(since: sent)
+        guard roundTrip >= .zero else { return }
+        let middle = sent + roundTrip / 2
+        let offset = MonotonicInstant(microseconds: serverTime.microseconds).duration(since: middle)
+        samples.append(Sample(offset: offset, roundTrip: roundTrip))
+        if samples.count > Self.windowLength { samples.removeFirst() }
+        sampleCount += 1
+    }
+
+    /// What is known now; `nil` before the first round trip of a server on another machine.
+    ///
+    /// A server with the same boot id is taken to read the same clock, unless the round trips contradict it (two
+    /// time namespaces of one kernel).
+    package var estimate: ClockEstimate? {
+        let best = samples.min { $0.roundTrip < $1.roundTrip }
+        if claimsSameHost {
+            guard let best, abs(best.offset) > best.roundTrip / 2 + .milliseconds(1) else {
+                return ClockEstimate(basis: .sameHost, offset: .zero, errorBound: .zero)
+            }
+        }
+        return best.map { ClockEstimate(basis: .estimated, offset: $0.offset, errorBound: $0.roundTrip / 2) }
+    }
+
+    private func abs(_ duration: Duration) -> Duration {
+        duration < .zero ? .zero - duration : duration
+    }
+}

@@ -1,0 +1,219 @@
+package import MediaCore
+
+/// A binary message that breaks the wire format.
+package struct MalformedPacket: Error, Hashable, Sendable, CustomStringConvertible {
+    /// What is wrong, in one clause.
+    package var description: String
+
+    package init(_ description: String) {
+        self.description = description
+    }
+}
+
+/// The kinds of binary message.
+package enum BinaryMessageKind: UInt8, Sendable {
+    /// A piece of a video frame.
+    case video = 0
+    /// What has been received so far.
+    case acknowledgement = 1
+}
+
+/// The header of a piece of a video frame: the same bytes from the publisher through the relay to each subscriber.
+///
+/// Multi-byte fields are big-endian. The layout, byte by byte, is in `docs/protocol.md`, "Media packets".
+package struct MediaPacketHeader: Hashable, Sendable {
+    /// The server's short number for the track, unique in its room.
+    package var trackAlias: UInt32
+    /// Counts the track's encoded frames.
+    package var frameNumber: UInt32
+    /// When the frame was captured.
+    package var captureTime: RoomTime
+    /// The length of the whole compressed frame, in bytes.
+    package var frameLength: UInt32
+    /// Where in the frame this piece begins, in bytes.
+    package var chunkOffset: UInt32
+    /// From capture to the end of encoding, in microseconds.
+    package var encodeDelay: UInt32
+    /// Counts the frames of temporal layer 0.
+    package var baseLayerIndex: UInt16
+    /// The separate encoding that the frame belongs to.
+    package var simulcastLayer: UInt8
+    /// The frame-rate step that the frame belongs to.
+    package var temporalLayer: UInt8
+    /// Whether the frame decodes without any other.
+    package var isKeyframe: Bool
+    /// Whether the frame refers to lower temporal layers alone.
+    package var isLayerSync: Bool
+    /// Whether no other frame refers to this one.
+    package var isDiscardable: Bool
+    /// When the relay received this piece; `nil` before it did.
+    package var relayTime: RoomTime?
+    /// The length of the header with its extensions, in bytes; the payload follows.
+    package var headerLength: Int
+    /// The length of the payload, in bytes.
+    package var payloadLength: Int
+
+    /// The length of a header without extensions, in bytes.
+    package static let fixedLength = 48
+
+    /// Whether this is the frame's first piece.
+    package var isFirstChunk: Bool { chunkOffset == 0 }
+    /// Whether this is the frame's last piece.
+    package var isLastChunk: Bool { Int(chunkOffset) + payloadLength == Int(frameLength) }
+
+    private static let relayTimeOffset = 40
+
+    private struct Flags: OptionSet {
+        var rawValue: UInt8
+        static let keyframe = Flags(rawValue: 1 << 0)
+        static let layerSync = Flags(rawValue: 1 << 1)
+        static let firstChunk = Flags(rawValue: 1 << 2)
+        static let lastChunk = Flags(rawValue: 1 << 3)
+        static let discardable = Flags(rawValue: 1 << 4)
+    }
+
+    /// The header of the piece of `frame` that begins at `chunkOffset` and is `payloadLength` bytes long.
+    package init(
+        frame: EncodedFrameInfo,
+        trackAlias: UInt32,
+        captureTime: RoomTime,
+        encodeDelay: Duration,
+        frameLength: Int,
+        chunkOffset: Int,
+        payloadLength: Int
+    ) {
+        self.trackAlias = trackAlias
+        self.frameNumber = frame.number
+        self.captureTime = captureTime
+        self.frameLength = UInt32(frameLength)
+        self.chunkOffset = UInt32(chunkOffset)
+        self.encodeDelay = UInt32(clamping: encodeDelay.wholeMicroseconds)
+        self.baseLayerIndex = frame.baseLayerIndex
+        self.simulcastLayer = 0
+        self.temporalLayer = frame.temporalLayer
+        self.isKeyframe = frame.isKeyframe
+        self.isLayerSync = frame.isLayerSync
+        self.isDiscardable = frame.isDiscardable
+        self.relayTime = nil
+        self.headerLength = Self.fixedLength
+        self.payloadLength = payloadLength
+    }
+
+    /// Reads the header of `message`, a whole binary message of kind `video` from a peer: anything may be in it.
+    package init(reading message: RawSpan) throws(MalformedPacket) {
+        guard message.byteCount >= Self.fixedLength else {
+            throw MalformedPacket("a packet of \(message.byteCount) bytes; the header alone has \(Self.fixedLength)")
+        }
+        let version = message.byte(at: 0)
+        guard version == UInt8(WireFormat.version) else {
+            throw MalformedPacket("packet version \(version); this end speaks \(WireFormat.version)")
+        }
+        headerLength = Int(message.bigEndian(at: 2, as: UInt16.self))
+        guard headerLength >= Self.fixedLength, headerLength <= message.byteCount else {
+            throw MalformedPacket("a header length of \(headerLength) in a packet of \(message.byteCount) bytes")
+        }
+        payloadLength = message.byteCount - headerLength
+        let flags = Flags(rawValue: message.byte(at: 4))
+        simulcastLayer = message.byte(at: 5)
+        temporalLayer = message.byte(at: 6)
+        trackAlias = message.bigEndian(at: 8, as: UInt32.self)
+        frameNumber = message.bigEndian(at: 12, as: UInt32.self)
+        captureTime = RoomTime(microseconds: Int64(clamping: message.bigEndian(at: 16, as: UInt64.self)))
+        frameLength = message.bigEndian(at: 24, as: UInt32.self)
+        chunkOffset = message.bigEndian(at: 28, as: UInt32.self)
+        encodeDelay = message.bigEndian(at: 32, as: UInt32.self)
+        baseLayerIndex = message.bigEndian(at: 36, as: UInt16.self)
+        let relayTime = message.bigEndian(at: Self.relayTimeOffset, as: UInt64.self)
+        self.relayTime = relayTime == 0 ? nil : RoomTime(microseconds: Int64(clamping: relayTime))
+        isKeyframe = flags.contains(.keyframe)
+        isLayerSync = flags.contains(.layerSync)
+        isDiscardable = flags.contains(.discardable)
+        try check(flags)
+    }
+
+    private func check(_ flags: Flags) throws(MalformedPacket) {
+        guard frameLength > 0, Int(frameLength) <= WireFormat.maximumFrame.bytes else {
+            throw MalformedPacket("a frame of \(frameLength) bytes; allowed are 1 to \(WireFormat.maximumFrame.bytes)")
+        }
+        guard payloadLength > 0, Int(chunkOffset) + payloadLength <= Int(frameLength) else {
+            throw MalformedPacket("bytes \(chunkOffset) to \(Int(chunkOffset) + payloadLength) of \(frameLength)")
+        }
+        guard flags.contains(.firstChunk) == isFirstChunk, flags.contains(.lastChunk) == isLastChunk else {
+            throw MalformedPacket("first and last flags that contradict offset and length")
+        }
+        guard !isKeyframe || temporalLayer == 0 else {
+            throw MalformedPacket("a keyframe in temporal layer \(temporalLayer)")
+        }
+    }
+
+    /// Writes the header to the beginning of `message`.
+    package func write(to message: inout MutableRawSpan) {
+        var flags: Flags = []
+        if isKeyframe { flags.insert(.keyframe) }
+        if isLayerSync { flags.insert(.layerSync) }
+        if isDiscardable { flags.insert(.discardable) }
+        if isFirstChunk { flags.insert(.firstChunk) }
+        if isLastChunk { flags.insert(.lastChunk) }
+        message.storeBytes(of: UInt8(WireFormat.version), toByteOffset: 0, as: UInt8.self)
+        message.storeBytes(of: BinaryMessageKind.video.rawValue, toByteOffset: 1, as: UInt8.self)
+        message.storeBytes(of: UInt16(headerLength).bigEndian, toByteOffset: 2, as: UInt16.self)
+        message.storeBytes(of: flags.rawValue, toByteOffset: 4, as: UInt8.self)
+        message.storeBytes(of: simulcastLayer, toByteOffset: 5, as: UInt8.self)
+        message.storeBytes(of: temporalLayer, toByteOffset: 6, as: UInt8.self)
+        message.storeBytes(of: 0, toByteOffset: 7, as: UInt8.self)
+        message.storeBytes(of: trackAlias.bigEndian, toByteOffset: 8, as: UInt32.self)
+        message.storeBytes(of: frameNumber.bigEndian, toByteOffset: 12, as: UInt32.self)
+        message.storeBytes(of: UInt64(clamping: captureTime.microseconds).bigEndian, toByteOffset: 16, as: UInt64.self)
+        message.storeBytes(of: frameLength.bigEndian, toByteOffset: 24, as: UInt32.self)
+        message.storeBytes(of: chunkOffset.bigEndian, toByteOffset: 28, as: UInt32.self)
+        message.storeBytes(of: encodeDelay.bigEndian, toByteOffset: 32, as: UInt32.self)
+        message.storeBytes(of: baseLayerIndex.bigEndian, toByteOffset: 36, as: UInt16.self)
+        message.storeBytes(of: 0, toByteOffset: 38, as: UInt16.self)
+        let relayTime = UInt64(clamping: relayTime?.microseconds ?? 0)
+        message.storeBytes(of: relayTime.bigEndian, toByteOffset: Self.relayTimeOffset, as: UInt64.self)
+    }
+
+    /// Fills the slot that the relay stamps once, on a packet whose header has been read.
+    package static func stamp(_ message: inout MutableRawSpan, relayTime: RoomTime) {
+        let time = UInt64(clamping: relayTime.microseconds)
+        message.storeBytes(of: time.bigEndian, toByteOffset: relayTimeOffset, as: UInt64.self)
+    }
+
+    /// What the header says of the frame, with the capture time on this machine's clock.
+    package func frameInfo(timestamp: MonotonicInstant) -> EncodedFrameInfo {
+        EncodedFrameInfo(
+            number: frameNumber,
+            timestamp: timestamp,
+            isKeyframe: isKeyframe,
+            temporalLayer: temporalLayer,
+            isLayerSync: isLayerSync,
+            isDiscardable: isDiscardable,
+            baseLayerIndex: baseLayerIndex
+        )
+    }
+}
+
+extension RawSpan {
+    /// The byte at `offset`; traps beyond the span.
+    package func byte(at offset: Int) -> UInt8 {
+        unsafe unsafeLoadUnaligned(fromByteOffset: checked(offset, 1), as: UInt8.self)
+    }
+
+    /// The big-endian number at `offset`; traps beyond the span.
+    package func bigEndian<Number: FixedWidthInteger & BitwiseCopyable>(
+        at offset: Int,
+        as type: Number.Type
+    ) -> Number {
+        Number(bigEndian: unsafe unsafeLoadUnaligned(fromByteOffset: checked(offset, Number.bitWidth / 8), as: type))
+    }
+
+    private func checked(_ offset: Int, _ count: Int) -> Int {
+        precondition(offset >= 0 && offset + count <= byteCount, "\(count) bytes at \(offset) of \(byteCount)")
+        return offset
+    }
+}
+
+/// The kind of a binary message; `nil` for one that this version does not know.
+package func binaryMessageKind(of message: RawSpan) -> BinaryMessageKind? {
+    message.byteCount > 1 ? BinaryMessageKind(rawValue: message.byte(at: 1)) : nil
+}

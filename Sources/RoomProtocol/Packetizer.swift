@@ -1,0 +1,62 @@
+package import MediaCore
+
+/// Cuts compressed frames into media packets.
+package struct Packetizer: Sendable {
+    /// The server's short number for the track.
+    package let trackAlias: UInt32
+
+    /// The most payload bytes of a packet.
+    package static let maximumPayload = WireFormat.maximumBinaryMessage.bytes - MediaPacketHeader.fixedLength
+
+    /// A packetizer for the track of `trackAlias`.
+    package init(trackAlias: UInt32) {
+        self.trackAlias = trackAlias
+    }
+
+    /// Cuts one frame into packets and hands them out in order; each byte of the frame is copied once.
+    ///
+    /// `bytes` is the compressed frame, of 1 to `WireFormat.maximumFrame` bytes; `makeBuffer` gives a buffer whose
+    /// `count` is its argument and that nobody else holds; `emit` takes a finished packet.
+    package func packetize(
+        _ frame: EncodedFrameInfo,
+        bytes: RawSpan,
+        captureTime: RoomTime,
+        encodeDelay: Duration,
+        makeBuffer: (Int) -> PacketBuffer,
+        emit: (PacketBuffer) -> Void
+    ) {
+        var offset = 0
+        while offset < bytes.byteCount {
+            let length = min(Self.maximumPayload, bytes.byteCount - offset)
+            let header = MediaPacketHeader(
+                frame: frame,
+                trackAlias: trackAlias,
+                captureTime: captureTime,
+                encodeDelay: encodeDelay,
+                frameLength: bytes.byteCount,
+                chunkOffset: offset,
+                payloadLength: length
+            )
+            let packet = makeBuffer(header.headerLength + length)
+            packet.withMutableBytes { message in
+                header.write(to: &message)
+                message.copy(bytes.extracting(offset..<offset + length), at: header.headerLength)
+            }
+            emit(packet)
+            offset += length
+        }
+    }
+}
+
+extension MutableRawSpan {
+    /// Copies all of `source` to `offset`; traps where it does not fit.
+    package mutating func copy(_ source: RawSpan, at offset: Int) {
+        precondition(offset >= 0 && offset + source.byteCount <= byteCount, "\(source.byteCount) bytes at \(offset)")
+        unsafe withUnsafeMutableBytes { target in
+            unsafe source.withUnsafeBytes { bytes in
+                guard let from = bytes.baseAddress, let base = target.baseAddress else { return }
+                unsafe (base + offset).copyMemory(from: from, byteCount: bytes.count)
+            }
+        }
+    }
+}

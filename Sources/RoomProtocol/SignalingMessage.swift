@@ -1,0 +1,197 @@
+import FoundationEssentials
+
+/// A signaling message from a client to the server.
+package enum ClientMessage: Hashable, Sendable {
+    case join(Join)
+    case resume(Resume)
+    case publish(Publish)
+    case unpublish(Unpublish)
+    case enable(Enable)
+    case disable(Disable)
+    case subscribe(Subscribe)
+    case unsubscribe(Unsubscribe)
+    case keyframeRequest(KeyframeRequest)
+    case timeSync(TimeSync)
+    case leave(Leave)
+
+    /// Reads a text message from a client: anything may be in it.
+    package init(reading text: String) throws(UnreadableMessage) {
+        let message = try TypedJSON(text)
+        switch message.type {
+        case Join.type: self = .join(try message.body())
+        case Resume.type: self = .resume(try message.body())
+        case Publish.type: self = .publish(try message.body())
+        case Unpublish.type: self = .unpublish(try message.body())
+        case Enable.type: self = .enable(try message.body())
+        case Disable.type: self = .disable(try message.body())
+        case Subscribe.type: self = .subscribe(try message.body())
+        case Unsubscribe.type: self = .unsubscribe(try message.body())
+        case KeyframeRequest.type: self = .keyframeRequest(try message.body())
+        case TimeSync.type: self = .timeSync(try message.body())
+        case Leave.type: self = .leave(try message.body())
+        default: throw .unknownType(message.type)
+        }
+    }
+
+    /// The message as it goes over the wire.
+    package var text: String {
+        switch self {
+        case .join(let body): encode(body)
+        case .resume(let body): encode(body)
+        case .publish(let body): encode(body)
+        case .unpublish(let body): encode(body)
+        case .enable(let body): encode(body)
+        case .disable(let body): encode(body)
+        case .subscribe(let body): encode(body)
+        case .unsubscribe(let body): encode(body)
+        case .keyframeRequest(let body): encode(body)
+        case .timeSync(let body): encode(body)
+        case .leave(let body): encode(body)
+        }
+    }
+}
+
+/// A signaling message from the server to a client.
+package enum ServerMessage: Hashable, Sendable {
+    case joined(Joined)
+    case participantConnected(ParticipantConnected)
+    case participantDisconnected(ParticipantDisconnected)
+    case published(Published)
+    case trackPublished(TrackPublished)
+    case trackUnpublished(TrackUnpublished)
+    case trackEnabled(TrackEnabled)
+    case trackDisabled(TrackDisabled)
+    case subscribed(Subscribed)
+    case unsubscribed(Unsubscribed)
+    case layersWanted(LayersWanted)
+    case keyframeRequest(KeyframeRequest)
+    case timeSync(TimeSync)
+    case error(ErrorMessage)
+    case leave(Leave)
+
+    /// Reads a text message from a server: anything may be in it.
+    package init(reading text: String) throws(UnreadableMessage) {
+        let message = try TypedJSON(text)
+        switch message.type {
+        case Joined.type: self = .joined(try message.body())
+        case ParticipantConnected.type: self = .participantConnected(try message.body())
+        case ParticipantDisconnected.type: self = .participantDisconnected(try message.body())
+        case Published.type: self = .published(try message.body())
+        case TrackPublished.type: self = .trackPublished(try message.body())
+        case TrackUnpublished.type: self = .trackUnpublished(try message.body())
+        case TrackEnabled.type: self = .trackEnabled(try message.body())
+        case TrackDisabled.type: self = .trackDisabled(try message.body())
+        case Subscribed.type: self = .subscribed(try message.body())
+        case Unsubscribed.type: self = .unsubscribed(try message.body())
+        case LayersWanted.type: self = .layersWanted(try message.body())
+        case KeyframeRequest.type: self = .keyframeRequest(try message.body())
+        case TimeSync.type: self = .timeSync(try message.body())
+        case ErrorMessage.type: self = .error(try message.body())
+        case Leave.type: self = .leave(try message.body())
+        default: throw .unknownType(message.type)
+        }
+    }
+
+    /// The message as it goes over the wire.
+    package var text: String {
+        switch self {
+        case .joined(let body): encode(body)
+        case .participantConnected(let body): encode(body)
+        case .participantDisconnected(let body): encode(body)
+        case .published(let body): encode(body)
+        case .trackPublished(let body): encode(body)
+        case .trackUnpublished(let body): encode(body)
+        case .trackEnabled(let body): encode(body)
+        case .trackDisabled(let body): encode(body)
+        case .subscribed(let body): encode(body)
+        case .unsubscribed(let body): encode(body)
+        case .layersWanted(let body): encode(body)
+        case .keyframeRequest(let body): encode(body)
+        case .timeSync(let body): encode(body)
+        case .error(let body): encode(body)
+        case .leave(let body): encode(body)
+        }
+    }
+}
+
+/// Why a text message could not be read.
+package enum UnreadableMessage: Error, Hashable, Sendable, CustomStringConvertible {
+    /// Not a JSON object with a `type`, or one whose fields are missing or of the wrong kind.
+    case malformed(String)
+    /// An object of a type that this version does not know.
+    case unknownType(String)
+
+    /// What is wrong, in one clause.
+    package var description: String {
+        switch self {
+        case .malformed(let problem): "a message that cannot be read: \(problem)"
+        case .unknownType(let type): "a message of the unknown type \"\(type.prefix(64))\""
+        }
+    }
+}
+
+/// A message's text and its type.
+private struct TypedJSON {
+    private struct TypeOnly: Decodable {
+        var type: String
+    }
+
+    let type: String
+    private let data: Data
+
+    init(_ text: String) throws(UnreadableMessage) {
+        data = Data(text.utf8)
+        do {
+            type = try JSONDecoder().decode(TypeOnly.self, from: data).type
+        } catch {
+            throw .malformed(summary(of: error))
+        }
+    }
+
+    func body<Body: SignalingBody>() throws(UnreadableMessage) -> Body {
+        do {
+            return try JSONDecoder().decode(Body.self, from: data)
+        } catch {
+            throw .malformed("\(Body.type): \(summary(of: error))")
+        }
+    }
+}
+
+/// A decoding error in a few words, with the field that it is about.
+private func summary(of error: any Error) -> String {
+    func path(_ context: DecodingError.Context, _ key: (any CodingKey)? = nil) -> String {
+        (context.codingPath + [key].compactMap(\.self)).map(\.stringValue).joined(separator: ".")
+    }
+    guard let error = error as? DecodingError else { return "not JSON" }
+    switch error {
+    case .keyNotFound(let key, let context): return "\"\(path(context, key).prefix(64))\" is missing"
+    case .typeMismatch(_, let context) where context.codingPath.isEmpty: return "not a JSON object"
+    case .typeMismatch(let type, let context): return "\"\(path(context).prefix(64))\" is no \(type)"
+    case .valueNotFound(_, let context): return "\"\(path(context).prefix(64))\" is null"
+    default: return "not JSON"
+    }
+}
+
+/// A body's fields with its type among them.
+private struct Envelope<Body: SignalingBody>: Encodable {
+    private enum Key: CodingKey { case type }
+
+    let body: Body
+
+    func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: Key.self)
+        try container.encode(Body.type, forKey: .type)
+        try body.encode(to: encoder)
+    }
+}
+
+private func encode(_ body: some SignalingBody) -> String {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+    do {
+        return String(decoding: try encoder.encode(Envelope(body: body)), as: UTF8.self)
+    } catch {
+        // Only a number that JSON cannot express gets here, and none of ours is infinite or not a number.
+        preconditionFailure("\(body) cannot be encoded: \(error)")
+    }
+}

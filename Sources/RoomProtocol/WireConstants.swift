@@ -1,0 +1,49 @@
+package import MediaCore
+
+/// The numbers of the wire format that both ends must agree on; `docs/protocol.md` gives the reasons.
+package enum WireFormat {
+    /// The protocol version that this code speaks.
+    package static let version = 1
+
+    /// The WebSocket subprotocol of that version.
+    package static let subprotocol = "room.v1"
+
+    /// The longest binary message, header included.
+    ///
+    /// A frame is cut into messages of at most this size so that signaling and other tracks get a turn between them;
+    /// with its WebSocket header it still fits one TLS record of 16 KiB (RFC 8446, section 5.1).
+    package static let maximumBinaryMessage = DataSize(bytes: 16_000)
+
+    /// The longest text message.
+    package static let maximumTextMessage = DataSize.kibibytes(64)
+
+    /// The largest compressed frame.
+    ///
+    /// A keyframe of 1920x1080 at the finest quantiser stays below 2 MB (measured on noise with libvpx).
+    package static let maximumFrame = DataSize.mebibytes(4)
+
+    /// The most bytes in a room's, participant's or track's name.
+    package static let maximumNameBytes = 128
+
+    /// The most tracks that one participant may have published at a time.
+    package static let maximumTracksPerParticipant = 16
+}
+
+/// A point in room time: microseconds on the server's monotonic clock.
+package struct RoomTime: Hashable, Comparable, Sendable {
+    /// Microseconds since the origin of the server's monotonic clock.
+    package var microseconds: Int64
+
+    /// The point `microseconds` after the origin.
+    package init(microseconds: Int64) {
+        self.microseconds = microseconds
+    }
+
+    /// The time from `earlier` to this point; negative if `earlier` is later.
+    package func duration(since earlier: RoomTime) -> Duration {
+        .microseconds(microseconds &- earlier.microseconds)
+    }
+
+    /// Whether `lhs` comes before `rhs`.
+    package static func < (lhs: RoomTime, rhs: RoomTime) -> Bool { lhs.microseconds < rhs.microseconds }
+}

@@ -1,0 +1,51 @@
+/// A queue in memory that is used again; it grows by doubling and never shrinks.
+struct RingBuffer<Element: Sendable>: Sendable {
+    private var slots: [Element?] = Array(repeating: nil, count: 64)
+    private var head = 0
+    private(set) var count = 0
+
+    var isEmpty: Bool { count == 0 }
+    var first: Element? { isEmpty ? nil : self[0] }
+
+    subscript(_ index: Int) -> Element {
+        precondition((0..<count).contains(index), "element \(index) of \(count)")
+        guard let element = slots[slot(index)] else { preconditionFailure("an empty slot at \(index) of \(count)") }
+        return element
+    }
+
+    mutating func append(_ element: Element) {
+        if count == slots.count { grow() }
+        slots[slot(count)] = element
+        count += 1
+    }
+
+    mutating func removeFirst() {
+        precondition(!isEmpty, "nothing to remove")
+        slots[head] = nil
+        head = slot(1)
+        count -= 1
+    }
+
+    mutating func removeAll() {
+        while !isEmpty { removeFirst() }
+    }
+
+    mutating func modify(_ index: Int, _ body: (inout Element) -> Void) {
+        precondition((0..<count).contains(index), "element \(index) of \(count)")
+        let slot = slot(index)
+        guard var element = slots[slot] else { return }
+        body(&element)
+        slots[slot] = element
+    }
+
+    private func slot(_ index: Int) -> Int { (head + index) & (slots.count - 1) }
+
+    private mutating func grow() {
+        var larger: [Element?] = []
+        larger.reserveCapacity(slots.count * 2)
+        for index in 0..<count { larger.append(self[index]) }
+        larger.append(contentsOf: repeatElement(nil, count: slots.count * 2 - count))
+        slots = larger
+        head = 0
+    }
+}
