@@ -9,11 +9,14 @@ struct KeyframeRequestGateTests {
     @Test("A second request within the interval goes out when the interval is over")
     func coalesced() {
         var gate = KeyframeRequestGate()
-        #expect(gate.wanted(notBefore: start, at: start))
+        let isFirstSent = gate.wanted(notBefore: start, at: start)
+        #expect(isFirstSent)
         gate.satisfied()
         let soon = start + .milliseconds(300)
-        #expect(!gate.wanted(notBefore: soon, at: soon))
+        let isSecondSent = gate.wanted(notBefore: soon, at: soon)
+        #expect(!isSecondSent)
         #expect(gate.nextDeadline == start + .seconds(1))
-        #expect(gate.deadlineReached(at: start + .seconds(1)))
+        let isSentWhenDue = gate.deadlineReached(at: start + .seconds(1))
+        #expect(isSentWhenDue)
     }
 }
