@@ -37,7 +37,10 @@ let values: [Target] =
 
 let decisions: [Target] = []
 
-let edges: [Target] = []
+let edges: [Target] =
+    library("VP8Codec", ["MediaCore", "CVPX"], testedWith: ["Threading"]) + [
+        .systemLibrary(name: "CVPX", pkgConfig: "vpx", providers: [.apt(["libvpx-dev"])])
+    ]
 
 let assembly: [Target] = []
 
