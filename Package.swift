@@ -39,7 +39,10 @@ let decisions: [Target] =
     library("RoomProtocol", ["MediaCore"])
     + library("RelayCore", path: "server/RelayCore", ["MediaCore", "RoomProtocol"])
 
-let edges: [Target] = []
+let edges: [Target] =
+    library("VP8Codec", ["MediaCore", "CVPX"], testedWith: ["Threading"]) + [
+        .systemLibrary(name: "CVPX", pkgConfig: "vpx", providers: [.apt(["libvpx-dev"])])
+    ]
 
 let assembly: [Target] = []
 

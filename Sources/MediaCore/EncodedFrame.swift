@@ -8,7 +8,10 @@ public struct EncodedFrameInfo: Hashable, Sendable {
     public var isKeyframe: Bool
     /// The frame-rate step that the frame belongs to: 0 decodes alone, each further one needs those below.
     public var temporalLayer: UInt8
-    /// Whether the frame refers to lower temporal layers alone, so that a receiver may begin its layer here.
+    /// Whether the frame is above temporal layer 0 and refers to the latest frame of layer 0 alone.
+    ///
+    /// A receiver that had only layer 0 may take this frame's layer, and those between, from here on. It is the bit Y of
+    /// RFC 7741; of frames of layer 0 it is `false`.
     public var isLayerSync: Bool
     /// Whether no other frame refers to this one, so that anyone may leave it out.
     public var isDiscardable: Bool

@@ -131,21 +131,22 @@ public struct FrameRate: Sendable {
     /// Frames per second.
     public var framesPerSecond: Double { Double(numerator) / Double(denominator) }
 
-    /// The time from one frame to the next.
+    /// The time from one frame to the next; at most 292 years.
     public var interval: Duration {
-        .nanoseconds(Int64((Double(denominator) * 1e9 / Double(numerator)).rounded()))
+        .nanoseconds(Int64(exactly: (Double(denominator) * 1e9 / Double(numerator)).rounded()) ?? .max)
     }
 }
 
 extension FrameRate: Hashable, Comparable {
     /// Whether both fractions have the same value.
     public static func == (lhs: FrameRate, rhs: FrameRate) -> Bool {
-        lhs.numerator * rhs.denominator == rhs.numerator * lhs.denominator
+        // In full width: drivers and files state fractions of 32 bits and more.
+        lhs.numerator.multipliedFullWidth(by: rhs.denominator) == rhs.numerator.multipliedFullWidth(by: lhs.denominator)
     }
 
     /// Whether `lhs` is the lower rate.
     public static func < (lhs: FrameRate, rhs: FrameRate) -> Bool {
-        lhs.numerator * rhs.denominator < rhs.numerator * lhs.denominator
+        lhs.numerator.multipliedFullWidth(by: rhs.denominator) < rhs.numerator.multipliedFullWidth(by: lhs.denominator)
     }
 
     /// Hashes the value of the fraction, whatever its terms.

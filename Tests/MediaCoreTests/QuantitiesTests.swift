@@ -27,6 +27,15 @@ struct QuantitiesTests {
         #expect(FrameRate(numerator: 30000, denominator: 1001) < FrameRate(30))
     }
 
+    @Test("Frame rates of absurd terms compare and have an interval, as drivers and files may state them")
+    func absurdFrameRates() {
+        let slow = FrameRate(numerator: 1, denominator: .max)
+        let fast = FrameRate(numerator: .max, denominator: 1)
+        #expect(slow < fast && slow != fast && fast == fast)
+        #expect(FrameRate(numerator: .max, denominator: .max) == FrameRate(1))
+        #expect(slow.interval == .nanoseconds(Int64.max) && fast.interval == .zero)
+    }
+
     @Test(
         "Four-character codes pack as V4L2 packs them",
         arguments: [("YUYV", 0x5659_5559), ("MJPG", 0x4750_4A4D), ("Y16", 0x2036_3159)] as [(String, UInt32)]

@@ -1,0 +1,32 @@
+#ifndef CVPX_SHIM_H
+#define CVPX_SHIM_H
+
+#include <vpx/vp8cx.h>
+#include <vpx/vp8dx.h>
+#include <vpx/vpx_decoder.h>
+#include <vpx/vpx_encoder.h>
+
+// A function-like macro that passes the ABI version of the headers.
+static inline vpx_codec_err_t cvpx_encoder_defaults(vpx_codec_enc_cfg_t *configuration) {
+    return vpx_codec_enc_config_default(vpx_codec_vp8_cx(), configuration, 0);
+}
+
+// A function-like macro that passes the ABI version of the headers.
+static inline vpx_codec_err_t cvpx_encoder_open(vpx_codec_ctx_t *context, const vpx_codec_enc_cfg_t *configuration) {
+    return vpx_codec_enc_init(context, vpx_codec_vp8_cx(), configuration, 0);
+}
+
+// A function-like macro that passes the ABI version of the headers.
+static inline vpx_codec_err_t cvpx_decoder_open(vpx_codec_ctx_t *context, const vpx_codec_dec_cfg_t *configuration) {
+    return vpx_codec_dec_init(context, vpx_codec_vp8_dx(), configuration, 0);
+}
+
+// vpx_codec_control_ is variadic; these are its two argument types that we pass.
+static inline vpx_codec_err_t cvpx_set(vpx_codec_ctx_t *context, int control, int value) {
+    return vpx_codec_control_(context, control, value);
+}
+static inline vpx_codec_err_t cvpx_get(vpx_codec_ctx_t *context, int control, int *value) {
+    return vpx_codec_control_(context, control, value);
+}
+
+#endif

@@ -1,0 +1,34 @@
+package import MediaCore
+
+/// Reads what the first bytes of a VP8 frame tell (RFC 6386, section 9.1); safe with any bytes.
+package enum VP8Bitstream {
+    /// The frame tag, the start code and the two sizes.
+    private static let keyframeHeaderBytes = 10
+
+    /// Whether `bytes` begin with the whole header of a keyframe that has a size.
+    package static func isKeyframe(_ bytes: RawSpan) -> Bool {
+        keyframeDimensions(of: bytes) != nil
+    }
+
+    /// The size of the picture, as the header of a keyframe states it.
+    ///
+    /// - Returns: `nil` for other frames, and where the header is cut, has no start code or states an empty picture.
+    package static func keyframeDimensions(of bytes: RawSpan) -> Dimensions? {
+        guard bytes.byteCount >= keyframeHeaderBytes, claimsKeyframe(bytes) else { return nil }
+        guard byte(3, of: bytes) == 0x9D, byte(4, of: bytes) == 0x01, byte(5, of: bytes) == 0x2A else { return nil }
+        // 14 bits of size, little-endian; the two bits above are advice for scaling.
+        let width = (byte(6, of: bytes) | byte(7, of: bytes) << 8) & 0x3FFF
+        let height = (byte(8, of: bytes) | byte(9, of: bytes) << 8) & 0x3FFF
+        guard width > 0, height > 0 else { return nil }
+        return Dimensions(width: width, height: height)
+    }
+
+    /// Whether the lowest bit of the frame tag says keyframe, whatever follows.
+    static func claimsKeyframe(_ bytes: RawSpan) -> Bool {
+        bytes.byteCount > 0 && byte(0, of: bytes) & 1 == 0
+    }
+
+    private static func byte(_ offset: Int, of bytes: RawSpan) -> Int {
+        Int(unsafe bytes.unsafeLoad(fromByteOffset: offset, as: UInt8.self))
+    }
+}

@@ -1,0 +1,182 @@
+import CVPX
+package import MediaCore
+
+/// Encodes pictures as VP8, for one track: constant bit rate, real time, keyframes on request only.
+///
+/// Confine to one thread. The settings are libwebrtc's (`libvpx_vp8_encoder.cc`) but for the buffers and the size of
+/// keyframes, which are kept small because whatever exceeds the rate becomes delay.
+@safe package struct VP8Encoder: ~Copyable {
+    private let context = CodecContext()
+    private let largestDimensions: Dimensions
+    private var configuration: vpx_codec_enc_cfg_t
+    private var settings: VP8EncoderSettings
+    private var pattern: TemporalLayerPattern
+    private var timeline = EncodingTimeline()
+    private var keyframeIsDue = true
+    private var nextNumber: UInt32 = 0
+    private var baseLayerIndex = UInt16.max
+
+    /// An encoder that begins with a keyframe.
+    ///
+    /// - Throws: `unsupportedSettings`, or `libraryFailure` when libvpx cannot be opened.
+    package init(_ settings: VP8EncoderSettings) throws(VP8Error) {
+        try settings.validate("open an encoder")
+        let attempt = "open an encoder for \(settings.dimensions)"
+        var configuration = unsafe vpx_codec_enc_cfg_t()
+        try context.check(unsafe cvpx_encoder_defaults(&configuration), attempt)
+        unsafe configuration.setConstants(layerCount: settings.temporalLayerCount)
+        unsafe configuration.setTargets(settings)
+        try context.check(unsafe cvpx_encoder_open(context.pointer, &configuration), attempt)
+        for (control, value) in Self.controls { try context.set(control, to: value) }
+        self.largestDimensions = settings.dimensions
+        unsafe self.configuration = configuration
+        self.settings = settings
+        self.pattern = TemporalLayerPattern(layerCount: settings.temporalLayerCount)
+    }
+
+    /// The size that frames must have.
+    package var dimensions: Dimensions { settings.dimensions }
+
+    /// The rate that the encoder aims at, all temporal layers together.
+    package var targetBitrate: Bitrate { settings.targetBitrate }
+
+    /// Encodes a frame and lends the packet, which lies in libvpx's memory, to `body`.
+    ///
+    /// In what `body` is told, `number` counts the frames that came out, and `isLayerSync` is true of frames above
+    /// layer 0 that refer to nothing but the latest frame of layer 0 (the bit Y of RFC 7741); of keyframes and all other
+    /// frames of layer 0 it is false. No frame of the highest layer is ever referred to.
+    ///
+    /// - Parameters:
+    ///   - frame: A picture of the encoder's size. Timestamps should increase; those that do not count as one frame
+    ///     interval after the one before.
+    ///   - forceKeyframe: Whether the frame has to be a keyframe.
+    ///   - body: Called once, on the calling thread, if there is a packet; must not keep the bytes.
+    /// - Returns: What `body` returned; `nil` if the encoder left the frame out to hold its rate. A keyframe that was
+    ///   left out stays due.
+    /// - Throws: `wrongFrameSize`, or `libraryFailure`, after which the next frame becomes a keyframe.
+    package mutating func encode<Result>(
+        _ frame: VideoFrame,
+        forceKeyframe: Bool,
+        _ body: (EncodedFrameInfo, RawSpan) -> Result
+    ) throws(VP8Error) -> Result? {
+        guard frame.dimensions == settings.dimensions else {
+            let detail = "the encoder is set to \(settings.dimensions)"
+            throw VP8Error(.wrongFrameSize, attempt: "encode a frame of \(frame.dimensions)", detail: detail)
+        }
+        if forceKeyframe { keyframeIsDue = true }
+        let slot = timeline.slot(at: frame.timestamp, interval: settings.frameRate.interval)
+        let role = pattern.nextRole
+        do throws(VP8Error) {
+            try submit(frame.buffer, slot, role)
+        } catch {
+            keyframeIsDue = true
+            pattern.advance(.dropped)
+            throw error
+        }
+        guard let packet = unsafe takePacket() else {
+            pattern.advance(.dropped)
+            return nil
+        }
+        let coded = unsafe packet.pointee.data.frame
+        let isKeyframe = unsafe coded.flags & UInt32(VPX_FRAME_IS_KEY) != 0
+        let info = describe(role, isKeyframe: isKeyframe, timestamp: frame.timestamp)
+        return body(info, unsafe RawSpan(_unsafeStart: coded.buf, byteCount: coded.sz))
+    }
+
+    /// Changes what is given; the next frame is the first one encoded so.
+    ///
+    /// A change of size makes the next frame a keyframe; the other changes don't.
+    ///
+    /// - Parameters:
+    ///   - targetBitrate: As in `VP8EncoderSettings`.
+    ///   - frameRate: As in `VP8EncoderSettings`.
+    ///   - dimensions: No side longer than when the encoder was opened.
+    /// - Throws: `sizeIncrease`, `unsupportedSettings` or `libraryFailure`; then nothing has changed.
+    package mutating func reconfigure(
+        targetBitrate: Bitrate? = nil,
+        frameRate: FrameRate? = nil,
+        dimensions: Dimensions? = nil
+    ) throws(VP8Error) {
+        var changed = settings
+        if let targetBitrate { changed.targetBitrate = targetBitrate }
+        if let frameRate { changed.frameRate = frameRate }
+        if let dimensions { changed.dimensions = dimensions }
+        try changed.validate("reconfigure an encoder")
+        let size = changed.dimensions
+        guard size.width <= largestDimensions.width, size.height <= largestDimensions.height else {
+            let detail = "opened at \(largestDimensions)"
+            throw VP8Error(.sizeIncrease, attempt: "change the encoder's size to \(size)", detail: detail)
+        }
+        if changed.dimensions != settings.dimensions || changed.targetBitrate != settings.targetBitrate {
+            var target = unsafe configuration
+            unsafe target.setTargets(changed)
+            try context.check(
+                unsafe vpx_codec_enc_config_set(context.pointer, &target),
+                "change the encoder to \(size) at \(changed.targetBitrate)"
+            )
+            unsafe configuration = target
+        }
+        if changed.dimensions != settings.dimensions { keyframeIsDue = true }
+        settings = changed
+    }
+
+    /// Hands a picture to libvpx, which copies it.
+    private borrowing func submit(
+        _ buffer: VideoBuffer,
+        _ slot: EncodingTimeline.Slot,
+        _ role: TemporalLayerPattern.Role
+    ) throws(VP8Error) {
+        if pattern.layerCount > 1 {
+            try context.set(VP8E_SET_TEMPORAL_LAYER_ID, to: keyframeIsDue ? 0 : Int32(role.temporalLayer))
+        }
+        let flags = keyframeIsDue ? Int(VPX_EFLAG_FORCE_KF) : role.libraryFlags(layerCount: pattern.layerCount)
+        let status = buffer.withPlanes { luma, chromaU, chromaV in
+            unsafe luma.withUnsafeBufferPointer { luma in
+                unsafe chromaU.withUnsafeBufferPointer { chromaU in
+                    unsafe chromaV.withUnsafeBufferPointer { chromaV in
+                        var image = unsafe vpx_image_t(buffer, luma, chromaU, chromaV)
+                        return unsafe vpx_codec_encode(
+                            context.pointer,
+                            &image,
+                            slot.start,
+                            UInt(slot.duration),
+                            flags,
+                            UInt(VPX_DL_REALTIME)
+                        )
+                    }
+                }
+            }
+        }
+        try context.check(status, "encode a frame of \(buffer.dimensions)")
+    }
+
+    /// The frame that libvpx has ready, valid until the next call into libvpx; `nil` if it left the picture out.
+    private borrowing func takePacket() -> UnsafePointer<vpx_codec_cx_pkt_t>? {
+        var iterator: vpx_codec_iter_t?
+        while let packet = unsafe vpx_codec_get_cx_data(context.pointer, &iterator) {
+            if unsafe packet.pointee.kind == VPX_CODEC_CX_FRAME_PKT { return unsafe packet }
+        }
+        return nil
+    }
+
+    /// Notes that a frame came out, and says what it is.
+    private mutating func describe(
+        _ role: TemporalLayerPattern.Role,
+        isKeyframe: Bool,
+        timestamp: MonotonicInstant
+    ) -> EncodedFrameInfo {
+        if isKeyframe { keyframeIsDue = false }
+        pattern.advance(isKeyframe ? .keyframe : .encoded)
+        let temporalLayer = isKeyframe ? 0 : role.temporalLayer
+        if temporalLayer == 0 { baseLayerIndex &+= 1 }
+        defer { nextNumber &+= 1 }
+        return EncodedFrameInfo(
+            number: nextNumber,
+            timestamp: timestamp,
+            isKeyframe: isKeyframe,
+            temporalLayer: temporalLayer,
+            isLayerSync: !isKeyframe && role.isLayerSync,
+            baseLayerIndex: baseLayerIndex
+        )
+    }
+}
