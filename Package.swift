@@ -37,7 +37,9 @@ let values: [Target] =
 
 let decisions: [Target] = []
 
-let edges: [Target] = []
+let edges: [Target] =
+    [.systemLibrary(name: "CPNG", pkgConfig: "libpng", providers: [.apt(["libpng-dev"])])]
+    + library("MediaFiles", ["MediaCore", "CPNG"])
 
 let assembly: [Target] = []
 
