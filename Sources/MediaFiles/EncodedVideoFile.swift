@@ -1,0 +1,178 @@
+package import MediaCore
+
+/// Writes compressed pictures to a file that is good at any time, however the program ends.
+///
+/// Confine to one thread. Made by `EncodedVideoFormat.makeWriter`.
+package protocol EncodedVideoWriter: AnyObject {
+    /// Adds a frame, straight from its memory, in one call to the system.
+    ///
+    /// The first frame is at time 0. Times in the file strictly increase: a frame that is not later than the one
+    /// before is written one unit of the file's clock after it. The first frame must be a keyframe; later the caller
+    /// may leave out frames that no other frame refers to.
+    ///
+    /// - Throws: `startsWithoutKeyframe`, `storageFull`, `readerGone`, `systemFailure`. The file then ends with the
+    ///   last whole frame; the caller may finish it, or go on with a keyframe.
+    func write(_ frame: EncodedFrame) throws(MediaFileError)
+
+    /// Completes header and index, where the file is not a pipe, and ends the writing; a second call does nothing.
+    ///
+    /// Without it, as after a crash, the file plays all the same; players then don't know its length.
+    ///
+    /// - Throws: `storageFull`, `systemFailure`; the file then plays as if `finish` had not been called.
+    func finish() throws(MediaFileError)
+}
+
+/// What a file says of a compressed picture.
+package struct StoredFrame: Hashable, Sendable {
+    /// When the picture is shown, counted from the file's time 0.
+    package var time: Duration
+    /// Whether the picture decodes without any other, by its own first byte (RFC 6386, section 9.1).
+    package var isKeyframe: Bool
+    /// The size of the compressed picture.
+    package var size: DataSize
+}
+
+/// Reads compressed pictures one by one from a file.
+///
+/// Confine to one thread. Made by `EncodedVideoFormat.openReader`.
+package protocol EncodedVideoReader: AnyObject {
+    /// The size of the pictures, as the file's header states it.
+    var dimensions: Dimensions { get }
+
+    /// Goes on to the next frame.
+    ///
+    /// - Returns: `nil` at the end of the file.
+    /// - Throws: `truncated` in the middle of a frame, `damaged`, `unsupported`, `systemFailure`; the same again
+    ///   whenever it is called after that.
+    func nextFrame() throws(MediaFileError) -> StoredFrame?
+
+    /// Lends the compressed picture that `nextFrame` came to; empty before the first and after the last.
+    func withFrameBytes<Result, Failure: Error>(
+        _ body: (RawSpan) throws(Failure) -> Result
+    ) throws(Failure) -> Result
+}
+
+/// A format of files of compressed video.
+package enum EncodedVideoFormat: String, CaseIterable, Sendable {
+    /// WebM (a kind of Matroska): what browsers and players open.
+    case webm
+    /// IVF, the plain format of the codec's own tools.
+    case ivf
+
+    /// Creates a file of VP8 pictures of `dimensions` and writes its header.
+    ///
+    /// - Parameters:
+    ///   - path: Must not exist yet; `-` is standard output.
+    ///   - dimensions: Both sides in 1...16383. Another size needs another file.
+    /// - Returns: The file's writer, with the file open.
+    /// - Throws: `fileExists`, `notFound`, `notPermitted`, `storageFull`, `systemFailure`.
+    package func makeWriter(
+        path: String,
+        dimensions: Dimensions
+    ) throws(MediaFileError) -> any EncodedVideoWriter {
+        switch self {
+        case .webm: try WebMWriter(path: path, dimensions: dimensions)
+        case .ivf: try IVFWriter(path: path, dimensions: dimensions)
+        }
+    }
+
+    /// Opens a file of VP8 pictures, of whichever format it is, and reads its header.
+    ///
+    /// - Parameter path: `-` is standard input.
+    /// - Returns: A reader that stands before the first frame.
+    /// - Throws: `notFound`, `notPermitted`, `wrongFormat`, `unsupported`, `damaged`, `truncated`, `systemFailure`.
+    package static func openReader(path: String) throws(MediaFileError) -> any EncodedVideoReader {
+        var file = try InputFile(path: path)
+        guard try file.load(4, .open) else {
+            throw MediaFileError(.wrongFormat, .open, path, "it has only \(file.available) bytes; it is no video file")
+        }
+        switch file.bigEndian(at: 0, count: 4) {
+        case UInt64(IVF.signature): return try IVFReader(file)
+        case UInt64(EBMLID.header.rawValue): return try WebMReader(file)
+        default:
+            throw MediaFileError(.wrongFormat, .open, path, "it is neither a WebM nor an IVF file; check the name")
+        }
+    }
+}
+
+/// Turns capture times into a file's times.
+struct FileClock {
+    /// Units of the file's clock in a second; at most 1,000,000,000.
+    let unitsPerSecond: Int64
+    /// The time of the newest frame, in units; `nil` before the first.
+    private(set) var newest: Int64?
+    /// How long the file's frames are shown, in units: the newest one as long as the one before.
+    var duration: Int64 { newest.map { max($0 + newestInterval, 1) } ?? 0 }
+
+    private var newestInterval: Int64 = 0
+    private var start: MonotonicInstant?
+
+    /// A clock of the given unit that has seen no frame yet.
+    init(unitsPerSecond: Int64) {
+        self.unitsPerSecond = unitsPerSecond
+    }
+
+    /// The time in the file, in units, of a frame captured at `timestamp`.
+    func time(of timestamp: MonotonicInstant) -> Int64 {
+        guard let start, let newest else { return 0 }
+        let second: Int64 = 1_000_000_000
+        let (seconds, rest) = timestamp.duration(since: start).wholeNanoseconds.quotientAndRemainder(dividingBy: second)
+        return max(seconds * unitsPerSecond + (rest * unitsPerSecond + second / 2) / second, newest + 1)
+    }
+
+    /// Notes that the frame captured at `timestamp` was written with `time`.
+    mutating func wrote(_ time: Int64, of timestamp: MonotonicInstant) {
+        if start == nil { start = timestamp }
+        newestInterval = time - (newest ?? time)
+        newest = time
+    }
+}
+
+/// The bytes of a small header, made in memory that is used again.
+struct HeaderBytes {
+    private(set) var bytes: [UInt8] = []
+
+    /// Forgets the bytes, keeping the memory.
+    mutating func removeAll() {
+        bytes.removeAll(keepingCapacity: true)
+    }
+
+    /// Adds one byte.
+    mutating func append(_ byte: UInt8) {
+        bytes.append(byte)
+    }
+
+    /// Adds the characters of `text`.
+    mutating func append(_ text: String) {
+        bytes.append(contentsOf: text.utf8)
+    }
+
+    /// Adds what `other` holds.
+    mutating func append(_ other: HeaderBytes) {
+        bytes.append(contentsOf: other.bytes)
+    }
+
+    /// Adds the low `count` bytes of `value`, most significant first.
+    mutating func append(bigEndian value: UInt64, count: Int) {
+        for place in (0..<count).reversed() { bytes.append(UInt8(truncatingIfNeeded: value >> (8 * UInt64(place)))) }
+    }
+
+    /// Adds all bytes of `value`, least significant first.
+    mutating func append(littleEndian value: some FixedWidthInteger & UnsignedInteger) {
+        for shift in stride(from: 0, to: value.bitWidth, by: 8) {
+            bytes.append(UInt8(truncatingIfNeeded: value >> shift))
+        }
+    }
+}
+
+extension Dimensions {
+    /// Whether VP8 can code a picture of this size, so that `VideoBuffer` holds it.
+    var isCodable: Bool {
+        (1...Self.largestCodable.width).contains(width) && (1...Self.largestCodable.height).contains(height)
+    }
+}
+
+/// The largest compressed picture that is read: 64 MiB, in bytes.
+///
+/// A 16383x16383 keyframe at half a bit a pixel is a quarter of that.
+let largestFrame = 64 << 20

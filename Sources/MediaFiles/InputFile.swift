@@ -1,0 +1,115 @@
+import Glibc
+
+/// A file read front to back, through a window of bytes that is used again.
+///
+/// The window grows only as bytes arrive: a length that a damaged file merely claims costs no memory.
+struct InputFile: ~Copyable {
+    /// The file as the caller named it.
+    var path: String { file.path }
+    /// Where in the file the first unread byte lies.
+    private(set) var offset: Int64 = 0
+    /// The number of unread bytes that are in memory.
+    var available: Int { end - start }
+
+    private let file: OpenFile
+    private var window = [UInt8](repeating: 0, count: Self.windowSize)
+    private var start = 0
+    private var end = 0
+
+    /// 64 KiB, in bytes: some frames at once, and few calls for a large one.
+    private static let windowSize = 1 << 16
+
+    /// Opens the file; `-` is standard input.
+    init(path: String) throws(MediaFileError) {
+        file = try OpenFile(reading: path)
+    }
+
+    /// Brings the next `count` bytes into memory.
+    ///
+    /// - Returns: `false` if the file ends before; what there is of them is in memory.
+    mutating func load(_ count: Int, _ operation: MediaFileError.Operation = .read) throws(MediaFileError) -> Bool {
+        while available < count {
+            if start + count > window.count { makeRoom(for: count) }
+            let got = unsafe window.withUnsafeMutableBytes { bytes in
+                unsafe Glibc.read(file.number, bytes.baseAddress.map { unsafe $0 + end }, bytes.count - end)
+            }
+            if got == 0 { return false }
+            if got > 0 {
+                end += got
+            } else if errno != EINTR {
+                throw MediaFileError(operation, path, status: errno)
+            }
+        }
+        return true
+    }
+
+    private mutating func makeRoom(for count: Int) {
+        unsafe window.withUnsafeMutableBytes { bytes in
+            guard start > 0, let base = bytes.baseAddress else { return }
+            unsafe memmove(base, base + start, end - start)
+        }
+        (start, end) = (0, end - start)
+        guard end == window.count else { return }
+        window.append(contentsOf: repeatElement(0, count: min(window.count, count - window.count)))
+    }
+
+    /// Passes over `count` bytes that are in memory.
+    mutating func consume(_ count: Int) {
+        precondition(count <= available, "\(count) of \(available) bytes")
+        start += count
+        offset += Int64(count)
+    }
+
+    /// Passes over `count` bytes wherever they are.
+    ///
+    /// - Returns: `false` if the file ends before.
+    mutating func skip(_ count: Int, _ operation: MediaFileError.Operation = .read) throws(MediaFileError) -> Bool {
+        var left = count
+        while left > 0 {
+            guard try load(1, operation) else { return false }
+            let step = min(left, available)
+            consume(step)
+            left -= step
+        }
+        return true
+    }
+
+    /// The unread byte `index` bytes on, which must be in memory.
+    func byte(at index: Int) -> UInt8 {
+        precondition(index < available, "byte \(index) of \(available)")
+        return window[start + index]
+    }
+
+    /// The number that `count` unread bytes from `index` on make up, most significant first.
+    func bigEndian(at index: Int, count: Int) -> UInt64 {
+        var value: UInt64 = 0
+        for place in 0..<count { value = value << 8 | UInt64(byte(at: index + place)) }
+        return value
+    }
+
+    /// The number that `count` unread bytes from `index` on make up, least significant first.
+    func littleEndian(at index: Int, count: Int) -> UInt64 {
+        var value: UInt64 = 0
+        for place in (0..<count).reversed() { value = value << 8 | UInt64(byte(at: index + place)) }
+        return value
+    }
+
+    /// The text of `count` unread bytes from `index` on; what is not printable ASCII appears as `?`.
+    func text(at index: Int, count: Int) -> String {
+        var text = ""
+        for place in 0..<count {
+            let byte = byte(at: index + place)
+            text.unicodeScalars.append((0x20..<0x7F).contains(byte) ? Unicode.Scalar(byte) : "?")
+        }
+        return text
+    }
+
+    /// Lends `count` unread bytes, which must be in memory.
+    func withBytes<Result, Failure: Error>(
+        _ count: Int,
+        _ body: (RawSpan) throws(Failure) -> Result
+    ) throws(Failure) -> Result {
+        precondition(count <= available, "\(count) of \(available) bytes")
+        return try unsafe body(window.span.extracting(start..<start + count).bytes)
+    }
+}

@@ -1,0 +1,129 @@
+import Glibc
+
+/// Why a media file could not be written or read.
+package struct MediaFileError: Error, Hashable, Sendable {
+    /// What went wrong, for a program to act on.
+    package struct Code: Hashable, Sendable {
+        /// The code's name, stable, for logs.
+        package let name: String
+
+        private init(_ name: String) { self.name = name }
+
+        /// A file of that name is there already; files are never overwritten.
+        package static let fileExists = Code("fileExists")
+        /// There is no file, or no directory, of that name.
+        package static let notFound = Code("notFound")
+        /// The system does not let us.
+        package static let notPermitted = Code("notPermitted")
+        /// The disk, the quota or the largest file that the system allows is used up.
+        package static let storageFull = Code("storageFull")
+        /// Whoever read what we write has gone.
+        package static let readerGone = Code("readerGone")
+        /// The system reported some other failure; `status` says which.
+        package static let systemFailure = Code("systemFailure")
+        /// The file is of another kind altogether.
+        package static let wrongFormat = Code("wrongFormat")
+        /// The file is of the right kind, but uses something that we don't read.
+        package static let unsupported = Code("unsupported")
+        /// The file contradicts its format.
+        package static let damaged = Code("damaged")
+        /// The file ends in the middle of something.
+        package static let truncated = Code("truncated")
+        /// The data comes from a pipe, which has no way back.
+        package static let notRewindable = Code("notRewindable")
+        /// The first frame of a file must be a keyframe, and this one was not.
+        package static let startsWithoutKeyframe = Code("startsWithoutKeyframe")
+        /// A picture has another size than the file.
+        package static let wrongSize = Code("wrongSize")
+    }
+
+    /// What was being done.
+    package enum Operation: String, Hashable, Sendable {
+        /// Making a new file.
+        case create
+        /// Adding to a file.
+        case write
+        /// Completing a file's header and index.
+        case finish
+        /// Opening a file and reading its header.
+        case open
+        /// Reading a frame.
+        case read
+        /// Going back to the first frame.
+        case rewind
+    }
+
+    /// What went wrong.
+    package let code: Code
+    /// What was being done.
+    package let operation: Operation
+    /// The file, as the caller named it; `-` is standard input or output.
+    package let path: String
+    /// The system's `errno`, where it was the system that failed.
+    package let status: Int32?
+    /// The sentence after the colon.
+    private let reason: String
+
+    /// An error that the file's content, or its use, is the reason for.
+    init(_ code: Code, _ operation: Operation, _ path: String, _ reason: String) {
+        self.code = code
+        self.operation = operation
+        self.path = path
+        self.status = nil
+        self.reason = reason
+    }
+
+    /// An error that the system reported as `status`.
+    init(_ operation: Operation, _ path: String, status: Int32) {
+        self.operation = operation
+        self.path = path
+        self.status = status
+        (code, reason) = Self.meaning(of: status, operation)
+    }
+
+    private static func meaning(of status: Int32, _ operation: Operation) -> (Code, String) {
+        switch status {
+        case EEXIST:
+            (.fileExists, "it exists already and is never overwritten; choose another name, or move it away")
+        case ENOENT where operation == .create, ENOTDIR:
+            (.notFound, "its directory does not exist; create that first (mkdir -p)")
+        case ENOENT:
+            (.notFound, "there is no such file; check the name")
+        case EACCES, EPERM, EROFS:
+            (.notPermitted, "permission denied; check the owner and mode of the file and its directory (ls -l)")
+        case ENOSPC, EDQUOT, EFBIG:
+            (.storageFull, "there is no space left for it; free some, or choose another disk")
+        case EPIPE:
+            (.readerGone, "whoever read it has closed the pipe; start that program again")
+        case EISDIR:
+            (.systemFailure, "it is a directory; name a file in it")
+        case EMFILE, ENFILE:
+            (.systemFailure, "too many files are open; raise the limit (ulimit -n)")
+        case ENAMETOOLONG:
+            (.systemFailure, "its name is too long; choose a shorter one")
+        case EIO:
+            (.systemFailure, "the disk failed; check it, and the kernel's log (dmesg)")
+        default:
+            (.systemFailure, "\(text(of: status)) (errno \(status)); check the file system that it lies on")
+        }
+    }
+
+    private static func text(of status: Int32) -> String {
+        unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 128) { buffer in
+            guard let base = buffer.baseAddress, unsafe strerror_r(status, base, buffer.count) == 0 else {
+                return "system error"
+            }
+            return unsafe String(cString: base)
+        }
+    }
+}
+
+extension MediaFileError: CustomStringConvertible {
+    /// What failed, why, and what to do about it.
+    package var description: String {
+        let file = path == "-" ? "the standard \(isOutput ? "output" : "input")" : path
+        return "cannot \(operation.rawValue) \(file): \(reason)"
+    }
+
+    private var isOutput: Bool { [.create, .write, .finish].contains(operation) }
+}

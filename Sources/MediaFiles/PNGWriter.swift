@@ -1,0 +1,157 @@
+import CPNG
+import Glibc
+package import MediaCore
+
+/// Writes single pictures as PNG files; confine to one thread.
+///
+/// A file appears under its name only when it is whole. The memory for colours and for compressed data is used again.
+package final class PNGWriter {
+    private var colours: [UInt8] = []
+    private var compressed: [UInt8] = []
+
+    /// A writer without memory yet.
+    package init() {}
+
+    /// Writes a picture, turned upright, in sRGB.
+    ///
+    /// - Parameters:
+    ///   - frame: BT.601, limited range, as everywhere here.
+    ///   - path: Where to.
+    ///   - replacing: Whether a file of that name gives way.
+    /// - Throws: `fileExists` unless `replacing`; `notFound`, `notPermitted`, `storageFull`, `systemFailure`.
+    package func write(_ frame: VideoFrame, to path: String, replacing: Bool = false) throws(MediaFileError) {
+        // Asked early, so that nothing is compressed in vain; what decides is the renaming.
+        if !replacing, unsafe access(path, F_OK) == 0 { throw MediaFileError(.create, path, status: EEXIST) }
+        let size = frame.rotation.swapsDimensions ? frame.dimensions.transposed : frame.dimensions
+        let length = 3 * size.area
+        if colours.count != length { colours = [UInt8](repeating: 0, count: length) }
+        Self.convert(frame, into: &colours)
+        let count = try compress(size, path: path)
+        let temporary = "\(path).\(getpid()).part"
+        do {
+            try store(count, at: temporary)
+            try rename(temporary, to: path, replacing: replacing)
+        } catch {
+            if error.code != .fileExists || error.path != temporary { _ = unsafe unlink(temporary) }
+            throw error
+        }
+    }
+
+    private static func convert(_ frame: VideoFrame, into colours: inout [UInt8]) {
+        let buffer = frame.buffer
+        let width = buffer.dimensions.width
+        let walk = UprightWalk(of: frame.dimensions, turned: frame.rotation)
+        var pixels = colours.mutableSpan
+        buffer.withPlanes { luma, chromaU, chromaV in
+            for row in 0..<buffer.dimensions.height {
+                let lumaRow = luma.extracting(row * buffer.lumaStride..<row * buffer.lumaStride + width)
+                var target = walk.start + row * walk.rowStep
+                for column in 0..<width {
+                    let chroma = row / 2 * buffer.chromaStride + column / 2
+                    let colour = BT601.colour(luma: lumaRow[column], chromaU: chromaU[chroma], chromaV: chromaV[chroma])
+                    pixels[target] = colour.red
+                    pixels[target + 1] = colour.green
+                    pixels[target + 2] = colour.blue
+                    target += walk.columnStep
+                }
+            }
+        }
+    }
+
+    /// Compresses `colours` into `compressed`.
+    ///
+    /// - Returns: The compressed picture's length, in bytes.
+    private func compress(_ size: Dimensions, path: String) throws(MediaFileError) -> Int {
+        var image = unsafe png_image()
+        unsafe image.version = UInt32(PNG_IMAGE_VERSION)
+        unsafe (image.width, image.height) = (UInt32(size.width), UInt32(size.height))
+        unsafe image.format = UInt32(PNG_FORMAT_RGB)
+        let limit = unsafe cpng_image_size_max(image)
+        if compressed.count < limit { compressed = [UInt8](repeating: 0, count: limit) }
+        var count = compressed.count
+        let status = unsafe compressed.withUnsafeMutableBytes { target in
+            unsafe colours.withUnsafeBytes { source in
+                unsafe png_image_write_to_memory(&image, target.baseAddress, &count, 0, source.baseAddress, 0, nil)
+            }
+        }
+        defer { unsafe png_image_free(&image) }
+        guard status != 0 else {
+            let message = unsafe withUnsafeBytes(of: &image.message) { bytes in
+                unsafe String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+            }
+            throw MediaFileError(.systemFailure, .write, path, "libpng reports: \(message)")
+        }
+        return count
+    }
+
+    private func store(_ count: Int, at path: String) throws(MediaFileError) {
+        var file = try OutputFile(creating: path)
+        let bytes = compressed
+        try file.append(bytes.span.extracting(0..<count))
+    }
+
+    /// Gives the whole file its name; where it must not replace another, by a link, which fails if there is one.
+    private func rename(_ temporary: String, to path: String, replacing: Bool) throws(MediaFileError) {
+        if !replacing {
+            if unsafe link(temporary, path) == 0 {
+                _ = unsafe unlink(temporary)
+                return
+            }
+            let status = errno
+            guard [EPERM, EOPNOTSUPP, ENOSYS].contains(status) else {
+                throw MediaFileError(.create, path, status: status)
+            }
+            // FAT and the like know no links; there another's file of the same name and instant may be lost.
+            if unsafe access(path, F_OK) == 0 { throw MediaFileError(.create, path, status: EEXIST) }
+        }
+        guard unsafe Glibc.rename(temporary, path) == 0 else {
+            throw MediaFileError(.create, path, status: errno)
+        }
+    }
+}
+
+/// Which way through an upright picture of three bytes a pixel the rows and columns of a turned one lead.
+struct UprightWalk {
+    /// Where the first pixel goes, in bytes.
+    var start: Int
+    /// From one pixel of a row to the next, in bytes.
+    var columnStep: Int
+    /// From one row to the next, in bytes.
+    var rowStep: Int
+
+    /// The walk for pictures of `size` that must be turned by `rotation`.
+    init(of size: Dimensions, turned rotation: VideoRotation) {
+        let (width, height) = (size.width, size.height)
+        (start, columnStep, rowStep) =
+            switch rotation {
+            case .none: (0, 3, 3 * width)
+            case .clockwise90: (3 * (height - 1), 3 * height, -3)
+            case .half: (3 * (width * height - 1), -3, -3 * width)
+            case .clockwise270: (3 * height * (width - 1), -3 * height, 3)
+            }
+    }
+}
+
+/// The colours of BT.601 limited range (ITU-R BT.601-7, sections 2.5.1 to 2.5.3), in units of 1/65,536.
+enum BT601 {
+    private static let luma: Int32 = 76_309  // 255 / 219
+    private static let redFromV: Int32 = 104_597  // 255 / 224 × 1.402
+    private static let greenFromU: Int32 = 25_675  // 255 / 224 × 1.772 × 0.114 / 0.587
+    private static let greenFromV: Int32 = 53_279  // 255 / 224 × 1.402 × 0.299 / 0.587
+    private static let blueFromU: Int32 = 132_201  // 255 / 224 × 1.772
+
+    /// The red, green and blue of one pixel, each rounded and clamped.
+    static func colour(luma value: UInt8, chromaU: UInt8, chromaV: UInt8) -> (red: UInt8, green: UInt8, blue: UInt8) {
+        let base = luma &* (Int32(value) &- 16) &+ 32_768
+        let (chromaU, chromaV) = (Int32(chromaU) &- 128, Int32(chromaV) &- 128)
+        return (
+            clamp(base &+ redFromV &* chromaV),
+            clamp(base &- greenFromU &* chromaU &- greenFromV &* chromaV),
+            clamp(base &+ blueFromU &* chromaU)
+        )
+    }
+
+    private static func clamp(_ value: Int32) -> UInt8 {
+        UInt8(min(max(value >> 16, 0), 255))
+    }
+}

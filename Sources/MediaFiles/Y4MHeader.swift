@@ -1,0 +1,112 @@
+import MediaCore
+
+/// What a Y4M file begins with: `YUV4MPEG2`, then words that begin with a letter each, in any order, up to a line feed
+/// (mjpegtools, yuv4mpeg(5)).
+struct Y4MHeader: Equatable {
+    /// The size of the pictures.
+    var dimensions: Dimensions
+    /// Pictures per second.
+    var frameRate: FrameRate
+
+    /// The first word.
+    static let signature: StaticString = "YUV4MPEG2"
+    /// What every picture begins with.
+    static let frameSignature: StaticString = "FRAME"
+    /// The longest line that is read, in bytes; real ones have less than a hundred.
+    static let lineLimit = 1024
+
+    /// The header's line.
+    ///
+    /// The siting of JPEG, chroma in the middle of four pixels, is what libyuv's conversions make.
+    var line: String {
+        "\(Self.signature) W\(dimensions.width) H\(dimensions.height)"
+            + " F\(frameRate.numerator):\(frameRate.denominator) Ip A1:1 C420jpeg XCOLORRANGE=LIMITED\n"
+    }
+
+    /// Why a header cannot be used, and whether it is wrong or merely beyond us.
+    struct Refusal: Error, Equatable {
+        var code: MediaFileError.Code
+        var reason: String
+    }
+
+    /// A header with the given fields.
+    init(dimensions: Dimensions, frameRate: FrameRate) {
+        self.dimensions = dimensions
+        self.frameRate = frameRate
+    }
+
+    /// The header that `line`, without its line feed, states.
+    init(line: String) throws(Refusal) {
+        var (width, height): (Int?, Int?)
+        var frameRate: FrameRate?
+        for word in line.split(separator: " ").dropFirst() {
+            let value = word.dropFirst()
+            switch word.first {
+            case "W": width = try Self.side(value)
+            case "H": height = try Self.side(value)
+            case "F": frameRate = try Self.frameRate(value)
+            case "C": try Self.checkSampling(value)
+            case "X" where value == "COLORRANGE=FULL":
+                throw Refusal(
+                    code: .unsupported,
+                    reason: "its pictures have full range, ours limited; convert it: \(Self.conversion("out_range=tv"))"
+                )
+            default: break
+            }
+        }
+        guard let width, let height else {
+            throw Refusal(code: .damaged, reason: "its header does not state the pictures' size (W and H)")
+        }
+        guard let frameRate else {
+            throw Refusal(code: .damaged, reason: "its header does not state the frame rate (F)")
+        }
+        self.init(dimensions: Dimensions(width: width, height: height), frameRate: frameRate)
+    }
+
+    private static func side(_ text: Substring) throws(Refusal) -> Int {
+        guard let value = Int(text), (1...Dimensions.largestCodable.width).contains(value) else {
+            throw Refusal(code: .damaged, reason: "its pictures are \(text) pixels wide or high; VP8 codes 1 to 16383")
+        }
+        return value
+    }
+
+    private static func frameRate(_ text: Substring) throws(Refusal) -> FrameRate {
+        let terms = text.split(separator: ":", omittingEmptySubsequences: false)
+        // A thousand frames a second is beyond any camera; the terms' limit keeps their products within 64 bits.
+        let limit = 1...1_000_000_000
+        guard terms.count == 2, let numerator = Int(terms[0]), let denominator = Int(terms[1]),
+            limit.contains(numerator), limit.contains(denominator), numerator / denominator <= 1000
+        else {
+            throw Refusal(code: .damaged, reason: "its frame rate is \(text); it must lie between 0 and 1000")
+        }
+        return FrameRate(numerator: numerator, denominator: denominator)
+    }
+
+    private static func checkSampling(_ text: Substring) throws(Refusal) {
+        guard !["420", "420jpeg", "420mpeg2", "420paldv"].contains(text) else { return }
+        throw Refusal(
+            code: .unsupported,
+            reason: "its pictures are C\(text), not C420 with 8 bits; convert it: \(conversion())"
+        )
+    }
+
+    private static func conversion(_ scaling: String? = nil) -> String {
+        "ffmpeg -i FILE \(scaling.map { "-vf scale=\($0) " } ?? "")-pix_fmt yuv420p NEW.y4m"
+    }
+}
+
+extension ScatterList {
+    /// Adds the rows of the three planes of a picture of `dimensions`, as a file has them: without padding.
+    @unsafe mutating func append(
+        luma: UnsafeMutableRawPointer?,
+        chromaU: UnsafeMutableRawPointer?,
+        chromaV: UnsafeMutableRawPointer?,
+        of buffer: VideoBuffer
+    ) {
+        guard let luma = unsafe luma, let chromaU = unsafe chromaU, let chromaV = unsafe chromaV else { return }
+        let (size, chroma) = (buffer.dimensions, buffer.chromaDimensions)
+        unsafe append(rowsAt: luma, width: size.width, stride: buffer.lumaStride, rows: size.height)
+        unsafe append(rowsAt: chromaU, width: chroma.width, stride: buffer.chromaStride, rows: chroma.height)
+        unsafe append(rowsAt: chromaV, width: chroma.width, stride: buffer.chromaStride, rows: chroma.height)
+    }
+}

@@ -1,0 +1,229 @@
+import Glibc
+package import MediaCore
+
+/// Reads the raw pictures of a Y4M file, or of another program through standard input; confine to one thread.
+///
+/// A picture goes straight into its buffer's planes, in one call to the system for a thousand rows. The line before the
+/// next picture is read by the same call as far as it is there already; a pipe is never waited for longer than the
+/// picture needs.
+package final class Y4MReader: VideoFrameReader {
+    /// The size of every picture.
+    package var dimensions: Dimensions { header.dimensions }
+    /// Pictures per second, as the file states it.
+    package var frameRate: FrameRate { header.frameRate }
+
+    private let file: OpenFile
+    private let header: Y4MHeader
+    private let start: Int64
+    private let line: LineBuffer
+    private var list = ScatterList()
+    private var frameCount = 0
+    private var offset: Int64
+    private var failure: MediaFileError?
+
+    /// Opens a file and reads its header.
+    ///
+    /// - Parameter path: `-` is standard input.
+    /// - Throws: `notFound`, `notPermitted`, `wrongFormat`, `unsupported`, `damaged`, `truncated`, `systemFailure`.
+    package convenience init(path: String) throws(MediaFileError) {
+        try self.init(OpenFile(reading: path))
+    }
+
+    init(_ file: consuming OpenFile) throws(MediaFileError) {
+        self.file = file
+        line = LineBuffer(limit: Y4MHeader.lineLimit)
+        let path = self.file.path
+        switch try line.readLine(from: self.file, .open, startingWith: Y4MHeader.signature) {
+        case .whole: break
+        case .other, .end:
+            throw MediaFileError(
+                .wrongFormat,
+                .open,
+                path,
+                "it is not a Y4M file; convert it: ffmpeg -i FILE -pix_fmt yuv420p NEW.y4m"
+            )
+        case .cut:
+            throw MediaFileError(.truncated, .open, path, "it ends in its header, after \(line.count) bytes")
+        case .tooLong:
+            throw MediaFileError(.damaged, .open, path, "its header does not end within \(line.count) bytes")
+        }
+        do {
+            header = try Y4MHeader(line: line.text)
+        } catch {
+            throw MediaFileError(error.code, .open, path, error.reason)
+        }
+        start = Int64(line.count)
+        offset = start
+        line.removeAll()
+    }
+
+    /// Reads the next picture into `buffer`, which has the size `dimensions`.
+    ///
+    /// - Returns: `false` at the end of the file.
+    /// - Throws: A `MediaFileError`: `truncated` in the middle of a picture, `damaged`, `systemFailure`; the same again
+    ///   until `rewind`.
+    package func readFrame(into buffer: VideoBuffer) throws -> Bool {
+        precondition(buffer.dimensions == dimensions, "a buffer of \(buffer.dimensions) for pictures of \(dimensions)")
+        if let failure { throw failure }
+        do {
+            return try read(into: buffer)
+        } catch {
+            failure = error
+            throw error
+        }
+    }
+
+    private func read(into buffer: VideoBuffer) throws(MediaFileError) -> Bool {
+        switch try line.readLine(from: file, .read, startingWith: Y4MHeader.frameSignature) {
+        case .whole: break
+        case .end: return false
+        case .cut: throw .truncated(file.path, at: offset, wholeFrames: frameCount)
+        case .other:
+            throw .damaged(file.path, at: offset, "no picture begins here", wholeFrames: frameCount)
+        case .tooLong:
+            throw .damaged(file.path, at: offset, "a picture's first line does not end", wholeFrames: frameCount)
+        }
+        let lineLength = line.count
+        line.removeAll()
+        try buffer.withMutablePlanes { luma, chromaU, chromaV throws(MediaFileError) in
+            list.removeAll()
+            unsafe list.append(
+                luma: luma.pointerToWriteTo,
+                chromaU: chromaU.pointerToWriteTo,
+                chromaV: chromaV.pointerToWriteTo,
+                of: buffer
+            )
+            try fillList()
+        }
+        frameCount += 1
+        offset += Int64(lineLength + pictureLength)
+        return true
+    }
+
+    private var pictureLength: Int {
+        dimensions.area + 2 * ((dimensions.width + 1) / 2) * ((dimensions.height + 1) / 2)
+    }
+
+    /// Reads the picture, and what is there of the line after it.
+    private func fillList() throws(MediaFileError) {
+        let ahead = Y4MHeader.frameSignature.utf8CodeUnitCount + 1
+        unsafe line.appendUnused(ahead, to: &list)
+        var left = pictureLength
+        while left > 0 {
+            let count = try file.read(into: &list, .read)
+            guard count > 0 else { throw .truncated(file.path, at: offset, wholeFrames: frameCount) }
+            left -= count
+        }
+        // What was read beyond the picture.
+        line.count = -left
+    }
+
+    /// Goes back to the first picture.
+    ///
+    /// - Throws: A `MediaFileError`: `notRewindable` if the pictures come from a pipe.
+    package func rewind() throws {
+        guard file.isRegular, lseek(file.number, Int(start), SEEK_SET) == Int(start) else {
+            throw MediaFileError(
+                .notRewindable,
+                .rewind,
+                file.path,
+                "it is a pipe, whose pictures come only once; store them in a file, and name that"
+            )
+        }
+        line.removeAll()
+        (frameCount, offset, failure) = (0, start, nil)
+    }
+}
+
+/// The bytes of a line that is being read, in memory of its own that stays in place.
+@safe private final class LineBuffer {
+    enum Outcome {
+        /// The line is there, up to its line feed.
+        case whole
+        /// The file had ended before the line.
+        case end
+        /// The file ends in the line.
+        case cut
+        /// It is another line than expected.
+        case other
+        /// There is no line feed within the limit.
+        case tooLong
+    }
+
+    /// The number of bytes that are there.
+    var count = 0
+
+    private let limit: Int
+    private let memory: UnsafeMutablePointer<UInt8>
+    private var list = ScatterList()
+
+    init(limit: Int) {
+        self.limit = limit
+        unsafe memory = .allocate(capacity: limit)
+    }
+
+    deinit {
+        unsafe memory.deallocate()
+    }
+
+    func removeAll() {
+        count = 0
+    }
+
+    /// The line without its line feed.
+    var text: String {
+        unsafe String(decoding: UnsafeBufferPointer(start: memory, count: max(count - 1, 0)), as: UTF8.self)
+    }
+
+    /// Lets a read go on into the first `count` bytes; the reader then sets `count`.
+    @unsafe func appendUnused(_ count: Int, to list: inout ScatterList) {
+        unsafe list.append(UnsafeMutableRawPointer(memory), count: min(count, limit))
+    }
+
+    /// Reads on until the line is whole, and no further.
+    func readLine(
+        from file: borrowing OpenFile,
+        _ operation: MediaFileError.Operation,
+        startingWith signature: StaticString
+    ) throws(MediaFileError) -> Outcome {
+        let signatureLength = signature.utf8CodeUnitCount
+        // The signature and the byte after it, the line feed of most lines, in one go; what follows byte by byte.
+        while count <= signatureLength {
+            let got = try read(signatureLength + 1 - count, from: file, operation)
+            if got == 0 { return count == 0 ? .end : matches(signature) ? .cut : .other }
+        }
+        guard matches(signature), (unsafe memory[signatureLength]) == 0x0A || (unsafe memory[signatureLength]) == 0x20
+        else { return .other }
+        while unsafe memory[count - 1] != 0x0A {
+            guard count < limit else { return .tooLong }
+            if try read(1, from: file, operation) == 0 { return .cut }
+        }
+        return .whole
+    }
+
+    private func read(
+        _ wanted: Int,
+        from file: borrowing OpenFile,
+        _ operation: MediaFileError.Operation
+    ) throws(MediaFileError) -> Int {
+        list.removeAll()
+        unsafe list.append(memory + count, count: wanted)
+        let got = try file.read(into: &list, operation)
+        count += got
+        return got
+    }
+
+    private func matches(_ signature: StaticString) -> Bool {
+        let compared = min(count, signature.utf8CodeUnitCount)
+        return unsafe memcmp(memory, signature.utf8Start, compared) == 0
+    }
+}
+
+extension MutableSpan<UInt8> {
+    /// Where the bytes lie; valid as long as the span is lent.
+    fileprivate var pointerToWriteTo: UnsafeMutableRawPointer? {
+        mutating get {
+            unsafe withUnsafeMutableBufferPointer { UnsafeMutableRawPointer($0.baseAddress) }
+        }
+    }
+}

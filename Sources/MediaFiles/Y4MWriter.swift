@@ -1,0 +1,61 @@
+package import MediaCore
+
+/// Writes raw pictures to a Y4M file, or to another program through standard output.
+///
+/// Y4M has no times, only a rate: the caller sees to it that frames come evenly. `rotation` is not applied. Confine to
+/// one thread.
+package final class Y4MWriter {
+    private let header: Y4MHeader
+    private let frameHeader = Array("\(Y4MHeader.frameSignature)\n".utf8)
+    private var file: OutputFile
+
+    /// Creates a file and writes its header.
+    ///
+    /// - Parameters:
+    ///   - path: Must not exist yet; `-` is standard output.
+    ///   - dimensions: The size of every picture.
+    ///   - frameRate: What players show the pictures at.
+    /// - Throws: `fileExists`, `notFound`, `notPermitted`, `storageFull`, `readerGone`, `systemFailure`.
+    package convenience init(path: String, dimensions: Dimensions, frameRate: FrameRate) throws(MediaFileError) {
+        try self.init(OutputFile(creating: path), dimensions: dimensions, frameRate: frameRate)
+    }
+
+    init(_ file: consuming OutputFile, dimensions: Dimensions, frameRate: FrameRate) throws(MediaFileError) {
+        header = Y4MHeader(dimensions: dimensions, frameRate: frameRate)
+        self.file = file
+        try self.file.append(Array(header.line.utf8).span)
+    }
+
+    /// Adds a picture, straight from its memory.
+    ///
+    /// - Throws: `wrongSize` if the picture has another size than the file; `storageFull`, `readerGone`,
+    ///   `systemFailure`, with the file cut back to its last whole picture.
+    package func write(_ frame: VideoFrame) throws(MediaFileError) {
+        guard frame.dimensions == header.dimensions else {
+            throw MediaFileError(
+                .wrongSize,
+                .write,
+                file.path,
+                "a picture of \(frame.dimensions) came for pictures of \(header.dimensions); begin another file"
+            )
+        }
+        try frame.buffer.withPlanes { luma, chromaU, chromaV throws(MediaFileError) in
+            try unsafe file.append { list in
+                unsafe frameHeader.withUnsafeBytes { unsafe list.append(readingFrom: $0) }
+                unsafe list.append(
+                    luma: luma.pointerToReadFrom,
+                    chromaU: chromaU.pointerToReadFrom,
+                    chromaV: chromaV.pointerToReadFrom,
+                    of: frame.buffer
+                )
+            }
+        }
+    }
+}
+
+extension Span<UInt8> {
+    /// Where the bytes lie, to be read only; valid as long as the span is lent.
+    fileprivate var pointerToReadFrom: UnsafeMutableRawPointer? {
+        unsafe withUnsafeBufferPointer { unsafe UnsafeMutableRawPointer(mutating: $0.baseAddress) }
+    }
+}
