@@ -37,7 +37,9 @@ let values: [Target] =
 
 let decisions: [Target] = []
 
-let edges: [Target] = []
+let edges: [Target] =
+    [.systemLibrary(name: "CWebSockets", pkgConfig: "libwebsockets", providers: [.apt(["libwebsockets-dev"])])]
+    + library("WebSockets", ["CWebSockets", "MediaCore", "Threading"])
 
 let assembly: [Target] = []
 
