@@ -1,0 +1,144 @@
+import CWebSockets
+import Glibc
+
+/// Accepts connections from a listening socket that libwebsockets only watches; confined to the loop's thread.
+@safe final class Listener: @unchecked Sendable {
+    // `@unchecked Sendable`: its thread rule; closures that run on the loop hold connections, and those hold it.
+
+    /// Connections taken at a time before the others on the loop get their turn.
+    private static let acceptsPerTurn = 64
+    /// Descriptors that the rest of the program needs.
+    private static let descriptorReserve = 64
+    private static let busyAnswer: StaticString =
+        "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+
+    let options: ListenerOptions
+    let makeHandler: @Sendable () -> any WebSocketHandler
+
+    private unowned let service: Service
+    /// Held because libwebsockets reads it.
+    private let table: ProtocolTable
+    private var host: OpaquePointer?
+    private let maximumConnections: Int
+    private var connectionCount = 0
+    private var descriptor: Int32 = -1
+    private var wsi: OpaquePointer?
+    /// Given up for a moment when descriptors run out, so that a peer can be turned away instead of waiting for ever.
+    private var spareDescriptor: Int32
+
+    init(
+        options: ListenerOptions,
+        service: Service,
+        table: ProtocolTable,
+        makeHandler: @escaping @Sendable () -> any WebSocketHandler
+    ) {
+        self.options = options
+        self.service = service
+        self.table = table
+        self.makeHandler = makeHandler
+        var limit = rlimit()
+        let isKnown = unsafe getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0
+        let descriptors = isKnown ? Int(clamping: limit.rlim_cur) : 1024
+        maximumConnections = max(1, min(options.maximumConnections, descriptors - Self.descriptorReserve))
+        spareDescriptor = Self.openSpare()
+    }
+
+    deinit {
+        Glibc.close(spareDescriptor)
+    }
+
+    /// Hands the socket over to libwebsockets, which closes it in the end.
+    ///
+    /// The caller holds the listener until the context is destroyed, because the host points to it and to its table.
+    func start(_ descriptor: Int32) throws(WebSocketError) {
+        do throws(WebSocketError) {
+            unsafe host = try service.makeHost(table, user: Unmanaged.passUnretained(self).toOpaque())
+        } catch {
+            Glibc.close(descriptor)
+            throw error
+        }
+        var description = unsafe lws_adopt_desc_t()
+        unsafe description.vh = host
+        unsafe description.type = LWS_ADOPT_RAW_FILE_DESC
+        unsafe description.fd.filefd = descriptor
+        unsafe description.vh_prot_name = UnsafePointer(table.protocols.pointee.name)
+        unsafe wsi = lws_adopt_descriptor_vhost_via_info(&description)
+        guard unsafe wsi != nil else {
+            let attempted = "listen at \(options.host):\(options.port)"
+            throw .system(attempted, status: nil, advice: "libwebsockets has no memory or no descriptor left.")
+        }
+        self.descriptor = descriptor
+    }
+
+    /// Accepts no more connections.
+    func stop() {
+        guard let wsi = unsafe wsi else { return }
+        descriptor = -1
+        unsafe self.wsi = nil
+        unsafe cwebsockets_kill(wsi)
+    }
+
+    /// One of the connections is gone.
+    func connectionEnded() {
+        connectionCount -= 1
+    }
+
+    /// Takes the connections that wait.
+    func acceptAll() {
+        for _ in 0..<Self.acceptsPerTurn {
+            guard descriptor >= 0 else { return }
+            if let (accepted, peer) = SocketAddress.accept(from: descriptor) {
+                take(accepted, peer: peer)
+                continue
+            }
+            switch errno {
+            case EMFILE, ENFILE: turnOneAway()
+            case EINTR, ECONNABORTED, EPROTO: continue
+            default: return
+            }
+        }
+    }
+
+    private func take(_ accepted: Int32, peer: String) {
+        guard connectionCount < maximumConnections else { return refuse(accepted) }
+        let connection = WebSocketConnection(
+            service: service,
+            role: .accepted(self),
+            limits: options.limits,
+            idle: options.idle,
+            peerAddress: peer,
+            handler: nil
+        )
+        service.keep(connection)
+        connectionCount += 1
+        var description = unsafe lws_adopt_desc_t()
+        unsafe description.vh = host
+        unsafe description.type = lws_adoption_type(
+            rawValue: LWS_ADOPT_SOCKET.rawValue | LWS_ADOPT_HTTP.rawValue
+        )
+        unsafe description.fd.sockfd = accepted
+        unsafe description.opaque = Unmanaged.passUnretained(connection).toOpaque()
+        guard let wsi = unsafe lws_adopt_descriptor_vhost_via_info(&description) else {
+            // It has closed the descriptor, and may have told of the end.
+            return service.adoptionFailed(connection)
+        }
+        unsafe connection.wsi = wsi
+        connection.setTimer(after: options.handshakeTimeout)
+    }
+
+    private func refuse(_ accepted: Int32) {
+        let answer = Self.busyAnswer
+        _ = unsafe send(accepted, answer.utf8Start, answer.utf8CodeUnitCount, Int32(MSG_NOSIGNAL))
+        Glibc.close(accepted)
+    }
+
+    private func turnOneAway() {
+        Glibc.close(spareDescriptor)
+        if let (accepted, _) = SocketAddress.accept(from: descriptor) { refuse(accepted) }
+        spareDescriptor = Self.openSpare()
+    }
+
+    private static func openSpare() -> Int32 {
+        unsafe open("/dev/null", O_RDONLY | O_CLOEXEC)
+    }
+}

@@ -1,0 +1,105 @@
+import Glibc
+
+/// A bound, listening TCP socket.
+///
+/// Made here rather than by libwebsockets, which cannot tell why an address is refused.
+struct ListeningSocket: ~Copyable {
+    /// Pending connections that the kernel keeps; it cuts this to `net.core.somaxconn`.
+    private static let backlog: Int32 = 512
+
+    let port: UInt16
+    private let descriptor: Int32
+
+    /// Binds and listens.
+    ///
+    /// Any thread; may ask a name server if `host` is a name.
+    init(host: String, port: UInt16) throws(WebSocketError) {
+        let attempted = "listen at \(host):\(port)"
+        let addresses: [SocketAddress]
+        switch SocketAddress.resolve(host: host, port: port, isForListening: true) {
+        case .success(let found): addresses = found
+        case .failure(let failure):
+            throw WebSocketError(
+                .badAddress,
+                attempted: attempted,
+                status: failure.status,
+                advice: "\(failure.text); give a numeric address of this machine, such as 127.0.0.1 or 0.0.0.0."
+            )
+        }
+        var status = EADDRNOTAVAIL
+        for address in addresses {
+            let descriptor = Self.bind(address, status: &status)
+            guard descriptor >= 0 else { continue }
+            self.descriptor = descriptor
+            self.port = SocketAddress(localOf: descriptor).port
+            return
+        }
+        throw Self.error(status, attempted: attempted, port: port)
+    }
+
+    deinit {
+        close(descriptor)
+    }
+
+    /// Gives the descriptor away; the taker closes it.
+    consuming func release() -> Int32 {
+        let descriptor = descriptor
+        discard self
+        return descriptor
+    }
+
+    /// - Returns: The descriptor, or -1 with `status` set to what `errno` said.
+    private static func bind(_ address: SocketAddress, status: inout Int32) -> Int32 {
+        let descriptor = socket(
+            address.family,
+            Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue) | Int32(SOCK_NONBLOCK.rawValue),
+            0
+        )
+        guard descriptor >= 0 else {
+            status = errno
+            return -1
+        }
+        var on: Int32 = 1
+        let size = socklen_t(MemoryLayout<Int32>.size)
+        unsafe setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &on, size)
+        if address.family == AF_INET6 {
+            var off: Int32 = 0
+            unsafe setsockopt(descriptor, Int32(IPPROTO_IPV6), IPV6_V6ONLY, &off, size)
+        }
+        let isBound = unsafe address.withPointer { unsafe Glibc.bind(descriptor, $0, $1) == 0 }
+        guard isBound, listen(descriptor, backlog) == 0 else {
+            status = errno
+            close(descriptor)
+            return -1
+        }
+        return descriptor
+    }
+
+    private static func error(_ status: Int32, attempted: String, port: UInt16) -> WebSocketError {
+        switch status {
+        case EADDRINUSE:
+            return WebSocketError(
+                .addressInUse,
+                attempted: attempted,
+                status: status,
+                advice: "another program listens there (“ss -ltnp” shows which); stop it, or choose another port."
+            )
+        case EACCES, EPERM:
+            return WebSocketError(
+                .permissionDenied,
+                attempted: attempted,
+                status: status,
+                advice: "ports below 1024 need the right to bind them; choose a port from 1024 on."
+            )
+        case EADDRNOTAVAIL, EAFNOSUPPORT:
+            return WebSocketError(
+                .badAddress,
+                attempted: attempted,
+                status: status,
+                advice: "the address is none of this machine's (“ip address” lists them); 0.0.0.0 means all."
+            )
+        default:
+            return .system(attempted, status: status, advice: "\(systemText(status)).")
+        }
+    }
+}

@@ -1,0 +1,46 @@
+import CWebSockets
+
+/// A virtual host's protocols and names, at addresses that last as long as libwebsockets reads them.
+@safe final class ProtocolTable {
+    let protocols: UnsafeMutablePointer<lws_protocols>
+    let hostName: UnsafeMutablePointer<CChar>
+    private let names: [UnsafeMutablePointer<CChar>]
+
+    /// Largest read of a socket at a time, in bytes.
+    ///
+    /// Also the size of libwebsockets' one service buffer.
+    static let receiveByteCount = 65_536
+    /// What goes to the socket in one call, in bytes, beyond the longest message.
+    ///
+    /// What is longer is copied and sent in pieces, at ten times the cost (measured).
+    private static let sendByteCount = 1 << 20
+
+    init(hostName: String, protocolNames: [String]) {
+        unsafe self.hostName = Self.copy(hostName)
+        let names = unsafe protocolNames.map { unsafe Self.copy($0) }
+        unsafe self.names = unsafe names
+        // One zeroed entry ends the table.
+        unsafe protocols = .allocate(capacity: names.count + 1)
+        unsafe protocols.initialize(repeating: lws_protocols(), count: names.count + 1)
+        for index in unsafe names.indices {
+            unsafe protocols[index].name = UnsafePointer(names[index])
+            unsafe protocols[index].callback = serviceCallback
+            unsafe protocols[index].rx_buffer_size = Self.receiveByteCount
+            unsafe protocols[index].tx_packet_size = Self.sendByteCount
+        }
+    }
+
+    deinit {
+        unsafe protocols.deinitialize(count: names.count + 1)
+        unsafe protocols.deallocate()
+        for index in unsafe names.indices { unsafe names[index].deallocate() }
+        unsafe hostName.deallocate()
+    }
+
+    private static func copy(_ text: String) -> UnsafeMutablePointer<CChar> {
+        let bytes = text.utf8CString
+        let memory = UnsafeMutablePointer<CChar>.allocate(capacity: bytes.count)
+        for (index, byte) in bytes.enumerated() { unsafe (memory + index).initialize(to: byte) }
+        return unsafe memory
+    }
+}

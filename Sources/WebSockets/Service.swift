@@ -1,0 +1,247 @@
+import CWebSockets
+import Glibc
+import MediaCore
+import Synchronization
+import Threading
+
+/// A loop's libwebsockets context and all that hangs on it; confined to the loop's thread.
+@safe final class Service: @unchecked Sendable {
+    // `@unchecked Sendable`: only `thread` is read by others, and it is atomic.
+
+    /// The longest time that the answers to our close messages are waited for at a shutdown.
+    private static let shutdownGrace = Duration.seconds(1)
+    /// Seconds that libwebsockets gives each step of a handshake; our own deadlines are shorter.
+    private static let handshakeStepSeconds: UInt32 = 60
+
+    let pool = PacketBufferPool()
+    /// Where connections post what must not happen inside one of their callbacks.
+    weak var loop: WebSocketLoop?
+
+    /// The thread that runs the loop's jobs now, as a number; 0 for none.
+    private let thread = Atomic<UInt>(0)
+    private(set) var context: OpaquePointer?
+    /// All that are not closed: here they are owned, libwebsockets only points to them.
+    private var connections: [ObjectIdentifier: WebSocketConnection] = [:]
+    private var listeners: [Listener] = []
+    /// Connections whose server's name is being looked up.
+    var lookups: [WebSocketConnection] = []
+    /// Threads that look names up, by their attempt.
+    var lookupThreads: [ObjectIdentifier: WorkerThread] = [:]
+    private(set) var clientTable: ProtocolTable?
+    private(set) var clientHost: OpaquePointer?
+    private var scratchMemory: UnsafeMutableRawBufferPointer
+    private let alarm: UnsafeMutablePointer<lws_sorted_usec_list_t>
+    private(set) var stopDeadline: MonotonicInstant?
+
+    init() {
+        unsafe scratchMemory = .allocate(byteCount: 4096, alignment: 16)
+        unsafe alarm = .allocate(capacity: 1)
+        unsafe alarm.initialize(to: lws_sorted_usec_list_t())
+    }
+
+    deinit {
+        unsafe scratchMemory.deallocate()
+        unsafe alarm.deallocate()
+    }
+
+    /// Whether the caller runs on the loop's thread.
+    var isCurrent: Bool { thread.load(ordering: .relaxed) == UInt(pthread_self()) }
+
+    /// Makes the caller's thread the loop's, or (`false`) no longer.
+    func setCurrent(_ isCurrent: Bool) {
+        thread.store(isCurrent ? UInt(pthread_self()) : 0, ordering: .relaxed)
+    }
+
+    /// Whether nothing new may begin.
+    var isStopping: Bool { unsafe stopDeadline != nil || context == nil }
+
+    /// Whether a shutdown has come to its end.
+    var isStopped: Bool {
+        guard let stopDeadline else { return false }
+        return connections.isEmpty || MonotonicClock.now >= stopDeadline
+    }
+
+    /// Memory for a message of `count` bytes with its header before it, good until the next call.
+    func scratch(_ count: Int) -> UnsafeMutableRawPointer {
+        let needed = PacketBuffer.headroom + count
+        if unsafe scratchMemory.count < needed {
+            unsafe scratchMemory.deallocate()
+            unsafe scratchMemory = .allocate(byteCount: needed * 2, alignment: 16)
+        }
+        // A count above zero has an address.
+        return unsafe scratchMemory.baseAddress.unsafelyUnwrapped + PacketBuffer.headroom
+    }
+
+    func setAlarm(after duration: Duration) {
+        guard let context = unsafe context else { return }
+        let time = max(1, lws_usec_t(duration.wholeMicroseconds))
+        // Its only purpose is to end the wait in `lws_service`.
+        unsafe lws_sul_schedule(context, 0, alarm, { _ in }, time)
+    }
+}
+
+extension Service {
+    /// Makes the context.
+    func open() throws(WebSocketError) {
+        var information = unsafe lws_context_creation_info()
+        unsafe information.options = UInt64(LWS_SERVER_OPTION_EXPLICIT_VHOSTS)
+        unsafe information.port = CONTEXT_PORT_NO_LISTEN
+        unsafe information.pt_serv_buf_size = UInt32(ProtocolTable.receiveByteCount)
+        unsafe information.timeout_secs = Self.handshakeStepSeconds
+        unsafe information.connect_timeout_secs = Self.handshakeStepSeconds
+        // lws_create_context ignores SIGPIPE for the whole process, which a program's output pipe would miss. It need
+        // not: it sends with MSG_NOSIGNAL.
+        var pipeAction = sigaction()
+        unsafe sigaction(SIGPIPE, nil, &pipeAction)
+        let context = unsafe lws_create_context(&information)
+        unsafe sigaction(SIGPIPE, &pipeAction, nil)
+        guard let context = unsafe context else {
+            throw .system("start WebSockets", status: nil, advice: "libwebsockets has no memory or no descriptor left.")
+        }
+        unsafe self.context = context
+        let table = ProtocolTable(hostName: "client", protocolNames: ["client"])
+        clientTable = table
+        unsafe clientHost = try makeHost(table)
+    }
+
+    /// Adds a virtual host that does not listen by itself.
+    func makeHost(_ table: ProtocolTable, user: UnsafeMutableRawPointer? = nil) throws(WebSocketError) -> OpaquePointer
+    {
+        var information = unsafe lws_context_creation_info()
+        // By the Host header, libwebsockets moves an accepted connection to another host with the same "port": never to
+        // the clients', then, but perhaps to another listener's.
+        unsafe information.port = user == nil ? CONTEXT_PORT_NO_LISTEN : CONTEXT_PORT_NO_LISTEN_SERVER
+        unsafe information.protocols = UnsafePointer(table.protocols)
+        unsafe information.vhost_name = UnsafePointer(table.hostName)
+        unsafe information.user = user
+        // An address keeps libwebsockets from reading `http_proxy` in the environment; port 0 means no proxy.
+        let noProxy: StaticString = ":0"
+        unsafe information.http_proxy_address = UnsafeRawPointer(noProxy.utf8Start).assumingMemoryBound(to: CChar.self)
+        guard let context = unsafe context, let host = unsafe lws_create_vhost(context, &information) else {
+            throw .system(
+                "set WebSockets up",
+                status: nil,
+                advice: "libwebsockets has no memory or no descriptor left."
+            )
+        }
+        return unsafe host
+    }
+
+    /// Waits for something to do, unless `isBusy`, and does it.
+    ///
+    /// - Returns: `false` if libwebsockets is out of order.
+    func turn(isBusy: Bool) -> Bool {
+        guard let context = unsafe context else { return false }
+        // A negative timeout means not to wait; any other one, to wait without end.
+        let status = unsafe lws_service(context, isBusy ? -1 : 0)
+        if !lookups.isEmpty { checkLookups() }
+        return status >= 0
+    }
+
+    /// Takes no new work and begins to close everything.
+    func beginStop() {
+        guard stopDeadline == nil else { return }
+        stopDeadline = MonotonicClock.now + Self.shutdownGrace
+        setAlarm(after: Self.shutdownGrace)
+        for listener in listeners { listener.stop() }
+        for connection in Array(connections.values) {
+            if connection.phase == .open {
+                connection.close(code: 1001, reason: "going away")
+            } else if connection.phase == .handshaking {
+                abandon(connection, with: .shutDown("connect"))
+            }
+        }
+    }
+
+    /// Ends a connection that is not open yet.
+    func abandon(_ connection: WebSocketConnection, with error: WebSocketError) {
+        if connection.ending == nil { connection.ending = .failed(error) }
+        if let wsi = unsafe connection.wsi {
+            unsafe cwebsockets_kill(wsi)
+        } else {
+            release(connection)
+        }
+    }
+
+    /// Takes the context out, so that nobody wakes it any more.
+    func takeContext() -> OpaquePointer? {
+        defer { unsafe context = nil }
+        return unsafe context
+    }
+
+    /// Destroys `context`, with which all connections that are left end.
+    func close(_ context: OpaquePointer?) {
+        unsafe lws_sul_cancel(alarm)
+        if let context = unsafe context { unsafe lws_context_destroy(context) }
+        for connection in Array(connections.values) { release(connection) }
+        for thread in lookupThreads.values { thread.join() }
+        lookupThreads = [:]
+        listeners = []
+        clientTable = nil
+    }
+}
+
+extension Service {
+    /// Begins to accept connections from the listening socket `descriptor`, which it owns from now on.
+    func listen(
+        _ options: ListenerOptions,
+        descriptor: Int32,
+        makeHandler: @escaping @Sendable () -> any WebSocketHandler
+    ) throws(WebSocketError) {
+        guard !isStopping else {
+            Glibc.close(descriptor)
+            throw .shutDown("listen at \(options.host):\(options.port)")
+        }
+        if let first = listeners.first {
+            precondition(
+                first.options.subprotocol == options.subprotocol
+                    && first.options.refusedSubprotocols == options.refusedSubprotocols,
+                "\(options.subprotocol) beside \(first.options.subprotocol): listeners of a loop share subprotocols"
+            )
+        }
+        let name = "listener-\(listeners.count)"
+        let names = [options.subprotocol] + options.refusedSubprotocols.filter { $0 != options.subprotocol }
+        let table = ProtocolTable(hostName: name, protocolNames: names)
+        let listener = Listener(
+            options: options,
+            service: self,
+            table: table,
+            makeHandler: makeHandler
+        )
+        // Held even if it fails, because the host points to it.
+        listeners.append(listener)
+        try listener.start(descriptor)
+    }
+
+    /// Owns `connection` until `release`.
+    func keep(_ connection: WebSocketConnection) {
+        connections[ObjectIdentifier(connection)] = connection
+    }
+
+    /// Ends `connection` for good.
+    func release(_ connection: WebSocketConnection) {
+        guard connections.removeValue(forKey: ObjectIdentifier(connection)) != nil else { return }
+        lookups.removeAll { $0 === connection }
+        connection.finish()
+    }
+
+    /// libwebsockets would not take `connection`.
+    func adoptionFailed(_ connection: WebSocketConnection) {
+        guard connections[ObjectIdentifier(connection)] != nil else { return }
+        wsiDestroyed(of: connection)
+    }
+
+    /// libwebsockets has forgotten `connection`.
+    func wsiDestroyed(of connection: WebSocketConnection) {
+        if case .accepted(let listener) = connection.role { listener.connectionEnded() }
+        if case .connecting(let attempt) = connection.role, !isStopping, connection.phase == .handshaking,
+            !attempt.isConnected, !attempt.addresses.isEmpty, MonotonicClock.now < attempt.deadline
+        {
+            connection.ending = nil
+            // Not from inside libwebsockets' own clearing up.
+            loop?.execute { [self] in tryNextAddress(connection, attempt) }
+            return
+        }
+        release(connection)
+    }
+}

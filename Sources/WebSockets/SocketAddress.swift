@@ -1,0 +1,104 @@
+import Glibc
+
+/// An IPv4 or IPv6 address with a port.
+struct SocketAddress: Sendable {
+    /// Why a name does not resolve.
+    struct ResolutionFailure: Error {
+        /// A `getaddrinfo` status.
+        let status: Int32
+        let text: String
+    }
+
+    private var storage = sockaddr_storage()
+    private var size = socklen_t(0)
+
+    var family: Int32 { Int32(storage.ss_family) }
+
+    /// The address that the socket is bound to.
+    init(localOf descriptor: Int32) {
+        var size = socklen_t(MemoryLayout<sockaddr_storage>.size)
+        unsafe withUnsafeMutablePointer(to: &storage) { pointer in
+            _ = unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                unsafe getsockname(descriptor, $0, &size)
+            }
+        }
+        self.size = size
+    }
+
+    private init(_ source: UnsafePointer<sockaddr>, size: socklen_t) {
+        self.size = size
+        unsafe withUnsafeMutableBytes(of: &storage) {
+            unsafe $0.copyMemory(from: UnsafeRawBufferPointer(start: source, count: Int(size)))
+        }
+    }
+
+    /// Takes a connection from a listening socket that does not block.
+    ///
+    /// - Returns: The connection's descriptor and the peer's address; `nil` with `errno` set if there is none.
+    static func accept(from descriptor: Int32) -> (descriptor: Int32, peer: String)? {
+        var storage = sockaddr_storage()
+        var size = socklen_t(MemoryLayout<sockaddr_storage>.size)
+        return unsafe withUnsafeMutablePointer(to: &storage) { pointer in
+            unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
+                let accepted = unsafe Glibc.accept(descriptor, address, &size)
+                guard accepted >= 0 else { return nil }
+                _ = fcntl(accepted, F_SETFD, FD_CLOEXEC)
+                _ = fcntl(accepted, F_SETFL, O_NONBLOCK)
+                return (accepted, unsafe SocketAddress(address, size: size).text)
+            }
+        }
+    }
+
+    /// The port, in the machine's byte order.
+    var port: UInt16 {
+        unsafe withUnsafeBytes(of: storage) {
+            // `sin_port` and `sin6_port` stand at the same offset.
+            unsafe UInt16(bigEndian: $0.loadUnaligned(fromByteOffset: 2, as: UInt16.self))
+        }
+    }
+
+    /// The numeric address without the port.
+    var text: String {
+        var bytes = [CChar](repeating: 0, count: Int(NI_MAXHOST))
+        let status = unsafe withPointer {
+            unsafe getnameinfo($0, $1, &bytes, socklen_t(bytes.count), nil, 0, NI_NUMERICHOST)
+        }
+        guard status == 0 else { return "" }
+        return unsafe bytes.withUnsafeBufferPointer { unsafe $0.baseAddress.map { unsafe String(cString: $0) } ?? "" }
+    }
+
+    func withPointer<Result>(_ body: (UnsafePointer<sockaddr>, socklen_t) -> Result) -> Result {
+        unsafe withUnsafePointer(to: storage) { pointer in
+            unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { unsafe body($0, size) }
+        }
+    }
+
+    /// The addresses of `host`, in the system's order of preference.
+    ///
+    /// With `isNumericOnly` it fails at once where a name server would have to be asked; else it may block for long.
+    static func resolve(
+        host: String,
+        port: UInt16,
+        isForListening: Bool = false,
+        isNumericOnly: Bool = false
+    ) -> Result<[SocketAddress], ResolutionFailure> {
+        var hints = unsafe addrinfo()
+        unsafe hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
+        unsafe hints.ai_flags = (isForListening ? AI_PASSIVE : 0) | (isNumericOnly ? AI_NUMERICHOST : 0)
+        var list: UnsafeMutablePointer<addrinfo>?
+        let status = unsafe getaddrinfo(host, String(port), &hints, &list)
+        guard status == 0 else {
+            return .failure(ResolutionFailure(status: status, text: unsafe String(cString: gai_strerror(status))))
+        }
+        defer { unsafe freeaddrinfo(list) }
+        var addresses: [SocketAddress] = []
+        var next = unsafe list
+        while let entry = unsafe next {
+            if let address = unsafe entry.pointee.ai_addr {
+                addresses.append(unsafe SocketAddress(address, size: entry.pointee.ai_addrlen))
+            }
+            unsafe next = entry.pointee.ai_next
+        }
+        return .success(addresses)
+    }
+}

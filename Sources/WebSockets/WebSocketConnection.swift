@@ -1,0 +1,217 @@
+import CWebSockets
+import Glibc
+package import MediaCore
+import Threading
+
+/// One WebSocket connection of a loop, of either side; confined to the loop's thread.
+///
+/// It lives from the handshake on; after `closed` its calls do nothing.
+@safe package final class WebSocketConnection: @unchecked Sendable {
+    // `@unchecked Sendable`: every call checks that it comes on the loop's thread.
+
+    /// Which end of the handshake this side is.
+    enum Role {
+        case accepted(Listener)
+        case connecting(ConnectAttempt)
+    }
+
+    /// How far the connection has come.
+    enum Phase { case handshaking, open, closing, closed }
+
+    /// The time that a peer has to take our close message and answer it before it is cut off.
+    static let closeGrace = Duration.seconds(2)
+    /// RFC 6455, section 5.5: a control frame carries at most 125 bytes, here less the code's two.
+    private static let maximumReasonCount = 123
+
+    /// For the handler: where this connection stands in its own tables.
+    package var tag = 0
+
+    /// The peer's numeric address, without port; empty while a client looks its server up.
+    package internal(set) var peerAddress: String
+
+    /// The subprotocols that the client offered, as it listed them ("room.v2, room.v1"); empty if none.
+    package internal(set) var offeredSubprotocols = ""
+
+    /// The subprotocol that is in force; `nil` if none was negotiated.
+    package internal(set) var subprotocol: String?
+
+    /// Whether messages can be sent: from `opened` until either side closes.
+    package var isOpen: Bool {
+        checkThread()
+        return phase == .open
+    }
+
+    let service: Service
+    let role: Role
+    let limits: MessageLimits
+    let idle: IdlePolicy
+    var handler: (any WebSocketHandler)?
+    var phase = Phase.handshaking
+    /// Why the connection ends; the first reason counts.
+    var ending: WebSocketClosure?
+    var incoming = IncomingMessage()
+    var lastHeard = MonotonicClock.now
+    var isPingWanted = false
+    /// What the peer is told once the socket can take it.
+    var closeMessage: (code: UInt16, reason: String)?
+    /// What a plain HTTP request is answered with, until that is written.
+    var httpAnswer: String?
+    /// libwebsockets' side of the connection, until that is destroyed.
+    var wsi: OpaquePointer?
+
+    init(
+        service: Service,
+        role: Role,
+        limits: MessageLimits,
+        idle: IdlePolicy,
+        peerAddress: String,
+        handler: (any WebSocketHandler)?
+    ) {
+        self.service = service
+        self.role = role
+        self.limits = limits
+        self.idle = idle
+        self.peerAddress = peerAddress
+        self.handler = handler
+    }
+
+    /// Asks for `nextMessage` to be called once the socket can take a message.
+    ///
+    /// Any number of calls before that count as one.
+    package func requestWrite() {
+        checkThread()
+        guard phase == .open, let wsi = unsafe wsi else { return }
+        unsafe lws_callback_on_writable(wsi)
+    }
+
+    /// Ends the connection: what libwebsockets has taken is sent first, then `code` and `reason`.
+    ///
+    /// `closed` follows, with `.byUs`, when the peer has answered, or after two seconds. `reason` is cut at 123 bytes of
+    /// UTF-8. Does nothing if the connection is closing already.
+    ///
+    /// A code is 1000, 1001, 1003, 1007-1011 or 3000-4999 (RFC 6455, section 7.4).
+    package func close(code: UInt16, reason: String) {
+        checkThread()
+        let reason = Self.cut(reason)
+        end(.byUs(code: code, reason: reason), code: code, reason: reason)
+    }
+
+    /// Prepares `message` for being sent to any number of peers of listeners, as `OutgoingMessage.shared`.
+    ///
+    /// To be called once, by the buffer's one holder, after it is filled; from then on the buffer is read-only. Any
+    /// thread.
+    package static func frameForSharing(_ message: PacketBuffer) {
+        FrameHeader(payloadCount: message.count).write(to: message)
+    }
+
+    func checkThread() {
+        precondition(service.isCurrent, "a WebSocketConnection is used off its loop's thread")
+    }
+
+    /// Starts closing for `closure`, telling the peer `code` and `reason`.
+    func end(_ closure: WebSocketClosure, code: UInt16, reason: String) {
+        guard phase == .open, let wsi = unsafe wsi else { return }
+        phase = .closing
+        if ending == nil { ending = closure }
+        incoming.discard()
+        closeMessage = (code, reason)
+        setTimer(after: Self.closeGrace)
+        unsafe lws_callback_on_writable(wsi)
+    }
+
+    /// Tells the handler of the end, once.
+    func finish() {
+        guard phase != .closed else { return }
+        let wasOpened = phase != .handshaking
+        phase = .closed
+        incoming.discard()
+        let handler = handler
+        self.handler = nil
+        guard let handler else { return }
+        if case .accepted = role, !wasOpened { return }
+        let lost = WebSocketError(
+            .connectionLost,
+            attempted: "keep the connection with \(peerAddress)",
+            advice: "it ended without a close message: the network failed, the peer died, or it broke the protocol."
+        )
+        handler.closed(self, ending ?? .failed(lost))
+    }
+
+    private static func cut(_ reason: String) -> String {
+        guard reason.utf8.count > maximumReasonCount else { return reason }
+        var cut = reason
+        while cut.utf8.count > maximumReasonCount { cut.unicodeScalars.removeLast() }
+        return cut
+    }
+}
+
+extension WebSocketConnection {
+    /// The handshake is done.
+    func established(handler: (any WebSocketHandler)? = nil) {
+        if let handler { self.handler = handler }
+        phase = .open
+        lastHeard = MonotonicClock.now
+        setTimer(after: idle.pingAfter)
+        tuneSocket()
+        self.handler?.opened(self)
+    }
+
+    /// Sends at once what is small, and lets the kernel hold little that is not sent yet.
+    private func tuneSocket() {
+        guard let wsi = unsafe wsi else { return }
+        let socket = unsafe lws_get_socket_fd(wsi)
+        var noDelay: Int32 = 1
+        unsafe setsockopt(socket, Int32(IPPROTO_TCP), TCP_NODELAY, &noDelay, socklen_t(MemoryLayout<Int32>.size))
+        // Bytes. With a reader that stalls, 4.2 MB of old frames pile up in the kernel without it (measured).
+        var lowWater: Int32 = 16_384
+        unsafe setsockopt(
+            socket,
+            Int32(IPPROTO_TCP),
+            TCP_NOTSENT_LOWAT,
+            &lowWater,
+            socklen_t(MemoryLayout<Int32>.size)
+        )
+    }
+
+    func setTimer(after duration: Duration) {
+        guard let wsi = unsafe wsi else { return }
+        unsafe lws_set_timer_usecs(wsi, max(1, lws_usec_t(duration.wholeMicroseconds)))
+    }
+
+    /// The connection's one timer: handshake deadline, then the silence of the peer, then the end of closing.
+    ///
+    /// - Returns: What libwebsockets wants: -1 to end the connection.
+    func timerFired() -> Int32 {
+        switch phase {
+        case .handshaking:
+            if ending == nil, case .connecting(let attempt) = role { ending = .failed(attempt.timeOutError) }
+            return -1
+        case .open:
+            return checkSilence()
+        case .closing, .closed:
+            return -1
+        }
+    }
+
+    private func checkSilence() -> Int32 {
+        let silence = MonotonicClock.now.duration(since: lastHeard)
+        guard silence >= idle.pingAfter else {
+            setTimer(after: idle.pingAfter - silence)
+            return 0
+        }
+        guard silence < idle.hangUpAfter else {
+            let error = WebSocketError(
+                .idleTimeout,
+                attempted: "keep the connection with \(peerAddress)",
+                advice: "nothing came from the peer for \(silence.seconds) s, not even an answer to a ping."
+            )
+            phase = .closing
+            ending = .failed(error)
+            return -1
+        }
+        isPingWanted = true
+        if let wsi = unsafe wsi { unsafe lws_callback_on_writable(wsi) }
+        setTimer(after: min(idle.pingAfter, idle.hangUpAfter - silence))
+        return 0
+    }
+}

@@ -1,0 +1,249 @@
+import CWebSockets
+import Threading
+
+/// One libwebsockets context on one thread of its own, with the connections that live there.
+///
+/// It is a `SerialExecutor` as well, so that an actor can live on the thread:
+///
+///     actor Relay {
+///         nonisolated let loop: WebSocketLoop
+///         nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+///     }
+///
+/// In a handler's methods, `assumeIsolated` of such an actor works. Nothing on the loop may block: it would hold up
+/// every connection. A loop lives until `shutdown`.
+@safe package final class WebSocketLoop: SerialExecutor, @unchecked Sendable {
+    // `@unchecked Sendable`: the queue is behind a lock, and the service is confined to the thread.
+
+    private enum Job: Sendable {
+        case block(@Sendable () -> Void)
+        case actor(UnownedJob)
+    }
+
+    private enum Phase { case running, stopping, ended }
+
+    private struct Queue: Sendable {
+        var phase = Phase.running
+        var jobs: [Job] = []
+        /// An empty array that keeps its memory.
+        var spare: [Job] = []
+        /// Whether the loop has been woken and has not looked since.
+        var isWoken = false
+        /// Whether jobs that came after the end are being run.
+        var isRunningLate = false
+        /// What to wake; `nil` before the start and after the end.
+        var wake: Wake?
+    }
+
+    /// The one thing about a context that other threads may touch.
+    @safe private struct Wake: @unchecked Sendable {
+        // `@unchecked Sendable`: `lws_cancel_service` may be called from any thread, as long as the context lives.
+        let context: OpaquePointer
+
+        func callAsFunction() {
+            unsafe lws_cancel_service(context)
+        }
+    }
+
+    let service = Service()
+    private let queue = Monitor(Queue())
+    private let thread = Monitor<WorkerThread?>(nil)
+
+    /// Starts a loop.
+    ///
+    /// libwebsockets has one log in a process: the `log` given last gets the errors and warnings of all loops, on their
+    /// threads. Without any they are dropped.
+    ///
+    /// - Parameters:
+    ///   - name: The thread's name.
+    ///   - log: Gets a line of libwebsockets' log.
+    /// - Throws: `.systemFailure` if memory or descriptors are short.
+    package init(name: String, log: (@Sendable (String) -> Void)? = nil) throws(WebSocketError) {
+        LibraryLog.install(log)
+        let start = Monitor<Result<Void, WebSocketError>?>(nil)
+        service.loop = self
+        let worker = WorkerThread(name: name) { [self] in run(reportingStartTo: start) }
+        thread.withLock { $0 = worker }
+        guard case .failure(let error) = start.wait(for: { $0 }) else { return }
+        worker.join()
+        throw error
+    }
+
+    /// Whether the caller runs on the loop's thread.
+    package var isCurrent: Bool { service.isCurrent }
+
+    /// Runs `body` on the loop's thread, after what was given earlier; any thread.
+    ///
+    /// After `shutdown` it still runs, on some other thread but never beside another job, so that nobody waits for it
+    /// in vain; there is just nothing left to connect.
+    package func execute(_ body: @escaping @Sendable () -> Void) {
+        add(.block(body))
+    }
+
+    /// Closes all connections (1001) and listeners and ends the thread; any thread but the loop's own.
+    ///
+    /// Every handler is told. Takes up to a second if peers do not answer, and longer if a name is being looked up.
+    /// May be called any number of times.
+    package func shutdown() {
+        precondition(!isCurrent, "a WebSocketLoop cannot wait for its own end")
+        queue.withLock { queue in
+            guard queue.phase == .running else { return }
+            queue.phase = .stopping
+            queue.wake?()
+        }
+        let worker = thread.withLock { $0 }
+        worker?.join()
+    }
+
+    private func run(reportingStartTo start: Monitor<Result<Void, WebSocketError>?>) {
+        service.setCurrent(true)
+        do throws(WebSocketError) {
+            try service.open()
+            let wake = unsafe service.context.map { unsafe Wake(context: $0) }
+            queue.withLock { $0.wake = wake }
+            start.change { $0 = .success(()) }
+            while turn() {}
+        } catch {
+            start.change { $0 = .failure(error) }
+        }
+        end()
+    }
+
+    /// - Returns: Whether to go on.
+    private func turn() -> Bool {
+        runJobs()
+        let (phase, isBusy) = queue.withLock { ($0.phase, !$0.jobs.isEmpty) }
+        if phase == .stopping { service.beginStop() }
+        return !service.isStopped && service.turn(isBusy: isBusy)
+    }
+
+    private func end() {
+        // From here on nobody wakes the context.
+        queue.withLock { $0.wake = nil }
+        unsafe service.close(service.takeContext())
+        var isEnded = false
+        while !isEnded {
+            runJobs()
+            isEnded = queue.withLock { queue in
+                guard queue.jobs.isEmpty else { return false }
+                queue.phase = .ended
+                return true
+            }
+        }
+        service.setCurrent(false)
+    }
+}
+
+extension WebSocketLoop {
+    private func add(_ job: Job) {
+        // On its own thread the loop looks at the queue before it waits.
+        let isCurrent = isCurrent
+        let isLate = queue.withLock { queue -> Bool in
+            queue.jobs.append(job)
+            guard queue.phase != .ended else {
+                defer { queue.isRunningLate = true }
+                return !queue.isRunningLate
+            }
+            if !isCurrent && !queue.isWoken {
+                queue.isWoken = true
+                queue.wake?()
+            }
+            return false
+        }
+        if isLate { Task.detached { [self] in runLateJobs() } }
+    }
+
+    /// Runs the jobs that are there now; those that they add come in the next turn.
+    private func runJobs() {
+        var jobs = queue.withLock { queue in
+            let jobs = queue.jobs
+            queue.jobs = queue.spare
+            queue.spare = []
+            queue.isWoken = false
+            return jobs
+        }
+        guard !jobs.isEmpty else { return giveBack(jobs) }
+        for job in jobs {
+            switch job {
+            case .block(let body): body()
+            case .actor(let job): unsafe job.runSynchronously(on: asUnownedSerialExecutor())
+            }
+        }
+        jobs.removeAll(keepingCapacity: true)
+        giveBack(jobs)
+    }
+
+    private func giveBack(_ spare: [Job]) {
+        queue.withLock { $0.spare = spare }
+    }
+
+    /// Runs what came after the end: one at a time, like everything here.
+    private func runLateJobs() {
+        service.setCurrent(true)
+        var isDone = false
+        while !isDone {
+            runJobs()
+            isDone = queue.withLock { queue in
+                guard queue.jobs.isEmpty else { return false }
+                service.setCurrent(false)
+                queue.isRunningLate = false
+                return true
+            }
+        }
+    }
+}
+
+extension WebSocketLoop {
+    /// For the runtime: runs an actor's job on the loop's thread.
+    package func enqueue(_ job: consuming ExecutorJob) {
+        add(.actor(UnownedJob(job)))
+    }
+
+    /// For the runtime: traps off the loop's thread.
+    package func checkIsolated() {
+        precondition(isCurrent, "this must run on the loop's thread")
+    }
+
+    /// For the runtime: whether the caller runs on the loop's thread.
+    package func isIsolatingCurrentContext() -> Bool? { isCurrent }
+}
+
+extension WebSocketLoop {
+    /// Accepts WebSocket connections, each with a handler of its own.
+    ///
+    /// Any thread; waits for the loop to take the listener over. It listens until `shutdown`. All listeners of a loop
+    /// must have the same subprotocols.
+    ///
+    /// - Parameters:
+    ///   - options: Where, and with which limits.
+    ///   - makeHandler: Called on the loop's thread for each connection, which owns what it returns until `closed`.
+    /// - Returns: The port, which is the system's choice if `options.port` is 0.
+    /// - Throws: `.addressInUse`, `.permissionDenied`, `.badAddress`, `.shutDown` or `.systemFailure`.
+    package func listen(
+        _ options: ListenerOptions,
+        makeHandler: @escaping @Sendable () -> any WebSocketHandler
+    ) throws(WebSocketError) -> UInt16 {
+        let socket = try ListeningSocket(host: options.host, port: options.port)
+        let port = socket.port
+        let descriptor = socket.release()
+        let outcome = Monitor<Result<Void, WebSocketError>?>(nil)
+        let take: @Sendable () -> Void = { [service] in
+            do throws(WebSocketError) {
+                try service.listen(options, descriptor: descriptor, makeHandler: makeHandler)
+                outcome.change { $0 = .success(()) }
+            } catch {
+                outcome.change { $0 = .failure(error) }
+            }
+        }
+        if isCurrent { take() } else { execute(take) }
+        if case .failure(let error) = outcome.wait(for: { $0 }) { throw error }
+        return port
+    }
+
+    /// Connects to a server; any thread.
+    ///
+    /// `handler` hears of the outcome: `opened`, or `closed` with `.failed`. The loop holds it until `closed`.
+    package func connect(_ options: ClientOptions, handler: any WebSocketHandler & Sendable) {
+        execute { [service] in service.connect(options, handler: handler) }
+    }
+}

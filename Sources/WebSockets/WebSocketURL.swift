@@ -1,0 +1,111 @@
+/// The parts of a `ws://` URL that a connection needs.
+package struct WebSocketURL: Hashable, Sendable, CustomStringConvertible {
+    /// A name or a numeric address, without the brackets of IPv6.
+    package let host: String
+    /// The TCP port; 80 where the URL has none.
+    package let port: UInt16
+    /// Path and query, as sent; starts with "/".
+    package let path: String
+
+    /// Reads a URL of the form `ws://host[:port][/path][?query]`.
+    ///
+    /// Strict: no user information, no fragment, only printable ASCII without spaces, at most 2048 bytes.
+    ///
+    /// - Throws: `.badURL` with a sentence, `.tlsNotSupported` for `wss://`.
+    package init(_ text: String) throws(WebSocketError) {
+        let rest = try Self.afterScheme(text)
+        let end = rest.firstIndex { $0 == "/" || $0 == "?" } ?? rest.endIndex
+        let authority = rest[..<end]
+        let tail = rest[end...]
+        guard !tail.contains("#") && !authority.contains("#") else {
+            throw Self.bad(text, "a WebSocket URL has no fragment; leave out “#” and what follows it.")
+        }
+        guard !authority.contains("@") else {
+            throw Self.bad(text, "a user name in the URL is not supported; pass a token instead.")
+        }
+        let (host, portText) = try Self.split(authority, of: text)
+        self.host = host
+        self.port = try portText.map { (digits) throws(WebSocketError) in try Self.port(digits, of: text) } ?? 80
+        self.path = tail.first == "/" ? String(tail) : "/" + tail
+    }
+
+    /// What the Host header says.
+    var authority: String {
+        let host = host.contains(":") ? "[\(host)]" : host
+        return port == 80 ? host : "\(host):\(port)"
+    }
+
+    /// The URL.
+    package var description: String { "ws://\(authority)\(path)" }
+
+    private static func afterScheme(_ text: String) throws(WebSocketError) -> Substring {
+        guard text.utf8.count <= 2048 else {
+            throw WebSocketError(.badURL, attempted: "read the URL", advice: "it is longer than 2048 bytes.")
+        }
+        guard text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7f }) else {
+            throw bad(text, "it has a space or a character that must be percent-encoded.")
+        }
+        guard let separator = text.firstRange(of: "://") else {
+            throw bad(text, "it must start with ws://, as in ws://127.0.0.1:8480.")
+        }
+        switch text[..<separator.lowerBound].lowercased() {
+        case "ws":
+            return text[separator.upperBound...]
+        case "wss":
+            throw WebSocketError(
+                .tlsNotSupported,
+                attempted: "connect to \(text)",
+                advice: "wss:// (TLS) is not supported yet; use ws:// on a network you trust, or through a tunnel."
+            )
+        default:
+            throw bad(text, "it must start with ws://, as in ws://127.0.0.1:8480.")
+        }
+    }
+
+    private static func split(
+        _ authority: Substring,
+        of text: String
+    ) throws(WebSocketError) -> (host: String, port: Substring?) {
+        let host: Substring
+        let rest: Substring
+        if authority.first == "[" {
+            guard let end = authority.firstIndex(of: "]") else { throw bad(text, "the “[” lacks its “]”.") }
+            host = authority[authority.index(after: authority.startIndex)..<end]
+            rest = authority[authority.index(after: end)...]
+            guard host.utf8.allSatisfy({ isHexDigit($0) || $0 == 0x3a || $0 == 0x2e || $0 == 0x25 }) else {
+                throw bad(text, "what stands in brackets is not an IPv6 address.")
+            }
+        } else {
+            let end = authority.firstIndex(of: ":") ?? authority.endIndex
+            host = authority[..<end]
+            rest = authority[end...]
+            guard host.utf8.allSatisfy({ isHostByte($0) }) else {
+                throw bad(text, "the host name has a character that no host name can have.")
+            }
+        }
+        // RFC 1035, section 2.3.4: a name has at most 255 bytes.
+        guard !host.isEmpty && host.utf8.count <= 255 else { throw bad(text, "it names no host.") }
+        guard rest.isEmpty || rest.first == ":" else { throw bad(text, "after the host comes “:port” or a path.") }
+        return (String(host), rest.isEmpty ? nil : rest.dropFirst())
+    }
+
+    private static func port(_ digits: Substring, of text: String) throws(WebSocketError) -> UInt16 {
+        guard digits.utf8.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }), let port = UInt16(digits), port > 0 else {
+            throw bad(text, "the port must be a number from 1 to 65535.")
+        }
+        return port
+    }
+
+    private static func isHexDigit(_ byte: UInt8) -> Bool {
+        (0x30...0x39).contains(byte) || (0x41...0x46).contains(byte) || (0x61...0x66).contains(byte)
+    }
+
+    private static func isHostByte(_ byte: UInt8) -> Bool {
+        (0x30...0x39).contains(byte) || (0x41...0x5a).contains(byte) || (0x61...0x7a).contains(byte)
+            || byte == 0x2d || byte == 0x2e || byte == 0x5f
+    }
+
+    private static func bad(_ text: String, _ advice: String) -> WebSocketError {
+        WebSocketError(.badURL, attempted: "read the URL \(text)", advice: advice)
+    }
+}

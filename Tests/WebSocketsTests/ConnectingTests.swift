@@ -1,0 +1,230 @@
+import Glibc
+import Testing
+import Threading
+
+@testable import WebSockets
+
+@Suite("Connecting and listening", .timeLimit(.minutes(1)))
+struct ConnectingTests {
+    private func outcome(
+        port: UInt16,
+        timeout: Duration = .seconds(5),
+        host: String = "127.0.0.1"
+    ) throws -> WebSocketClosure {
+        let loop = try WebSocketLoop(name: "client")
+        defer { loop.shutdown() }
+        var options = ClientOptions(url: try WebSocketURL("ws://\(host):\(port)/"))
+        options.connectTimeout = timeout
+        let handler = Recorder()
+        loop.connect(options, handler: handler)
+        return try handler.closure()
+    }
+
+    @Test("A port at which nobody listens refuses")
+    func closedPort() throws {
+        let port = try RawServer().port
+        #expect(try failureCode(outcome(port: port)) == .connectionRefused)
+    }
+
+    @Test("A server that answers with HTTP is none for WebSockets", arguments: [200, 302, 401, 503])
+    func plainHTTP(status: Int32) throws {
+        let server = try RawServer()
+        let loop = try WebSocketLoop(name: "client")
+        defer { loop.shutdown() }
+        let handler = Recorder()
+        loop.connect(ClientOptions(url: try WebSocketURL("ws://127.0.0.1:\(server.port)")), handler: handler)
+        let peer = server.accept()
+        #expect(String(decoding: peer.receive(), as: UTF8.self).contains("room.v1"))
+        peer.send("HTTP/1.1 \(status) Whatever\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 2\r\n\r\nhi")
+        guard case .failed(let error) = try handler.closure() else { throw TestFailure("it did not fail") }
+        #expect(error.code == .notAWebSocketServer && error.status == status)
+    }
+
+    @Test("A server that hangs up, or takes no subprotocol, is told apart", arguments: [false, true])
+    func hangsUp(answers: Bool) throws {
+        let server = try RawServer()
+        let loop = try WebSocketLoop(name: "client")
+        defer { loop.shutdown() }
+        let handler = Recorder()
+        loop.connect(ClientOptions(url: try WebSocketURL("ws://127.0.0.1:\(server.port)")), handler: handler)
+        var peer: RawPeer? = server.accept()
+        let request = String(decoding: peer?.receive() ?? [], as: UTF8.self)
+        #expect(request.hasPrefix("GET / HTTP/1.1\r\n"))
+        if answers {
+            peer?.send("HTTP/1.1 101 x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: x\r\n\r\n")
+        }
+        peer = nil
+        #expect(try failureCode(handler.closure()) == .notAWebSocketServer)
+    }
+
+    @Test("A server that says nothing, or nonsense, is left after the time given", arguments: ["", "SSH-2.0-x\r\n"])
+    func silent(words: String) throws {
+        let server = try RawServer()
+        let loop = try WebSocketLoop(name: "client")
+        defer { loop.shutdown() }
+        var options = ClientOptions(url: try WebSocketURL("ws://127.0.0.1:\(server.port)"))
+        options.connectTimeout = .milliseconds(150)
+        let handler = Recorder()
+        loop.connect(options, handler: handler)
+        let peer = server.accept()
+        peer.send(words)
+        #expect(try failureCode(handler.closure()) == .timedOut)
+    }
+
+    @Test("A name that does not resolve says so")
+    func unknownHost() throws {
+        let code = try failureCode(outcome(port: 80, host: "no-such-host.invalid"))
+        #expect(code == .unknownHost || code == .timedOut)
+    }
+
+    @Test("A name is looked up, and each of its addresses is tried")
+    func localhost() throws {
+        let server = try Server()
+        let loop = try WebSocketLoop(name: "client")
+        defer {
+            loop.shutdown()
+            server.loop.shutdown()
+        }
+        let handler = Recorder()
+        loop.connect(ClientOptions(url: try WebSocketURL("ws://localhost:\(server.port)")), handler: handler)
+        #expect(handler.events { !$0.isEmpty } == [.opened])
+    }
+
+    @Test("A port in use, a port without permission and a foreign address are refused with their codes")
+    func badListeners() throws {
+        let server = try Server()
+        let loop = try WebSocketLoop(name: "loop")
+        defer {
+            loop.shutdown()
+            server.loop.shutdown()
+        }
+        func code(_ options: ListenerOptions) -> WebSocketError.Code? {
+            do {
+                _ = try loop.listen(options) { Recorder() }
+                return nil
+            } catch { return error.code }
+        }
+        #expect(code(ListenerOptions(port: server.port)) == .addressInUse)
+        #expect(code(ListenerOptions(host: "192.0.2.1")) == .badAddress)
+        #expect(code(ListenerOptions(host: "not an address")) == .badAddress)
+        #expect(code(ListenerOptions()) == nil)
+    }
+
+    @Test("Listening works with IPv6 where the machine has it")
+    func version6() throws {
+        let loop = try WebSocketLoop(name: "loop")
+        defer { loop.shutdown() }
+        let port: UInt16
+        do {
+            port = try loop.listen(ListenerOptions(host: "::1")) { Recorder() }
+        } catch {
+            #expect(error.code == .badAddress)
+            return
+        }
+        let handler = Recorder()
+        loop.connect(ClientOptions(url: try WebSocketURL("ws://[::1]:\(port)/x?y")), handler: handler)
+        #expect(handler.events { !$0.isEmpty } == [.opened])
+    }
+
+    @Test(
+        "A client with another subprotocol or none reaches the handler, which sees what it offered",
+        arguments: [("room.v2", "room.v2"), (nil, nil), ("foo, room.v1", "room.v1"), ("foo", "hung up")]
+    )
+    func subprotocols(offered: String?, accepted: String?) throws {
+        let seen = Monitor<[String?]?>(nil)
+        let server = try Server(whenOpened: { connection in
+            seen.change { $0 = [connection.offeredSubprotocols, connection.subprotocol, connection.peerAddress] }
+            connection.close(code: 4406, reason: "this server speaks room.v1")
+        })
+        defer { server.loop.shutdown() }
+        let peer = try RawPeer(port: server.port)
+        let answer = try peer.handshake(subprotocols: offered)
+        guard accepted != "hung up" else {
+            #expect(answer.isEmpty)
+            return
+        }
+        #expect(answer.contains(" 101 "))
+        #expect(seen.wait { $0 } == [offered ?? "", accepted, "127.0.0.1"])
+        #expect(String(decoding: peer.receiveAll(), as: UTF8.self).contains("this server speaks room.v1"))
+    }
+
+    @Test("A browser's plain request gets the greeting, and nothing elsewhere")
+    func plainRequest() throws {
+        var options = ListenerOptions()
+        options.greeting = "Hello, browser."
+        let server = try Server(options: options)
+        defer { server.loop.shutdown() }
+        for (path, status, text) in [("/", "200", "Hello, browser."), ("/etc/passwd", "404", "Nothing is here.")] {
+            let peer = try RawPeer(port: server.port)
+            peer.send("GET \(path) HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+            let answer = String(decoding: peer.receiveAll(), as: UTF8.self)
+            #expect(answer.hasPrefix("HTTP/1.1 \(status)") && answer.hasSuffix("\r\n\r\n\(text)\n"))
+            #expect(answer.contains("text/plain"))
+        }
+    }
+
+    @Test("Beyond the greatest number of connections a peer gets 503, until one has gone")
+    func maximumConnections() throws {
+        var options = ListenerOptions()
+        options.maximumConnections = 1
+        let server = try Server(options: options)
+        defer { server.loop.shutdown() }
+        let first = try RawPeer(port: server.port)
+        #expect(try first.handshake().contains(" 101 "))
+        #expect(try RawPeer(port: server.port).receiveAll().starts(with: Array("HTTP/1.1 503".utf8)))
+        first.reset()
+        _ = try server.handler().closure()
+        var isAccepted = false
+        while !isAccepted { isAccepted = try RawPeer(port: server.port).handshake().contains(" 101 ") }
+    }
+}
+
+@Suite("WebSocket URLs")
+struct WebSocketURLTests {
+    @Test(
+        "Host, port and path are found",
+        arguments: [
+            ("ws://a", "a", 80, "/"), ("WS://a.b-c_d:8480", "a.b-c_d", 8480, "/"),
+            ("ws://1.2.3.4:1/x", "1.2.3.4", 1, "/x"),
+            ("ws://[::1]:9/p?q=1/2", "::1", 9, "/p?q=1/2"), ("ws://a?q", "a", 80, "/?q"),
+            ("ws://[fe80::1%25]/", "fe80::1%25", 80, "/"),
+        ]
+    )
+    func good(text: String, host: String, port: UInt16, path: String) throws {
+        let url = try WebSocketURL(text)
+        #expect(url.host == host && url.port == port && url.path == path)
+        #expect(try WebSocketURL(url.description) == url)
+    }
+
+    @Test(
+        "Anything else is refused with a sentence",
+        arguments: [
+            "", "a", "ws:", "ws://", "ws:///x", "http://a", "ws://a:0", "ws://a:65536", "ws://a:", "ws://a:+1",
+            "ws://u@a", "ws://a#f", "ws://a/#f",
+            "ws://[::1", "ws://[::1]x", "ws://[x]", "ws://[]", "ws://a b", "ws://a/\r\nX: y", "ws://ä", "ws://a\u{0}b",
+            "ws://" + String(repeating: "a", count: 300),
+            "ws://a/" + String(repeating: "a", count: 3000),
+        ]
+    )
+    func bad(text: String) {
+        let error = #expect(throws: WebSocketError.self) { try WebSocketURL(text) }
+        #expect(error?.code == .badURL)
+    }
+
+    @Test("TLS is refused as not there yet")
+    func tls() {
+        let error = #expect(throws: WebSocketError.self) { try WebSocketURL("wss://a") }
+        #expect(error?.code == .tlsNotSupported)
+    }
+
+    @Test("Random bytes and truncations never trap")
+    func hostile() {
+        var random = SeededBytes(seed: 1)
+        let whole = "ws://[::1]:8480/a?b"
+        for count in 0...whole.count { _ = try? WebSocketURL(String(whole.prefix(count))) }
+        for _ in 0..<2000 {
+            let bytes = random.next(count: Int(random.next()) % 40)
+            _ = try? WebSocketURL("ws://" + String(decoding: bytes, as: UTF8.self))
+        }
+    }
+}

@@ -1,0 +1,177 @@
+import Glibc
+import Testing
+import Threading
+
+@testable import WebSockets
+
+@Suite("Hostile peers", .timeLimit(.minutes(1)))
+struct HostilePeerTests {
+    /// Lets `attack` do its worst on a connection, and checks that another one goes on undisturbed.
+    ///
+    /// - Returns: How the attacker's connection ended, and what it was sent.
+    private func survive(
+        options: ListenerOptions = ListenerOptions(),
+        _ attack: (RawPeer) throws -> Void
+    ) throws -> (closure: WebSocketClosure, events: [Event], answer: [UInt8]) {
+        let server = try Server(options: options)
+        let loop = try WebSocketLoop(name: "client")
+        defer {
+            loop.shutdown()
+            server.loop.shutdown()
+        }
+        let peer = try RawPeer(port: server.port)
+        #expect(try peer.handshake().contains(" 101 "))
+        let handler = try server.handler()
+        let bystander = try server.client(on: loop)
+        loop.execute { bystander.send(.text("before")) }
+        _ = bystander.events { $0.count == 2 }
+        try attack(peer)
+        let answer = peer.receiveUntilClose()
+        peer.reset()
+        let closure = try handler.closure()
+        loop.execute { bystander.send(.text("after")) }
+        #expect(bystander.events { $0.count == 3 } == [.opened, .text("before"), .text("after")])
+        #expect(handler.closedCount == 1)
+        return (closure, handler.state.withLock { $0.events }, answer)
+    }
+
+    /// The code of a server's close frame.
+    private func closeCode(_ answer: [UInt8]) -> Int? {
+        guard let payload = closePayload(of: answer), payload.count >= 2 else { return nil }
+        return Int(payload[0]) << 8 | Int(payload[1])
+    }
+
+    @Test("A reserved opcode ends the connection", arguments: [3, 7, 0xb, 0xf] as [UInt8])
+    func reservedOpcode(opcode: UInt8) throws {
+        let outcome = try survive { $0.send(frame(opcode: opcode, [1])) }
+        #expect(failureCode(outcome.closure) == .connectionLost)
+        #expect(closeCode(outcome.answer) == 1002)
+    }
+
+    @Test("Text that is not UTF-8 is answered with 1007")
+    func badText() throws {
+        let outcome = try survive { $0.send(frame(opcode: 1, [0x68, 0xff])) }
+        #expect(failureCode(outcome.closure) == .invalidText)
+        #expect(closeCode(outcome.answer) == 1007)
+    }
+
+    @Test("A message beyond the limit is answered with 1009 before it is there", arguments: [16_001, 1 << 24, 1 << 40])
+    func oversized(declared: Int) throws {
+        let outcome = try survive { $0.send(frame(opcode: 2, declared: declared, [1, 2, 3])) }
+        #expect(failureCode(outcome.closure) == .messageTooLarge && closeCode(outcome.answer) == 1009)
+        #expect(outcome.events.count == 2)
+    }
+
+    @Test("A flood of fragments ends at the limit, whatever their size", arguments: [1, 1000, 15_000])
+    func fragmentFlood(size: Int) throws {
+        let outcome = try survive { peer in
+            let payload = [UInt8](repeating: 0, count: size)
+            peer.send(frame(opcode: 2, final: false, payload))
+            for _ in 0..<(32_000 / size) { peer.send(frame(opcode: 0, final: false, payload)) }
+        }
+        #expect(failureCode(outcome.closure) == .messageTooLarge)
+    }
+
+    @Test("Fragments within the limit make one message, even with a ping among them")
+    func fragments() throws {
+        let outcome = try survive { peer in
+            peer.send(frame(opcode: 2, final: false, [1, 2]))
+            peer.send(frame(opcode: 9, [9]))
+            peer.send(frame(opcode: 0, final: false, []))
+            peer.send(frame(opcode: 0, final: false, [UInt8](repeating: 3, count: 9000)))
+            peer.send(frame(opcode: 0, [4]))
+            peer.send(frame(opcode: 1, final: false, Array("ab".utf8) + [0xc3]))
+            peer.send(frame(opcode: 0, [0xbc]))
+            peer.send(frame(opcode: 1, final: false, []))
+            peer.send(frame(opcode: 0, []))
+            peer.send(frame(opcode: 8, [0x0f, 0xa0]))
+        }
+        let whole: [UInt8] = [1, 2] + [UInt8](repeating: 3, count: 9000) + [4]
+        #expect(
+            outcome.events == [
+                .opened, .binary(whole), .text("abü"), .text(""), .closed(.byPeer(code: 4000, reason: "")),
+            ]
+        )
+    }
+
+    @Test("A continuation of nothing, and a message inside a message, end the connection", arguments: [false, true])
+    func disorder(isNested: Bool) throws {
+        let outcome = try survive { peer in
+            if isNested { peer.send(frame(opcode: 2, final: false, [1])) }
+            peer.send(frame(opcode: isNested ? 2 : 0, [2]))
+        }
+        #expect(outcome.events.count == 2)
+    }
+
+    @Test("A flood of pings is survived")
+    func pingFlood() throws {
+        let outcome = try survive { peer in
+            let ping = frame(opcode: 9, [UInt8](repeating: 1, count: 125))
+            for _ in 0..<3000 { peer.send(ping) }
+            peer.send(frame(opcode: 8, []))
+        }
+        #expect(outcome.closure == .byPeer(code: 1005, reason: ""))
+    }
+
+    @Test("An unmasked frame disturbs nobody")
+    func unmasked() throws {
+        // RFC 6455 wants it refused; libwebsockets 4.1.6 takes it, later versions close with 1002.
+        _ = try survive { peer in
+            peer.send(frame(opcode: 2, masked: false, [1, 2, 3]))
+            peer.send(frame(opcode: 8, []))
+        }
+    }
+
+    @Test("A reset is told as a lost connection")
+    func reset() throws {
+        let outcome = try survive { peer in
+            peer.send(frame(opcode: 2, [1, 2, 3]))
+            peer.reset()
+        }
+        #expect(failureCode(outcome.closure) == .connectionLost)
+    }
+
+    @Test("A silent peer is pinged, and hung up on if it does not answer")
+    func silence() throws {
+        var options = ListenerOptions()
+        options.idle = IdlePolicy(pingAfter: .milliseconds(50), hangUpAfter: .seconds(1))
+        // The bystander answers its pings, so it stays.
+        let outcome = try survive(options: options) { _ in }
+        #expect(failureCode(outcome.closure) == .idleTimeout)
+        #expect(outcome.answer.starts(with: [0x89, 8]))
+    }
+
+    @Test("Random bytes after the handshake end in one way or another, once", arguments: 0..<20 as Range<UInt64>)
+    func randomFrames(seed: UInt64) throws {
+        _ = try survive { peer in
+            var random = SeededBytes(seed: seed)
+            let bytes = random.next(count: 4000)
+            peer.send(bytes)
+            peer.reset()
+        }
+    }
+
+    @Test("Half a handshake and nonsense are dropped when their time is up, and no handler hears of them")
+    func handshakes() throws {
+        var options = ListenerOptions()
+        options.handshakeTimeout = .milliseconds(500)
+        let server = try Server(options: options)
+        defer { server.loop.shutdown() }
+        let openings = [
+            "", "GET / HTTP/1.1\r\nUpgrade: webs", "\u{16}\u{3}\u{1}garbage\r\n\r\n", "GET", "\r\n\r\n\r\n\r\n",
+            "GET / HTTP/1.1\r\nUpgrade: websocket\r\n\r\n",
+            "GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAARAAAAAAAIAAAAA\r\n\r\n",
+            "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "POST / HTTP/1.1\r\nContent-Length: 5\r\n\r\nab",
+            "GET / HTTP/1.1\r\nX: " + String(repeating: "a", count: 100_000),
+        ]
+        let peers = try openings.map { opening in
+            let peer = try RawPeer(port: server.port)
+            peer.send(opening)
+            return peer
+        }
+        for peer in peers { _ = peer.receiveAll() }
+        #expect(server.handlers.withLock { $0.count } == 0)
+        let peer = try RawPeer(port: server.port)
+        #expect(try peer.handshake().contains(" 101 "))
+    }
+}

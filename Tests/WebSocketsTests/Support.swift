@@ -1,0 +1,169 @@
+import Glibc
+import MediaCore
+import Testing
+import Threading
+
+@testable import WebSockets
+
+/// What a handler saw.
+enum Event: Equatable, Sendable {
+    case opened
+    case text(String)
+    case binary([UInt8])
+    case closed(WebSocketClosure)
+}
+
+/// A handler that notes everything and sends what it is given.
+final class Recorder: WebSocketHandler, @unchecked Sendable {
+    // `@unchecked Sendable`: `connection` is used on the loop alone.
+
+    struct State: Sendable {
+        var events: [Event] = []
+        var outbox: [Message] = []
+        var sent = 0
+        var pulls = 0
+    }
+
+    enum Message: Sendable {
+        case text(String)
+        case shared([UInt8])
+        case exclusive([UInt8])
+        case close(UInt16, String)
+    }
+
+    let state = Monitor(State())
+    let echoes: Bool
+    let whenOpened: (@Sendable (WebSocketConnection) -> Void)?
+    var connection: WebSocketConnection?
+
+    init(echoes: Bool = false, whenOpened: (@Sendable (WebSocketConnection) -> Void)? = nil) {
+        self.echoes = echoes
+        self.whenOpened = whenOpened
+    }
+
+    func opened(_ connection: WebSocketConnection) {
+        self.connection = connection
+        state.change { $0.events.append(.opened) }
+        whenOpened?(connection)
+        connection.requestWrite()
+    }
+
+    func receivedText(_ text: String, from connection: WebSocketConnection) {
+        state.change { $0.events.append(.text(text)) }
+        if echoes { send(.text(text)) }
+    }
+
+    func receivedBinary(_ message: PacketBuffer, from connection: WebSocketConnection) {
+        let bytes = message.withBytes { bytes in bytes.withUnsafeBytes { Array($0) } }
+        state.change { $0.events.append(.binary(bytes)) }
+        if echoes { send(.shared(bytes)) }
+    }
+
+    func nextMessage(for connection: WebSocketConnection) -> OutgoingMessage? {
+        let next = state.change { state -> Message? in
+            state.pulls += 1
+            guard state.sent < state.outbox.count else { return nil }
+            state.sent += 1
+            return state.outbox[state.sent - 1]
+        }
+        switch next {
+        case .text(let text): return .text(text)
+        case .exclusive(let bytes): return .exclusive(packet(bytes))
+        case .close(let code, let reason): return .close(code: code, reason: reason)
+        case .shared(let bytes):
+            let message = packet(bytes)
+            WebSocketConnection.frameForSharing(message)
+            return .shared(message)
+        case nil: return nil
+        }
+    }
+
+    func closed(_ connection: WebSocketConnection, _ closure: WebSocketClosure) {
+        state.change { $0.events.append(.closed(closure)) }
+        self.connection = nil
+    }
+
+    /// On the loop.
+    func send(_ message: Message) {
+        state.change { $0.outbox.append(message) }
+        connection?.requestWrite()
+    }
+
+    /// Waits until `condition` holds, or nothing more can come.
+    func events(until condition: @escaping ([Event]) -> Bool) -> [Event] {
+        state.wait { state in
+            var isOver = false
+            if case .closed? = state.events.last { isOver = true }
+            return isOver || condition(state.events) ? state.events : nil
+        } ?? []
+    }
+
+    /// Waits for the end.
+    func closure() throws -> WebSocketClosure {
+        let events = events { $0.contains { if case .closed = $0 { true } else { false } } }
+        guard case .closed(let closure)? = events.last else { throw TestFailure("something came after the end") }
+        return closure
+    }
+
+    var closedCount: Int {
+        state.withLock { $0.events.count { if case .closed = $0 { true } else { false } } }
+    }
+}
+
+struct TestFailure: Error, CustomStringConvertible {
+    let description: String
+    init(_ description: String) { self.description = description }
+}
+
+func packet(_ bytes: [UInt8]) -> PacketBuffer {
+    let packet = PacketBuffer(capacity: bytes.count)
+    packet.count = bytes.count
+    packet.withMutableBytes { span in
+        span.withUnsafeMutableBytes { $0.copyBytes(from: bytes) }
+    }
+    return packet
+}
+
+func failureCode(_ closure: WebSocketClosure) -> WebSocketError.Code? {
+    if case .failed(let error) = closure { error.code } else { nil }
+}
+
+/// A listening loop whose handlers are recorders.
+final class Server: Sendable {
+    let loop: WebSocketLoop
+    let port: UInt16
+    let handlers: Monitor<[Recorder]>
+
+    init(
+        echoes: Bool = true,
+        options: ListenerOptions = ListenerOptions(),
+        whenOpened: (@Sendable (WebSocketConnection) -> Void)? = nil
+    ) throws {
+        let handlers = Monitor<[Recorder]>([])
+        loop = try WebSocketLoop(name: "server")
+        self.handlers = handlers
+        port = try loop.listen(options) {
+            let handler = Recorder(echoes: echoes, whenOpened: whenOpened)
+            handlers.change { $0.append(handler) }
+            return handler
+        }
+    }
+
+    /// The handler of the connection that was opened `index`-th.
+    func handler(_ index: Int = 0) throws -> Recorder {
+        try #require(handlers.wait { $0.count > index ? $0[index] : nil })
+    }
+
+    func options(path: String = "/") throws -> ClientOptions {
+        ClientOptions(url: try WebSocketURL("ws://127.0.0.1:\(port)\(path)"))
+    }
+
+    /// Connects a recorder.
+    func client(on loop: WebSocketLoop, change: (inout ClientOptions) -> Void = { _ in }) throws -> Recorder {
+        var options = try options()
+        change(&options)
+        let handler = Recorder()
+        loop.connect(options, handler: handler)
+        return handler
+    }
+}

@@ -1,0 +1,297 @@
+import Glibc
+import MediaCore
+import Testing
+import Threading
+
+@testable import WebSockets
+
+@Suite("Messages between loops", .timeLimit(.minutes(2)))
+struct MessageTests {
+    static let sizes = [0, 1, 125, 126, 127, 1024, 15_999, 16_000]
+
+    @Test("Text and binary messages of all header sizes come back as they were sent")
+    func echo() throws {
+        let server = try Server()
+        let loop = try WebSocketLoop(name: "client")
+        defer {
+            loop.shutdown()
+            server.loop.shutdown()
+        }
+        let client = try server.client(on: loop)
+        var expected: [Event] = [.opened]
+        for size in Self.sizes {
+            let bytes = (0..<size).map { UInt8(truncatingIfNeeded: $0 &* 31) }
+            let text = String(repeating: "x", count: size)
+            loop.execute {
+                client.send(.exclusive(bytes))
+                client.send(.shared(bytes))
+                client.send(.text(text))
+            }
+            expected += [.binary(bytes), .binary(bytes), .text(text)]
+        }
+        let long = String(repeating: "ü", count: 32_767) + "x"
+        loop.execute { client.send(.text(long)) }
+        expected.append(.text(long))
+        let count = expected.count
+        // Without the values, which would fill pages.
+        let isEchoed = client.events { $0.count == count } == expected
+        let isReceived = try server.handler().events { $0.count == count } == expected
+        #expect(isEchoed && isReceived)
+    }
+
+    @Test(
+        "Messages beyond 64 KiB take the longest header, where both sides allow them",
+        arguments: [65_535, 65_536, 3_000_000]
+    )
+    func large(size: Int) throws {
+        var options = ListenerOptions()
+        options.limits = MessageLimits(maximumBinaryMessage: size)
+        let server = try Server(options: options)
+        let loop = try WebSocketLoop(name: "client")
+        defer {
+            loop.shutdown()
+            server.loop.shutdown()
+        }
+        let client = try server.client(on: loop) { $0.limits = options.limits }
+        let bytes = (0..<size).map { UInt8(truncatingIfNeeded: $0 &* 31) }
+        loop.execute { client.send(.exclusive(bytes)) }
+        let isEchoed = client.events { $0.count == 2 } == [.opened, .binary(bytes)]
+        #expect(isEchoed)
+    }
+
+    @Test("Ten thousand messages keep their order both ways")
+    func order() throws {
+        let server = try Server()
+        let loop = try WebSocketLoop(name: "client")
+        defer {
+            loop.shutdown()
+            server.loop.shutdown()
+        }
+        let client = try server.client(on: loop)
+        loop.execute {
+            for number in 0..<10_000 { client.send(.text("\(number)")) }
+        }
+        let events = client.events { $0.count == 10_001 }
+        let isInOrder = Array(events.dropFirst()) == (0..<10_000).map { .text("\($0)") }
+        #expect(isInOrder)
+    }
+
+    @Test("An exclusive message works on a listener's side too, and one buffer serves several peers")
+    func sharing() throws {
+        let server = try Server(echoes: false)
+        let loop = try WebSocketLoop(name: "client")
+        defer {
+            loop.shutdown()
+            server.loop.shutdown()
+        }
+        let clients = try [server.client(on: loop), server.client(on: loop)]
+        let handlers = try [server.handler(0), server.handler(1)]
+        server.loop.execute {
+            for handler in handlers {
+                handler.send(.exclusive([1, 2, 3]))
+                handler.send(.shared([4, 5]))
+            }
+        }
+        for client in clients {
+            #expect(client.events { $0.count == 3 } == [.opened, .binary([1, 2, 3]), .binary([4, 5])])
+        }
+    }
+
+    @Test("A shared message that was never framed traps with its values")
+    func unframed() async {
+        await #expect(processExitsWith: .failure) {
+            final class Careless: WebSocketHandler {
+                func opened(_ connection: WebSocketConnection) { connection.requestWrite() }
+                func receivedText(_ text: String, from connection: WebSocketConnection) {}
+                func receivedBinary(_ message: PacketBuffer, from connection: WebSocketConnection) {}
+                func nextMessage(for connection: WebSocketConnection) -> OutgoingMessage? { .shared(packet([1])) }
+                func closed(_ connection: WebSocketConnection, _ closure: WebSocketClosure) {}
+            }
+            let loop = try WebSocketLoop(name: "server")
+            let port = try loop.listen(ListenerOptions()) { Careless() }
+            let handler = Recorder()
+            loop.connect(ClientOptions(url: try WebSocketURL("ws://127.0.0.1:\(port)")), handler: handler)
+            _ = try handler.closure()
+        }
+    }
+
+    @Test("A reader that stalls is asked for little, and holds nobody up")
+    func stalledReader() throws {
+        let server = try Server(echoes: false)
+        let loop = try WebSocketLoop(name: "client")
+        defer {
+            loop.shutdown()
+            server.loop.shutdown()
+        }
+        let stalled = try RawPeer(port: server.port, receiveBuffer: 16_384)
+        _ = try stalled.handshake()
+        let toStalled = try server.handler(0)
+        let chunk = [UInt8](repeating: 7, count: 16_000)
+        let client = try server.client(on: loop)
+        let toClient = try server.handler(1)
+        server.loop.execute {
+            for _ in 0..<1000 {
+                toStalled.send(.shared(chunk))
+                toClient.send(.shared(chunk))
+            }
+        }
+        let received = client.events { $0.count == 1001 }.count
+        #expect(received == 1001)
+        let taken = toStalled.state.withLock { $0.sent }
+        #expect(taken * chunk.count < 1_000_000)
+        // When it reads again, the rest follows.
+        _ = stalled.receive(count: 1000 * 16_004)
+        _ = toStalled.state.wait { $0.sent == 1000 ? true : nil }
+    }
+}
+
+@Suite("Closing", .timeLimit(.minutes(1)))
+struct ClosingTests {
+    @Test("Both sides see code and reason, whoever closes")
+    func codes() throws {
+        let server = try Server(echoes: false)
+        let loop = try WebSocketLoop(name: "client")
+        defer {
+            loop.shutdown()
+            server.loop.shutdown()
+        }
+        let first = try server.client(on: loop)
+        let firstHandler = try server.handler(0)
+        server.loop.execute { firstHandler.connection?.close(code: 4401, reason: "the token has expired") }
+        #expect(try first.closure() == .byPeer(code: 4401, reason: "the token has expired"))
+        #expect(try firstHandler.closure() == .byUs(code: 4401, reason: "the token has expired"))
+
+        let second = try server.client(on: loop)
+        let secondHandler = try server.handler(1)
+        loop.execute {
+            second.send(.text("last words"))
+            second.send(.close(1000, "done"))
+        }
+        #expect(try second.closure() == .byUs(code: 1000, reason: "done"))
+        #expect(try secondHandler.closure() == .byPeer(code: 1000, reason: "done"))
+        #expect(secondHandler.events { $0.count == 3 }[1] == .text("last words"))
+    }
+
+    @Test("A connection can be closed as soon as it is opened, and a long reason is cut between characters")
+    func closeWhenOpened() throws {
+        let server = try Server(whenOpened: { $0.close(code: 4000, reason: String(repeating: "ü", count: 100)) })
+        let loop = try WebSocketLoop(name: "client")
+        defer {
+            loop.shutdown()
+            server.loop.shutdown()
+        }
+        let client = try server.client(on: loop)
+        #expect(try client.closure() == .byPeer(code: 4000, reason: String(repeating: "ü", count: 61)))
+    }
+
+    @Test("A shutdown closes everything with 1001 and leaves no handler without an end")
+    func shutdown() throws {
+        let server = try Server()
+        let loop = try WebSocketLoop(name: "client")
+        let clients = try (0..<8).map { _ in try server.client(on: loop) }
+        for client in clients { _ = client.events { $0 == [.opened] } }
+        _ = try server.handler(7)
+        server.loop.shutdown()
+        server.loop.shutdown()
+        for client in clients { #expect(try client.closure() == .byPeer(code: 1001, reason: "going away")) }
+        for handler in server.handlers.withLock({ $0 }) {
+            #expect(try handler.closure() == .byUs(code: 1001, reason: "going away"))
+        }
+        loop.shutdown()
+        let late = Recorder()
+        loop.connect(try server.options(), handler: late)
+        #expect(try failureCode(late.closure()) == .shutDown)
+        #expect(throws: WebSocketError.self) { try loop.listen(ListenerOptions()) { Recorder() } }
+    }
+
+    @Test("A shutdown does not wait for a peer that neither reads nor answers")
+    func shutdownWithStalledPeer() throws {
+        let server = try Server(echoes: false)
+        let peer = try RawPeer(port: server.port, receiveBuffer: 16_384)
+        _ = try peer.handshake()
+        let halfOpen = try RawPeer(port: server.port)
+        halfOpen.send("GET / HTTP/1.1\r\n")
+        let handler = try server.handler()
+        server.loop.execute {
+            for _ in 0..<100 { handler.send(.shared([UInt8](repeating: 0, count: 16_000))) }
+        }
+        _ = handler.state.wait { $0.sent > 0 ? true : nil }
+        server.loop.shutdown()
+        #expect(try handler.closure() == .byUs(code: 1001, reason: "going away"))
+        _ = (peer, halfOpen)
+    }
+}
+
+@Suite("The loop as an executor", .timeLimit(.minutes(1)))
+struct ExecutorTests {
+    actor Counter {
+        nonisolated let loop: WebSocketLoop
+        nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+        private(set) var count = 0
+
+        init(loop: WebSocketLoop) { self.loop = loop }
+
+        func add() -> Bool {
+            count += 1
+            return loop.isCurrent
+        }
+    }
+
+    @Test("An actor lives on the loop's thread, and calls of many tasks are not lost")
+    func actor() async throws {
+        let loop = try WebSocketLoop(name: "loop")
+        let counter = Counter(loop: loop)
+        let onLoop = await withTaskGroup(of: Bool.self) { group in
+            for _ in 0..<500 { group.addTask { await counter.add() } }
+            return await group.reduce(true) { $0 && $1 }
+        }
+        #expect(onLoop)
+        #expect(await counter.count == 500)
+        loop.shutdown()
+        // After the end nobody waits in vain.
+        #expect(await counter.add())
+        #expect(await counter.count == 501)
+        #expect(!loop.isCurrent)
+    }
+
+    @Test("A handler's methods may assume the actor's isolation")
+    func isolation() async throws {
+        let loop = try WebSocketLoop(name: "loop")
+        let counter = Counter(loop: loop)
+        let port = try loop.listen(ListenerOptions()) {
+            Recorder(whenOpened: { _ in _ = counter.assumeIsolated { $0.add() } })
+        }
+        let client = Recorder()
+        loop.connect(ClientOptions(url: try WebSocketURL("ws://127.0.0.1:\(port)")), handler: client)
+        _ = client.events { !$0.isEmpty }
+        loop.shutdown()
+        #expect(await counter.count == 1)
+    }
+
+    @Test("Jobs given while the loop ends are run")
+    func jobsDuringShutdown() async throws {
+        for _ in 0..<20 {
+            let loop = try WebSocketLoop(name: "loop")
+            let counter = Counter(loop: loop)
+            await withTaskGroup(of: Void.self) { group in
+                for _ in 0..<50 { group.addTask { _ = await counter.add() } }
+                group.addTask { loop.shutdown() }
+            }
+            #expect(await counter.count == 50)
+        }
+    }
+
+    @Test("A loop leaves the process's SIGPIPE as it was")
+    func brokenPipe() throws {
+        var before = sigaction()
+        sigaction(SIGPIPE, nil, &before)
+        let loop = try WebSocketLoop(name: "loop")
+        var after = sigaction()
+        sigaction(SIGPIPE, nil, &after)
+        loop.shutdown()
+        let isSame = withUnsafeBytes(of: &before.__sigaction_handler) { old in
+            withUnsafeBytes(of: &after.__sigaction_handler) { old.elementsEqual($0) }
+        }
+        #expect(isSame)
+    }
+}
