@@ -37,7 +37,8 @@ let values: [Target] =
 
 let decisions: [Target] = []
 
-let edges: [Target] = []
+let edges: [Target] =
+    library("SyntheticSources", ["MediaCore", "Threading"])
 
 let assembly: [Target] = []
 
