@@ -38,7 +38,13 @@ let values: [Target] =
 let decisions: [Target] = []
 
 let edges: [Target] =
-    library("SyntheticSources", ["MediaCore", "Threading"])
+    [
+        // Debian's libyuv has no pkg-config file; the module map links it.
+        .systemLibrary(name: "CYUV", providers: [.apt(["libyuv-dev"])]),
+        .systemLibrary(name: "CTurboJPEG", pkgConfig: "libturbojpeg", providers: [.apt(["libturbojpeg0-dev"])]),
+    ]
+    + library("VideoProcessing", ["MediaCore", "Threading", "CYUV", "CTurboJPEG"])
+    + library("SyntheticSources", ["MediaCore", "Threading"])
 
 let assembly: [Target] = []
 
