@@ -34,12 +34,13 @@ struct BarcodeTests {
     }
 
     @Test("Distortion as by a codec at a low rate does no harm", arguments: sizes)
-    func distortion(width: Int, height: Int) {
-        for seed in 0..<(width > 700 ? 1 : 3) {
+    func distortion(width: Int, height: Int) throws {
+        let layout = try #require(BarcodeLayout(dimensions: Dimensions(width: width, height: height)))
+        for seed in 0..<(width > 400 ? 1 : 3) {
             let buffer = VideoBuffer(width, height)
             let barcode = barcode(seed)
             barcode.paint(into: buffer)
-            buffer.distort(seed: UInt64(seed))
+            buffer.distort(seed: UInt64(seed), edge: layout.bandHeight)
             #expect(Barcode.read(from: buffer) == .value(barcode))
         }
     }
@@ -76,7 +77,7 @@ struct BarcodeTests {
         #expect(Barcode.read(from: buffer) == .none)
     }
 
-    @Test("Parts of different frames are seen as torn", arguments: [(160, 120), (640, 480), (1280, 720)])
+    @Test("Parts of different frames are seen as torn", arguments: [(160, 120), (640, 480)])
     func torn(width: Int, height: Int) {
         let (first, second) = (barcode(1), barcode(2))
         let buffer = VideoBuffer(width, height)
@@ -113,20 +114,23 @@ struct BarcodeTests {
         #expect(Barcode.read(from: buffer) == .none)
     }
 
-    @Test("Noise never reads as a barcode")
-    func noise() {
+    @Test("Noise never reads as a barcode", arguments: [1, 8])
+    func noise(run: Int) {
         var generator = SeededGenerator(seed: 7)
-        let buffer = VideoBuffer(160, 120)
-        for _ in 0..<10_000 {
-            buffer.withMutablePlanes { luma, _, _ in
-                // Words of four black or white blocks: the noise most like a barcode.
-                for index in 0..<luma.count / 8 where index % 5 == 0 {
-                    let value = UInt8(truncatingIfNeeded: generator.next() >> 32)
-                    for byte in 0..<8 { luma[index * 8 + byte] = value }
-                }
-            }
-            #expect(Barcode.read(from: buffer) == .none)
+        // Bytes of their own, or runs of a cell's width: the noise most like a barcode.
+        let noise = (0..<200_000 / run).flatMap { _ in
+            Array(repeating: UInt8(truncatingIfNeeded: generator.next() >> 32), count: run)
         }
+        let buffer = VideoBuffer(160, 120)
+        var found = 0
+        for _ in 0..<5000 {
+            let start = Int(generator.next() >> 32) % (noise.count - 160 * 120)
+            buffer.withMutablePlanes { luma, _, _ in
+                luma.withUnsafeMutableBufferPointer { _ = $0.update(fromContentsOf: noise[start..<start + 160 * 120]) }
+            }
+            if Barcode.read(from: buffer) != .none { found += 1 }
+        }
+        #expect(found == 0)
     }
 
     @Test("Random black and white cells never read as a barcode: the checksum and the mark are checked")
@@ -136,12 +140,8 @@ struct BarcodeTests {
         var found = 0
         for _ in 0..<1000 {
             let bits = (0..<5).map { _ in generator.next() }
-            buffer.withMutablePlanes { luma, _, _ in
-                for row in 0..<120 {
-                    let word = bits[row % 40 / 8]
-                    for column in 0..<160 { luma[row * 160 + column] = word >> UInt64(column / 8) & 1 == 1 ? 235 : 16 }
-                }
-            }
+            let rows = bits.map { word in (0..<160).map { word >> UInt64($0 / 8) & 1 == 1 ? 235 : 16 as UInt8 } }
+            buffer.setLuma((0..<120).reduce(into: []) { pixels, row in pixels += rows[row % 40 / 8] })
             if Barcode.read(from: buffer) != .none { found += 1 }
         }
         #expect(found == 0)

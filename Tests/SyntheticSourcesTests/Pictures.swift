@@ -38,57 +38,91 @@ extension VideoBuffer {
     /// Luma without padding.
     var lumaRows: [UInt8] {
         withPlanes { luma, _, _ in
-            (0..<dimensions.height).flatMap { row in (0..<dimensions.width).map { luma[row * lumaStride + $0] } }
+            luma.withUnsafeBufferPointer { luma in
+                (0..<dimensions.height).reduce(into: []) { rows, row in
+                    rows += luma[row * lumaStride..<row * lumaStride + dimensions.width]
+                }
+            }
         }
     }
 
     func setLuma(_ pixels: [UInt8]) {
+        withLumaRows { row, bytes in
+            pixels[row * dimensions.width..<(row + 1) * dimensions.width].withUnsafeBufferPointer { source in
+                _ = bytes.update(fromContentsOf: source)
+            }
+        }
+    }
+
+    /// Lends each row of luma, without padding, for writing.
+    private func withLumaRows(_ body: (_ row: Int, _ bytes: UnsafeMutableBufferPointer<UInt8>) -> Void) {
         withMutablePlanes { luma, _, _ in
-            for row in 0..<dimensions.height {
-                for column in 0..<dimensions.width {
-                    luma[row * lumaStride + column] = pixels[row * dimensions.width + column]
+            luma.withUnsafeMutableBufferPointer { luma in
+                for row in 0..<dimensions.height {
+                    body(
+                        row,
+                        UnsafeMutableBufferPointer(
+                            rebasing: luma[row * lumaStride..<row * lumaStride + dimensions.width]
+                        )
+                    )
                 }
             }
         }
     }
 
     /// Luma as a codec leaves it at a low rate: half of the detail within blocks of 8 × 8 lost, coarse levels, noise.
-    func distort(seed: UInt64) {
+    ///
+    /// Only the `edge` rows at the top and at the bottom, and the blocks they touch, so that debug builds are quick.
+    func distort(seed: UInt64, edge: Int) {
         var generator = SeededGenerator(seed: seed)
         var pixels = lumaRows
         let (width, height) = (dimensions.width, dimensions.height)
-        for top in stride(from: 0, to: height, by: 8) {
-            for left in stride(from: 0, to: width, by: 8) {
-                let rows = top..<min(top + 8, height)
-                let columns = left..<min(left + 8, width)
-                let sum = rows.reduce(0) { sum, row in columns.reduce(sum) { $0 + Int(pixels[row * width + $1]) } }
-                let mean = sum / (rows.count * columns.count)
-                for row in rows {
-                    for column in columns {
-                        let level = (Int(pixels[row * width + column]) + mean) / 2 / 24 * 24 + 12
-                        let value = level + Int.random(in: -20...20, using: &generator)
-                        pixels[row * width + column] = UInt8(clamping: value)
-                    }
+        pixels.withUnsafeMutableBufferPointer { pixels in
+            for top in stride(from: 0, to: height, by: 8) where top < edge || top + 8 > height - edge {
+                for left in stride(from: 0, to: width, by: 8) {
+                    distortBlock(&pixels, top..<min(top + 8, height), left..<min(left + 8, width), &generator)
                 }
             }
         }
         setLuma(pixels)
     }
 
-    /// The picture at another size, each pixel the mean of those it covers.
+    private func distortBlock(
+        _ pixels: inout UnsafeMutableBufferPointer<UInt8>,
+        _ rows: Range<Int>,
+        _ columns: Range<Int>,
+        _ generator: inout SeededGenerator
+    ) {
+        let width = dimensions.width
+        var sum = 0
+        for row in rows { for column in columns { sum += Int(pixels[row * width + column]) } }
+        let mean = sum / (rows.count * columns.count)
+        for row in rows {
+            for column in columns {
+                let level = (Int(pixels[row * width + column]) + mean) / 2 / 24 * 24 + 12
+                let noise = Int(truncatingIfNeeded: generator.next() >> 32) % 41 - 20
+                pixels[row * width + column] = UInt8(clamping: level + noise)
+            }
+        }
+    }
+
+    /// The picture at another size, each pixel the mean of those it covers; the middle third is left out.
     func scaled(to size: Dimensions) -> VideoBuffer {
         let source = lumaRows
+        let (width, height) = (dimensions.width, dimensions.height)
         let result = VideoBuffer(size.width, size.height)
-        result.setLuma(
-            (0..<size.area).map { index in
-                let (row, column) = (index / size.width, index % size.width)
-                let rows = row * dimensions.height / size.height..<(row + 1) * dimensions.height / size.height
-                let columns = column * dimensions.width / size.width..<(column + 1) * dimensions.width / size.width
-                let sum = rows.reduce(0) { sum, y in columns.reduce(sum) { $0 + Int(source[y * dimensions.width + $1]) }
+        source.withUnsafeBufferPointer { source in
+            result.withLumaRows { row, bytes in
+                guard !(size.height / 3..<size.height * 2 / 3).contains(row) else { return }
+                let rows = row * height / size.height..<(row + 1) * height / size.height
+                for column in 0..<size.width {
+                    let columns = column * width / size.width..<(column + 1) * width / size.width
+                    var sum = 0
+                    for y in rows { for x in columns { sum += Int(source[y * width + x]) } }
+                    bytes[column] = UInt8(sum / (rows.count * columns.count))
                 }
-                return UInt8(sum / (rows.count * columns.count))
             }
-        )
+        }
         return result
     }
 }
