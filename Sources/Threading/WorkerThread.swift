@@ -1,6 +1,9 @@
 import Glibc
 
-/// A named thread that is joined, never detached.
+/// A named thread that is joined by whoever started it.
+///
+/// One whose owner goes without joining it, because the owner's last reference was dropped on the thread itself, gives
+/// its resources back when it ends.
 @safe package final class WorkerThread: @unchecked Sendable {
     // `@unchecked Sendable`: `handle` is set once, before `init` returns.
 
@@ -39,6 +42,10 @@ import Glibc
         )
         precondition(status == 0, "no thread for \(name): \(status)")
         self.handle = handle
+    }
+
+    deinit {
+        if !isJoined.withLock({ $0 }) { pthread_detach(handle) }
     }
 
     /// Whether the caller runs on this thread.

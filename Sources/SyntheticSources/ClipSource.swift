@@ -1,0 +1,70 @@
+public import MediaCore
+
+/// Plays a clip from a file, at the clip's own speed.
+///
+/// The clip never skips a picture because the file is slow to read: then it plays more slowly.
+///
+/// Dropping the last reference stops it, too: within the drop, or, when the sink drops it while it takes a frame, right
+/// after that frame. May be used from any thread.
+public final class ClipSource: VideoCapturer {
+    private let capture: PacedCapture
+
+    /// A source of the pictures that a reader gives.
+    ///
+    /// - Parameters:
+    ///   - makeReader: Opens the clip; called at each start, on the source's thread. What it throws, the start throws.
+    ///   - loop: Whether the clip begins again at its end.
+    ///   - whenFinished: Called on the source's thread, at most once per start, when the clip is over (with `nil`) or
+    ///     cannot be read on; the source has stopped by then. Not called when `stopCapture` comes first.
+    public init(
+        reader makeReader: @escaping @Sendable () throws -> any VideoFrameReader,
+        loop: Bool = false,
+        whenFinished: @escaping @Sendable ((any Error)?) -> Void = { _ in }
+    ) {
+        capture = PacedCapture(
+            threadName: "clip",
+            makePainter: { try ClipPainter(reader: makeReader(), isLooped: loop) },
+            whenFinished: whenFinished
+        )
+    }
+
+    deinit {
+        capture.abandon()
+    }
+
+    /// Where frames go: held from start to stop, and not kept alive otherwise.
+    ///
+    /// May be changed at any time, from any thread.
+    public var sink: (any VideoSink)? {
+        get { capture.sink }
+        set { capture.sink = newValue }
+    }
+
+    /// Always `false`.
+    public var isScreencast: Bool { false }
+
+    /// Asks for another rate, in force from the next frame on.
+    ///
+    /// A lower rate leaves pictures out. The size is that of the clip; size and pixel format are of no effect here. The
+    /// request goes on to the sink.
+    public func requestOutputFormat(_ request: VideoFormatRequest) {
+        capture.requestOutputFormat(request)
+    }
+
+    /// Opens the clip and starts to play it from its first picture; starting twice does nothing.
+    ///
+    /// - Throws: What the reader's closure throws, or a `SyntheticSourceError` of code `unusableSize`.
+    public func startCapture() async throws {
+        try await capture.start()
+    }
+
+    /// Stops within a frame interval; no frame is delivered after it returns.
+    ///
+    /// Stopping twice does nothing.
+    public func stopCapture() async {
+        await capture.stop()
+    }
+
+    /// What has been captured since the start; a slot that was missed counts as captured and as dropped `late`.
+    public var captureStatistics: CaptureStatistics { capture.statistics }
+}

@@ -1,0 +1,70 @@
+import MediaCore
+
+/// The distribution of ages or delays, in bounded memory.
+///
+/// Percentiles come from a histogram whose steps are exact below 128 µs and at most 1/64 of the value above; count,
+/// mean and extremes are exact. A pure value; recording allocates nothing.
+package struct LatencyStatistics: Sendable {
+    /// Steps into which each doubling of the value is divided.
+    private static let stepsPerOctave = 64
+    private static let octaveShift = 6
+    /// The highest value told apart: 2⁴⁰ µs, almost 13 days.
+    private static let highest: Int64 = 1 << 40 - 1
+
+    private var histogram: [UInt64]
+    private var sum = 0.0
+    /// Samples so far.
+    package private(set) var count = 0
+    private var lowestMicroseconds = Int64.max
+    private var highestMicroseconds = Int64.min
+
+    /// No samples yet.
+    package init() {
+        histogram = Array(repeating: 0, count: Self.step(of: Self.highest) + 1)
+    }
+
+    /// Adds a sample, in whole microseconds.
+    ///
+    /// A negative one, as the error of a clock offset can make it, counts as 0 in percentiles, and as it is elsewhere.
+    package mutating func record(_ sample: Duration) {
+        let microseconds = sample.wholeMicroseconds
+        histogram[Self.step(of: min(max(microseconds, 0), Self.highest))] += 1
+        count += 1
+        sum += Double(microseconds)
+        lowestMicroseconds = min(lowestMicroseconds, microseconds)
+        highestMicroseconds = max(highestMicroseconds, microseconds)
+    }
+
+    /// The smallest sample; `nil` without any.
+    package var minimum: Duration? { count > 0 ? .microseconds(lowestMicroseconds) : nil }
+    /// The largest sample; `nil` without any.
+    package var maximum: Duration? { count > 0 ? .microseconds(highestMicroseconds) : nil }
+    /// The mean of all samples; `nil` without any.
+    package var mean: Duration? { count > 0 ? .microseconds(Int64((sum / Double(count)).rounded())) : nil }
+
+    /// The value that `percent` of a hundred samples don't exceed (nearest rank); `nil` without samples.
+    package func percentile(_ percent: Double) -> Duration? {
+        guard count > 0 else { return nil }
+        let rank = UInt64(max(1, (min(max(percent, 0), 100) / 100 * Double(count)).rounded(.up)))
+        var below: UInt64 = 0
+        for (step, samples) in histogram.enumerated() {
+            below += samples
+            if below >= rank { return .microseconds(min(Self.upperEnd(of: step), max(highestMicroseconds, 0))) }
+        }
+        return maximum
+    }
+
+    /// The histogram's step for a value that is not negative.
+    private static func step(of microseconds: Int64) -> Int {
+        let magnitude = Int64.bitWidth - microseconds.leadingZeroBitCount
+        let shift = max(0, magnitude - octaveShift - 1)
+        return shift * stepsPerOctave + Int(microseconds >> Int64(shift))
+    }
+
+    /// The highest value that falls into `step`.
+    private static func upperEnd(of step: Int) -> Int64 {
+        let shift = max(0, step / stepsPerOctave - 1)
+        let mantissa = step - shift * stepsPerOctave
+        return Int64(mantissa + 1) << Int64(shift) - 1
+    }
+}

@@ -1,0 +1,65 @@
+import MediaCore
+
+/// When the frames of a source with a clock of its own are due: at absolute instants, so that delays don't add up.
+///
+/// A pure value; the driver hands in the clock.
+struct SlotSchedule: Sendable {
+    /// Rates beyond these are brought to the nearest: a picture every ten seconds is as good as none, and no camera or
+    /// screen is faster than 240 pictures a second.
+    private static let rates = FrameRate(numerator: 1, denominator: 10)...FrameRate(240)
+    /// Terms of a fraction above this are brought down, so that nothing below overflows in a century.
+    private static let largestTerm = 1_000_000
+
+    /// The rate in force.
+    private(set) var rate: FrameRate
+    /// When the slot 0 of this rate is due.
+    private var origin: MonotonicInstant
+    /// The next slot, counted from `origin`.
+    private var slot = 0
+
+    /// A schedule whose first slot is due at `start`.
+    init(rate: FrameRate, start: MonotonicInstant) {
+        self.rate = Self.sensible(rate)
+        origin = start
+    }
+
+    /// When the next frame is due.
+    var nextDeadline: MonotonicInstant { deadline(of: slot) }
+
+    /// Takes up the next slot at `now`, which must not be before `nextDeadline`.
+    ///
+    /// - Returns: How many slots before the one taken up have gone by unused, because `now` is behind by an interval
+    ///   or more.
+    mutating func takeSlot(at now: MonotonicInstant) -> Int {
+        let due = slot
+        while deadline(of: slot + 1) <= now {
+            // One division for a long gap, then at most a step or two for the rounding.
+            let behind = now.duration(since: deadline(of: slot + 1))
+            slot += 1 + max(0, Int(behind.wholeNanoseconds / rate.interval.wholeNanoseconds) - 1)
+        }
+        defer { slot += 1 }
+        return slot - due
+    }
+
+    /// Goes on at another rate, from the slot taken up last.
+    mutating func change(to newRate: FrameRate) {
+        let newRate = Self.sensible(newRate)
+        guard newRate != rate else { return }
+        origin = slot > 0 ? deadline(of: slot - 1) : origin
+        slot = slot > 0 ? 1 : 0
+        rate = newRate
+    }
+
+    private func deadline(of slot: Int) -> MonotonicInstant {
+        let (seconds, rest) = (slot * rate.denominator).quotientAndRemainder(dividingBy: rate.numerator)
+        return origin + .seconds(seconds) + .nanoseconds(Int64(rest * 1_000_000_000 / rate.numerator))
+    }
+
+    private static func sensible(_ rate: FrameRate) -> FrameRate {
+        // As floating-point numbers: comparing huge fractions multiplies their terms.
+        if rate.framesPerSecond <= rates.lowerBound.framesPerSecond { return rates.lowerBound }
+        if rate.framesPerSecond >= rates.upperBound.framesPerSecond { return rates.upperBound }
+        guard max(rate.numerator, rate.denominator) > largestTerm else { return rate }
+        return FrameRate(numerator: Int((rate.framesPerSecond * 1000).rounded()), denominator: 1000)
+    }
+}

@@ -1,0 +1,36 @@
+public import MediaCore
+
+/// Why a synthetic source could not deliver.
+public struct SyntheticSourceError: Error, Hashable, Sendable {
+    /// What was wrong.
+    public struct Code: Hashable, Sendable {
+        private enum Value {
+            case emptyClip
+            case unusableSize
+        }
+
+        private let value: Value
+
+        /// The clip has no pictures, or none any more when it was to be played again.
+        public static let emptyClip = Code(value: .emptyClip)
+        /// The clip's pictures have no pixels or more than can be coded.
+        public static let unusableSize = Code(value: .unusableSize)
+    }
+
+    /// What was wrong.
+    public let code: Code
+    /// The size of the clip's pictures, as its file states it.
+    public let dimensions: Dimensions
+}
+
+extension SyntheticSourceError: CustomStringConvertible {
+    /// What was wrong and what to do, in a sentence or two.
+    public var description: String {
+        switch code {
+        case .emptyClip: "The clip has no pictures. Check the file, or choose another one."
+        default:
+            "The clip's pictures are \(dimensions), which cannot be sent. Scale it to between 1x1 and "
+                + "\(Dimensions.largestCodable) first."
+        }
+    }
+}

@@ -1,0 +1,236 @@
+import CTurboJPEG
+import CYUV
+import Glibc
+package import MediaCore
+package import Threading
+
+/// Decodes the JPEG pictures of a camera into I420, BT.601 limited range.
+///
+/// Takes 4:2:0, 4:2:2, 4:4:4, 4:4:0, 4:1:1 and grey; JFIF's full range is brought to limited range. Pictures without
+/// Huffman tables, as many USB cameras send them, are decoded with the standard ones, which the library supplies.
+/// Errors inside of the library jump no further than its own functions. Takes new memory only for a larger picture and
+/// after a damaged one. Confine to one thread.
+@safe package struct JPEGDecoder: ~Copyable {
+    private var handle: tjhandle
+    /// Where each plane goes, and its stride, for the length of a call.
+    private let planes: UnsafeMutablePointer<UnsafeMutablePointer<UInt8>?>
+    private let strides: UnsafeMutablePointer<Int32>
+    /// Planes that don't have the size of ours; kept from picture to picture.
+    private var scratch = unsafe UnsafeMutableBufferPointer<UInt8>(start: nil, count: 0)
+
+    /// Pictures decoded in spite of a warning that does no harm: stray bytes between segments.
+    package private(set) var harmlessWarnings = 0
+
+    /// A decoder with buffers of its own.
+    package init() throws(VideoProcessingError) {
+        guard let handle = unsafe tjInitDecompress() else {
+            throw unsafe VideoProcessingError(code: .noDecoder, reason: String(cString: tjGetErrorStr2(nil)))
+        }
+        unsafe self.handle = handle
+        unsafe planes = .allocate(capacity: 3)
+        unsafe planes.initialize(repeating: nil, count: 3)
+        unsafe strides = .allocate(capacity: 3)
+        unsafe strides.initialize(repeating: 0, count: 3)
+    }
+
+    deinit {
+        unsafe tjDestroy(handle)
+        unsafe planes.deallocate()
+        unsafe strides.deallocate()
+        unsafe scratch.deallocate()
+    }
+
+    /// Decodes a picture of size `dimensions` into a buffer of `pool`.
+    ///
+    /// - Throws: `DamagedPicture.undecodable` if the picture is cut, corrupt, not YCbCr or grey, or of another size.
+    package mutating func decode(
+        _ bytes: RawSpan,
+        dimensions: Dimensions,
+        pool: VideoBufferPool
+    ) throws(DamagedPicture) -> VideoBuffer {
+        var isFlawed = false
+        guard let subsampling = readHeader(bytes, dimensions: dimensions, isFlawed: &isFlawed) else {
+            renewHandle()
+            throw .undecodable
+        }
+        let geometry = JPEGGeometry(dimensions: dimensions, subsampling: subsampling)
+        let buffer = pool.take(dimensions)
+        reserveScratch(geometry.scratchBytes)
+        guard unsafe buffer.withTarget({ unsafe decode(bytes, geometry, into: $0, isFlawed: &isFlawed) }) else {
+            renewHandle()
+            throw .undecodable
+        }
+        if isFlawed { harmlessWarnings += 1 }
+        if geometry.isGrey {
+            buffer.withMutablePlanes { _, chromaU, chromaV in
+                chromaU.update(repeating: 128)
+                chromaV.update(repeating: 128)
+            }
+        }
+        buffer.limitRange()
+        return buffer
+    }
+
+    private mutating func reserveScratch(_ count: Int) {
+        guard unsafe scratch.count < count else { return }
+        unsafe scratch.deallocate()
+        unsafe scratch = .allocate(capacity: count)
+    }
+
+    /// Begins with a new decoder after a damaged picture.
+    ///
+    /// Version 2.1 keeps a half-read picture after an error in the header and fails with the next one, too; it also keeps
+    /// the tables of damaged pictures.
+    private mutating func renewHandle() {
+        guard let fresh = unsafe tjInitDecompress() else { return }
+        unsafe tjDestroy(handle)
+        unsafe handle = fresh
+    }
+
+    /// Checks what the header says of the picture; returns its subsampling, or `nil` if it cannot be used.
+    private func readHeader(_ bytes: RawSpan, dimensions: Dimensions, isFlawed: inout Bool) -> Int32? {
+        var (width, height, subsampling, colourspace): (Int32, Int32, Int32, Int32) = (0, 0, -1, -1)
+        let status = unsafe bytes.withUnsafeBytes { bytes -> Int32 in
+            guard let start = bytes.baseAddress else { return -1 }
+            return unsafe tjDecompressHeader3(
+                handle,
+                start.assumingMemoryBound(to: UInt8.self),
+                UInt(bytes.count),
+                &width,
+                &height,
+                &subsampling,
+                &colourspace
+            )
+        }
+        if status != 0 {
+            guard isHarmless(bytes) else { return nil }
+            isFlawed = true
+        }
+        guard Int(width) == dimensions.width, Int(height) == dimensions.height else { return nil }
+        guard colourspace == TJCS_YCbCr.rawValue || colourspace == TJCS_GRAY.rawValue else { return nil }
+        guard (0..<TJ_NUMSAMP).contains(subsampling) else { return nil }
+        return subsampling
+    }
+
+    /// Decodes into the target's planes, through the scratch memory where sizes differ.
+    ///
+    /// - Returns: Whether the picture is whole.
+    private mutating func decode(
+        _ bytes: RawSpan,
+        _ geometry: JPEGGeometry,
+        into target: PlanarTarget,
+        isFlawed: inout Bool
+    ) -> Bool {
+        var used = 0
+        for component in 0..<3 {
+            if geometry.isDirect(component) {
+                unsafe planes[component] = target.plane(component)
+                unsafe strides[component] = target.stride(component)
+            } else {
+                unsafe planes[component] = scratch.baseAddress.map { unsafe $0 + used }
+                unsafe strides[component] = Int32(geometry.written(component).width)
+                used += geometry.written(component).area
+            }
+        }
+        let status = unsafe bytes.withUnsafeBytes { bytes -> Int32 in
+            guard let start = bytes.baseAddress else { return -1 }
+            return unsafe tjDecompressToYUVPlanes(
+                handle,
+                start.assumingMemoryBound(to: UInt8.self),
+                UInt(bytes.count),
+                planes,
+                Int32(geometry.dimensions.width),
+                strides,
+                Int32(geometry.dimensions.height),
+                0
+            )
+        }
+        if status != 0 {
+            guard isHarmless(bytes) else { return false }
+            isFlawed = true
+        }
+        for component in 0..<3 where !geometry.isDirect(component) {
+            unsafe bringToSize(component, geometry, target)
+        }
+        return true
+    }
+
+    /// Scales a plane from the scratch memory into the target's, or cuts its padding off.
+    private func bringToSize(_ component: Int, _ geometry: JPEGGeometry, _ target: PlanarTarget) {
+        let used = geometry.usedPart(component)
+        let wanted = geometry.wanted(component)
+        unsafe ScalePlane(
+            planes[component],
+            strides[component],
+            Int32(used.width),
+            Int32(used.height),
+            target.plane(component),
+            target.stride(component),
+            Int32(wanted.width),
+            Int32(wanted.height),
+            kFilterBox
+        )
+    }
+
+    /// Whether what the library complained of leaves the picture whole.
+    ///
+    /// It keeps the first of its warnings. Stray bytes before a marker do no harm; but as a cut may have been
+    /// complained of after them, the end marker must be there, too.
+    private func isHarmless(_ bytes: RawSpan) -> Bool {
+        guard unsafe tjGetErrorCode(handle) == TJERR_WARNING.rawValue else { return false }
+        guard unsafe strstr(tjGetErrorStr2(handle), "extraneous bytes") != nil else { return false }
+        var position = bytes.byteCount - 2
+        while position >= 0 {
+            let marker = unsafe bytes.unsafeLoadUnaligned(fromByteOffset: position, as: UInt16.self)
+            if UInt16(littleEndian: marker) == 0xD9FF { return true }
+            position -= 1
+        }
+        return false
+    }
+}
+
+/// How large a JPEG picture's planes are: as the library writes them, and as we want them.
+private struct JPEGGeometry {
+    let dimensions: Dimensions
+    let subsampling: Int32
+
+    var isGrey: Bool { subsampling == TJSAMP_GRAY.rawValue }
+
+    /// Bytes of all planes that don't go straight into ours.
+    var scratchBytes: Int { (0..<3).reduce(0) { $0 + (isDirect($1) ? 0 : written($1).area) } }
+
+    /// The plane with the padding that the library adds to odd sizes.
+    func written(_ component: Int) -> Dimensions {
+        Dimensions(
+            width: Int(tjPlaneWidth(Int32(component), Int32(dimensions.width), subsampling)),
+            height: Int(tjPlaneHeight(Int32(component), Int32(dimensions.height), subsampling))
+        )
+    }
+
+    /// The plane without padding, as far as it is luma; chroma's padding is the last byte's own.
+    func usedPart(_ component: Int) -> Dimensions { component == 0 ? dimensions : written(component) }
+
+    func wanted(_ component: Int) -> Dimensions {
+        component == 0
+            ? dimensions : Dimensions(width: (dimensions.width + 1) / 2, height: (dimensions.height + 1) / 2)
+    }
+
+    /// Whether the library writes the plane into ours, or has none to write.
+    func isDirect(_ component: Int) -> Bool {
+        (isGrey && component > 0) || written(component) == wanted(component)
+    }
+}
+
+extension PlanarTarget {
+    fileprivate func plane(_ component: Int) -> UnsafeMutablePointer<UInt8> {
+        switch component {
+        case 0: unsafe luma
+        case 1: unsafe chromaU
+        default: unsafe chromaV
+        }
+    }
+
+    fileprivate func stride(_ component: Int) -> Int32 {
+        unsafe component == 0 ? lumaStride : chromaStride
+    }
+}

@@ -1,0 +1,175 @@
+import MediaCore
+import Testing
+
+@testable import SyntheticSources
+
+@Suite("Frame sequence", .timeLimit(.minutes(1)))
+struct FrameSequenceTests {
+    /// A number is a readable picture, `nil` one without a barcode.
+    private func counts(_ numbers: [UInt32?], frozenAfter: Int = 15) -> FrameSequenceChecker.Counts {
+        var checker = FrameSequenceChecker(frozenAfter: frozenAfter)
+        for number in numbers { checker.observe(number.map { .value(barcode($0)) } ?? .none) }
+        return checker.counts
+    }
+
+    private func barcode(_ number: UInt32) -> Barcode {
+        Barcode(number: number, timestamp: MonotonicInstant(microseconds: Int64(number)))
+    }
+
+    private func expected(
+        frames: Int,
+        _ change: (inout FrameSequenceChecker.Counts) -> Void = { _ in }
+    ) -> FrameSequenceChecker.Counts {
+        var counts = FrameSequenceChecker.Counts()
+        counts.frames = frames
+        change(&counts)
+        return counts
+    }
+
+    @Test("A whole sequence has nothing to complain of, wherever it begins and also when numbers wrap around")
+    func whole() {
+        #expect(counts([7, 8, 9, 10]) == expected(frames: 4))
+        #expect(counts([.max - 1, .max, 0, 1]) == expected(frames: 4))
+    }
+
+    @Test("Gaps are counted by their length")
+    func gaps() {
+        #expect(counts([1, 2, 5, 6, 8]) == expected(frames: 5) { $0.notSent = 3 })
+        #expect(counts([0, 1000]) == expected(frames: 2) { $0.notSent = 999 })
+    }
+
+    @Test("An unreadable picture accounts for one missing number")
+    func unreadable() {
+        #expect(counts([1, nil, 3]) == expected(frames: 3) { $0.unreadable = 1 })
+        #expect(
+            counts([nil, 1, nil, 5])
+                == expected(frames: 4) {
+                    $0.unreadable = 2; $0.notSent = 2
+                }
+        )
+    }
+
+    @Test("Repeated, late and late repeated pictures are told apart")
+    func disorder() {
+        #expect(counts([1, 1, 2]) == expected(frames: 3) { $0.duplicated = 1 })
+        #expect(counts([1, 3, 2, 4]) == expected(frames: 4) { $0.reordered = 1 })
+        #expect(
+            counts([1, 3, 2, 2, 1, 4])
+                == expected(frames: 6) {
+                    $0.reordered = 1; $0.duplicated = 2
+                }
+        )
+        #expect(
+            counts([1, 100, 2])
+                == expected(frames: 3) {
+                    $0.reordered = 1; $0.notSent = 98
+                }
+        )
+    }
+
+    @Test("A picture that stands still counts as frozen once")
+    func frozen() {
+        #expect(
+            counts([1, 1, 1, 1, 1, 2], frozenAfter: 4)
+                == expected(frames: 6) {
+                    $0.duplicated = 4; $0.frozen = 1
+                }
+        )
+        #expect(counts([1, 1, 1, 2, 2, 2], frozenAfter: 4) == expected(frames: 6) { $0.duplicated = 4 })
+    }
+
+    @Test("Numbers that begin anew are a restart, not a thousand late pictures")
+    func restart() {
+        #expect(counts([1000, 1001, 0, 1, 2]) == expected(frames: 5) { $0.restarted = 1 })
+    }
+
+    @Test("A torn picture counts as torn, and both its frames as seen")
+    func torn() {
+        var checker = FrameSequenceChecker()
+        checker.observe(.value(barcode(1)))
+        checker.observe(.torn(top: barcode(3), bottom: barcode(2)))
+        checker.observe(.value(barcode(4)))
+        #expect(checker.counts == expected(frames: 3) { $0.torn = 1 })
+    }
+}
+
+@Suite("Latency statistics", .timeLimit(.minutes(1)))
+struct LatencyStatisticsTests {
+    @Test("Without samples there are no figures")
+    func empty() {
+        let statistics = LatencyStatistics()
+        #expect(statistics.percentile(50) == nil && statistics.maximum == nil && statistics.mean == nil)
+    }
+
+    @Test("Percentiles lie within 1/64 of the exact nearest rank", arguments: [1, 2, 3])
+    func percentiles(seed: UInt64) throws {
+        var generator = SeededGenerator(seed: seed)
+        var statistics = LatencyStatistics()
+        let samples = (0..<5000).map { _ in Int64.random(in: 0...1 << Int64.random(in: 1...30, using: &generator)) }
+        for sample in samples { statistics.record(.microseconds(sample)) }
+        let sorted = samples.sorted()
+        for percent in [0.0, 1, 50, 95, 99, 99.9, 100] {
+            let exact = sorted[max(0, Int((percent / 100 * 5000).rounded(.up)) - 1)]
+            let estimate = try #require(statistics.percentile(percent)).wholeMicroseconds
+            #expect(estimate >= exact && estimate - exact <= exact / 64)
+        }
+        #expect(statistics.maximum == sorted.last.map { .microseconds($0) })
+        #expect(statistics.minimum == sorted.first.map { .microseconds($0) })
+        #expect(statistics.count == 5000)
+    }
+
+    @Test("Negative and absurd samples are taken", arguments: [Int64.min / 1000, -5, Int64.max / 1000])
+    func extremes(microseconds: Int64) {
+        var statistics = LatencyStatistics()
+        statistics.record(.microseconds(microseconds))
+        #expect(statistics.maximum == .microseconds(microseconds) && statistics.percentile(50) != nil)
+    }
+}
+
+@Suite("Slot schedule", .timeLimit(.minutes(1)))
+struct SlotScheduleTests {
+    private let start = MonotonicInstant(nanoseconds: 1_000_000_000_000)
+
+    @Test("A million slots at 29.97 frames a second end where they should, to the nanosecond")
+    func noDrift() {
+        var schedule = SlotSchedule(rate: FrameRate(numerator: 30000, denominator: 1001), start: start)
+        for _ in 0..<30_000 { #expect(schedule.takeSlot(at: schedule.nextDeadline) == 0) }
+        #expect(schedule.nextDeadline == start + .seconds(1001))
+    }
+
+    @Test("Lateness of less than an interval skips nothing and is not passed on")
+    func slightlyLate() {
+        var schedule = SlotSchedule(rate: FrameRate(10), start: start)
+        #expect(schedule.takeSlot(at: start + .milliseconds(99)) == 0)
+        #expect(schedule.nextDeadline == start + .milliseconds(100))
+    }
+
+    @Test("Slots missed by an interval are skipped", arguments: [(100, 1), (199, 1), (200, 2), (86_400_000, 864_000)])
+    func late(milliseconds: Int, missed: Int) {
+        var schedule = SlotSchedule(rate: FrameRate(10), start: start)
+        #expect(schedule.takeSlot(at: start + .milliseconds(milliseconds)) == missed)
+        #expect(schedule.nextDeadline == start + .milliseconds((missed + 1) * 100))
+    }
+
+    @Test("Another rate goes on from the slot taken up last")
+    func rateChange() {
+        var schedule = SlotSchedule(rate: FrameRate(10), start: start)
+        _ = schedule.takeSlot(at: start)
+        _ = schedule.takeSlot(at: start + .milliseconds(100))
+        schedule.change(to: FrameRate(50))
+        #expect(schedule.nextDeadline == start + .milliseconds(120))
+        #expect(schedule.takeSlot(at: start + .milliseconds(120)) == 0)
+        #expect(schedule.nextDeadline == start + .milliseconds(140))
+    }
+
+    @Test(
+        "Absurd rates are brought to sensible ones",
+        arguments: [(Int.max, 1), (1, Int.max), (Int.max, Int.max), (Int.max, Int.max / 30), (1000, 1)]
+    )
+    func absurdRates(numerator: Int, denominator: Int) {
+        let rate = FrameRate(numerator: numerator, denominator: denominator)
+        var schedule = SlotSchedule(rate: rate, start: start)
+        #expect(schedule.takeSlot(at: start + .seconds(36_000)) >= 0)
+        #expect((0.1...240).contains(schedule.rate.framesPerSecond))
+    }
+}
