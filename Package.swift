@@ -36,7 +36,7 @@ let values: [Target] =
     + library("Threading", ["MediaCore"])
 
 let decisions: [Target] =
-    library("RoomProtocol", ["MediaCore"])
+    library("RoomProtocol", ["MediaCore"], testedWith: ["RelayCore"])
     + library("RelayCore", path: "server/RelayCore", ["MediaCore", "RoomProtocol"])
 
 let edges: [Target] =
