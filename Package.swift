@@ -14,6 +14,10 @@ let settings: [SwiftSetting] = [
 /// What everything outside the tests is built with. (The macros of Swift Testing trip over strict memory safety.)
 let strict = settings + [.strictMemorySafety()]
 
+let argumentParser = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser")
+let unixSignals = Target.Dependency.product(name: "UnixSignals", package: "swift-service-lifecycle")
+let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
+
 /// A library of ours under `Sources/`, with its tests in `Tests/<name>Tests`.
 func library(
     _ name: String,
@@ -40,18 +44,62 @@ let decisions: [Target] =
     + library("RelayCore", path: "server/RelayCore", ["MediaCore", "RoomProtocol"])
 
 let edges: [Target] =
-    library("VP8Codec", ["MediaCore", "CVPX"], testedWith: ["Threading"]) + [
-        .systemLibrary(name: "CVPX", pkgConfig: "vpx", providers: [.apt(["libvpx-dev"])])
+    library("V4L2Capture", ["MediaCore", "Threading", "CV4L2"])
+    + library("VP8Codec", ["MediaCore", "CVPX"], testedWith: ["Threading"])
+    + library("VideoProcessing", ["MediaCore", "Threading", "CYUV", "CTurboJPEG"])
+    + library("WebSockets", ["MediaCore", "Threading", "CWebSockets"])
+    + library("MediaFiles", ["MediaCore", "CPNG"])
+    + library("SyntheticSources", ["MediaCore", "Threading"])
+    + [
+        .systemLibrary(name: "CV4L2", pkgConfig: "libv4lconvert", providers: [.apt(["libv4l-dev"])]),
+        .systemLibrary(name: "CVPX", pkgConfig: "vpx", providers: [.apt(["libvpx-dev"])]),
+        .systemLibrary(name: "CYUV", providers: [.apt(["libyuv-dev"])]),
+        .systemLibrary(name: "CTurboJPEG", pkgConfig: "libturbojpeg", providers: [.apt(["libturbojpeg0-dev"])]),
+        .systemLibrary(name: "CWebSockets", pkgConfig: "libwebsockets", providers: [.apt(["libwebsockets-dev"])]),
+        .systemLibrary(name: "CPNG", pkgConfig: "libpng", providers: [.apt(["libpng-dev"])]),
     ]
 
-let assembly: [Target] = []
+let assembly: [Target] =
+    library(
+        "RoomKit",
+        [
+            "MediaCore", "Threading", "RoomProtocol", "V4L2Capture", "VP8Codec", "VideoProcessing", "WebSockets",
+            "MediaFiles", "SyntheticSources",
+        ]
+    )
+    + library(
+        "RelayServer",
+        path: "server/RelayServer",
+        ["MediaCore", "Threading", "RoomProtocol", "RelayCore", "WebSockets", logging]
+    )
 
-let programs: [Target] = []
+let programs: [Target] = [
+    .executableTarget(
+        name: "room-client",
+        dependencies: [
+            "RoomKit", "MediaCore", "Threading", "MediaFiles", "SyntheticSources", "VP8Codec", argumentParser, unixSignals,
+        ],
+        swiftSettings: strict
+    ),
+    .executableTarget(
+        name: "room-server",
+        dependencies: ["RelayServer", argumentParser, logging, unixSignals],
+        path: "server/room-server",
+        swiftSettings: strict
+    ),
+]
 
 let package = Package(
     name: "room",
     products: [
-        .library(name: "MediaCore", targets: ["MediaCore"])
+        .library(name: "RoomKit", targets: ["RoomKit"]),
+        .executable(name: "room-client", targets: ["room-client"]),
+        .executable(name: "room-server", targets: ["room-server"]),
+    ],
+    dependencies: [
+        .package(url: "https://github.com/apple/swift-argument-parser", exact: "1.8.2"),
+        .package(url: "https://github.com/apple/swift-log", exact: "1.16.2"),
+        .package(url: "https://github.com/swift-server/swift-service-lifecycle", exact: "2.13.0"),
     ],
     targets: values + decisions + edges + assembly + programs
 )

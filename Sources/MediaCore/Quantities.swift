@@ -158,7 +158,7 @@ extension FrameRate: Hashable, Comparable {
 extension FrameRate: CustomStringConvertible {
     /// The rate in frames per second, with at most two decimals: `30`, `29.97`, `12.5`.
     public var description: String {
-        let hundredths = Int((framesPerSecond * 100).rounded())
+        let hundredths = Int(exactly: (framesPerSecond * 100).rounded()) ?? .max
         let (whole, rest) = hundredths.quotientAndRemainder(dividingBy: 100)
         if rest == 0 { return "\(whole)" }
         return rest % 10 == 0 ? "\(whole).\(rest / 10)" : "\(whole).\(rest < 10 ? "0" : "")\(rest)"

@@ -24,6 +24,9 @@ public protocol VideoCapturer: VideoSource {
     /// Stops delivering and gives the device free; no frame is delivered after it returns. Stopping twice does nothing.
     func stopCapture() async
 
+    /// What is being captured, once started; `nil` where the capturer cannot say.
+    var captureFormat: VideoFormat? { get }
+
     /// What has been captured and dropped since the start; may be read from any thread.
     var captureStatistics: CaptureStatistics { get }
 }
@@ -58,7 +61,7 @@ public enum FrameDropReason: Int, CaseIterable, Sendable {
     case network
     /// The device delivered damaged data.
     case corrupt
-    /// Nobody receives the track.
+    /// Nobody receives the track, or fewer frames a second were asked for.
     case notWanted
 
     /// The reason's name in reports and JSON.

@@ -68,7 +68,7 @@ package struct ClientSession: Sendable {
 
     private enum State {
         case connecting
-        case joining(deadline: MonotonicInstant)
+        case joining(asked: MonotonicInstant)
         case joined
         case ended
     }
@@ -100,7 +100,7 @@ package struct ClientSession: Sendable {
     /// When `deadlineReached` must be called.
     package var nextDeadline: MonotonicInstant? {
         switch state {
-        case .joining(let deadline): deadline
+        case .joining(let asked): asked + settings.joinTimeout
         case .joined: nextSync
         case .connecting, .ended: nil
         }
@@ -109,13 +109,18 @@ package struct ClientSession: Sendable {
     /// The connection is open.
     package mutating func connectionOpened(at now: MonotonicInstant) -> [Action] {
         guard case .connecting = state else { return [] }
-        state = .joining(deadline: now + settings.joinTimeout)
+        state = .joining(asked: now)
         return [.send(.join(settings.join))]
     }
 
     /// The connection is closed, by the server or the network.
     package mutating func connectionClosed(_ reason: String) -> [Action] {
         end(.connectionLost(reason))
+    }
+
+    /// The server sent something, other than text, that breaks the protocol.
+    package mutating func violated(_ problem: String) -> [Action] {
+        violation(problem)
     }
 
     /// Leaves the room.
@@ -153,7 +158,7 @@ package struct ClientSession: Sendable {
         case (_, .error(let error)) where error.fatal: return end(.refused(error))
         case (_, .leave(let leave)):
             return end(.dismissed(reason: leave.reason, reconnect: leave.reconnect ?? false))
-        case (.joining, .joined(let joined)): return enter(joined, at: now)
+        case (.joining(let asked), .joined(let joined)): return enter(joined, asked: asked, at: now)
         case (.joining, .error(let error)): return [.notify(.refused(error))]
         case (.joining, _): return violation("the server answered \"join\" with something else")
         case (.joined, .joined): return violation("the server said \"joined\" twice")
@@ -162,13 +167,14 @@ package struct ClientSession: Sendable {
         }
     }
 
-    private mutating func enter(_ joined: Joined, at now: MonotonicInstant) -> [Action] {
+    private mutating func enter(_ joined: Joined, asked: MonotonicInstant, at now: MonotonicInstant) -> [Action] {
         guard joined.version == WireFormat.version else {
             return violation("the server speaks version \(joined.version), this client \(WireFormat.version)")
         }
         state = .joined
         let isSameHost = joined.bootId != nil && joined.bootId == settings.join.bootId
         clock = ClockOffsetEstimator(claimsSameHost: isSameHost)
+        clock.receive(sent: asked, serverTime: RoomTime(microseconds: joined.serverTime), received: now)
         nextSync = now
         for participant in joined.participants { remember(participant) }
         return [.notify(.joined(joined))] + deadlineReached(at: now)

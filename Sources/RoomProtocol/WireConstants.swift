@@ -14,8 +14,12 @@ package enum WireFormat {
     /// with its WebSocket header it still fits one TLS record of 16 KiB (RFC 8446, section 5.1).
     package static let maximumBinaryMessage = DataSize(bytes: 16_000)
 
-    /// The longest text message.
+    /// The longest text message that a client may send.
     package static let maximumTextMessage = DataSize.kibibytes(64)
+
+    /// The longest text message that a client must take: a full room of 1,000 with a few tracks each makes a `joined` of
+    /// some 700 kB.
+    package static let maximumServerText = DataSize.mebibytes(1)
 
     /// The largest compressed frame.
     ///

@@ -61,6 +61,9 @@ public final class NoiseSource: VideoCapturer {
         await capture.stop()
     }
 
+    /// What is being delivered; `nil` before the first picture.
+    public var captureFormat: VideoFormat? { capture.format }
+
     /// What has been captured since the start; a slot that was missed counts as captured and as dropped `late`.
     public var captureStatistics: CaptureStatistics { capture.statistics }
 }

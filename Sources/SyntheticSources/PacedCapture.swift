@@ -20,6 +20,8 @@ final class PacedCapture: Sendable {
         /// The last run, whose thread may still be about to end.
         var latest: CaptureRun?
         var statistics = CaptureStatistics()
+        /// What is being delivered.
+        var format: VideoFormat?
         var nextNumber: UInt32 = 0
     }
 
@@ -64,6 +66,8 @@ final class PacedCapture: Sendable {
     }
 
     var statistics: CaptureStatistics { state.withLock { $0.statistics } }
+
+    var format: VideoFormat? { state.withLock { $0.format } }
 
     /// Notes the fields that are given, and passes the request on to the sink.
     func requestOutputFormat(_ request: VideoFormatRequest) {
@@ -169,6 +173,7 @@ extension PacedCapture {
             )
             guard let buffer = try painter.paint(assignment) else { return true }
             count(missed: missed, reason: nil)
+            note(VideoFormat(dimensions: buffer.dimensions, frameRate: schedule.rate, pixelFormat: .i420))
             sink.onVideoFrame(VideoFrame(buffer: buffer, timestamp: now))
         }
         return false
@@ -196,6 +201,10 @@ extension PacedCapture {
             state.statistics.framesDropped[.late] += missed
             if let reason { state.statistics.framesDropped[reason] += 1 }
         }
+    }
+
+    private func note(_ format: VideoFormat) {
+        state.withLock { $0.format = format }
     }
 
     /// Notes that a run has ended by itself.

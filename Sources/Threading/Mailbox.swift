@@ -27,7 +27,7 @@ package final class Mailbox<Element: Sendable>: Sendable {
 
     /// Takes the element, waiting for one.
     ///
-    /// - Returns: `nil` once the mailbox is closed; an element that still lay in it is given up.
+    /// - Returns: `nil` once the mailbox is closed.
     package func take() -> Element? {
         monitor.wait { state -> Element?? in
             if state.isClosed { return .some(nil) }
@@ -38,10 +38,15 @@ package final class Mailbox<Element: Sendable>: Sendable {
     }
 
     /// Ends every `take`, now and later.
-    package func close() {
+    ///
+    /// - Returns: The element that still lay in the mailbox, so that the caller can count it.
+    @discardableResult
+    package func close() -> Element? {
         monitor.change { state in
             state.isClosed = true
+            let left = state.element
             state.element = nil
+            return left
         }
     }
 }

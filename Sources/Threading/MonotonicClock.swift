@@ -10,6 +10,19 @@ package enum MonotonicClock {
         return MonotonicInstant(nanoseconds: Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec))
     }
 
+    /// What tells this machine's clock, since it was booted, from every other one; `nil` where `/proc` is missing.
+    ///
+    /// Two programs that read the same value read the same clock, but for time namespaces.
+    package static var bootID: String? {
+        let file = unsafe open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC)
+        guard file >= 0 else { return nil }
+        defer { close(file) }
+        var bytes = [UInt8](repeating: 0, count: 64)
+        let count = unsafe bytes.withUnsafeMutableBytes { unsafe read(file, $0.baseAddress, $0.count) }
+        guard count > 0 else { return nil }
+        return String(decoding: bytes[..<count].filter { $0 > 0x20 }, as: UTF8.self)
+    }
+
     /// CPU time that the calling thread has used.
     package static var threadCPUTime: Duration {
         var time = timespec()

@@ -176,6 +176,7 @@ package import MediaCore
             isKeyframe: isKeyframe,
             temporalLayer: temporalLayer,
             isLayerSync: !isKeyframe && role.isLayerSync,
+            isDiscardable: !isKeyframe && !role.isReference,
             baseLayerIndex: baseLayerIndex
         )
     }

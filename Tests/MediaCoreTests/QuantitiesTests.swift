@@ -27,13 +27,13 @@ struct QuantitiesTests {
         #expect(FrameRate(numerator: 30000, denominator: 1001) < FrameRate(30))
     }
 
-    @Test("Frame rates of absurd terms compare and have an interval, as drivers and files may state them")
+    @Test("Absurd frame rates compare and have an interval")
     func absurdFrameRates() {
-        let slow = FrameRate(numerator: 1, denominator: .max)
-        let fast = FrameRate(numerator: .max, denominator: 1)
-        #expect(slow < fast && slow != fast && fast == fast)
+        let (fastest, slowest) = (FrameRate(.max), FrameRate(numerator: 1, denominator: .max))
+        #expect(slowest < fastest && fastest != slowest)
         #expect(FrameRate(numerator: .max, denominator: .max) == FrameRate(1))
-        #expect(slow.interval == .nanoseconds(Int64.max) && fast.interval == .zero)
+        #expect(slowest.interval > .zero && fastest.interval == .zero)
+        #expect(slowest.description == "0" && !fastest.description.isEmpty)
     }
 
     @Test(

@@ -40,7 +40,7 @@ struct ConnectingTests {
         #expect(error.code == .notAWebSocketServer && error.status == status)
     }
 
-    @Test("A server that hangs up, or takes no subprotocol, is told apart", arguments: [false, true])
+    @Test("A server that hangs up, or whose handshake is false, is none for WebSockets", arguments: [false, true])
     func hangsUp(answers: Bool) throws {
         let server = try RawServer()
         let loop = try WebSocketLoop(name: "client")
@@ -90,7 +90,7 @@ struct ConnectingTests {
         #expect(handler.events { !$0.isEmpty } == [.opened])
     }
 
-    @Test("A port in use, a port without permission and a foreign address are refused with their codes")
+    @Test("A port in use and a foreign address are refused with their codes")
     func badListeners() throws {
         let server = try Server()
         let loop = try WebSocketLoop(name: "loop")

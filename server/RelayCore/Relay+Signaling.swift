@@ -139,6 +139,7 @@ extension Relay {
             server: serverName
         )
         send(.joined(joined), to: id)
+        notices.append(.joined(identity: join.identity, room: join.room, client: join.client))
         broadcast(.participantConnected(ParticipantConnected(participant: own)), in: join.room, except: id)
         guard participant.subscribesAutomatically else { return }
         for other in others {
@@ -171,6 +172,7 @@ extension Relay {
         connections[id]?.phase = .awaitingJoin(deadline: now + settings.joinTimeout)
         rooms[participant.room]?.participants.removeAll { $0 == id }
         if rooms[participant.room]?.participants.isEmpty == true { rooms[participant.room] = nil }
+        notices.append(.left(identity: participant.identity, room: participant.room))
         let message = ParticipantDisconnected(participantId: participant.id)
         broadcast(.participantDisconnected(message), in: participant.room, except: id)
     }
@@ -210,6 +212,7 @@ extension Relay {
         connections[id]?.publications.append(trackID)
         send(.published(Published(requestId: request.requestId, track: info)), to: id)
         sayLayersWanted(trackID)
+        notices.append(.published(track: info.name, identity: participant.identity, room: participant.room))
         let announcement = TrackPublished(participantId: participant.id, track: info)
         broadcast(.trackPublished(announcement), in: participant.room, except: id)
         for other in rooms[participant.room]?.participants ?? [] where other != id {
@@ -256,6 +259,9 @@ extension Relay {
             connections[subscriber]?.subscriptions.removeAll { $0.track == trackID }
         }
         guard !isQuiet, let participant = connections[track.publisher]?.participant else { return }
+        notices.append(
+            .unpublished(track: track.info.name, identity: participant.identity, room: participant.room)
+        )
         let message = TrackUnpublished(participantId: participant.id, trackId: track.info.id)
         broadcast(.trackUnpublished(message), in: participant.room, except: track.publisher)
     }

@@ -37,6 +37,7 @@ package struct Relay: Sendable {
     var nextAlias: UInt32 = 1
     private var awakened: [SlotID] = []
     private var overdue: [SlotID] = []
+    var notices: [RelayNotice] = []
 
     /// A relay without rooms.
     ///
@@ -113,6 +114,13 @@ package struct Relay: Sendable {
     package mutating func takeOverdue(_ body: (SlotID) -> Void) {
         for id in overdue { body(id) }
         overdue.removeAll(keepingCapacity: true)
+    }
+
+    /// Hands out what is worth a line in the log, and forgets it.
+    package mutating func takeNotices(_ body: (RelayNotice) -> Void) {
+        guard !notices.isEmpty else { return }
+        for notice in notices { body(notice) }
+        notices.removeAll()
     }
 
     /// Tells everybody that the server is going down, and closes all connections.
@@ -194,6 +202,7 @@ package struct Relay: Sendable {
     mutating func fail(_ id: SlotID, _ error: ErrorMessage, at now: MonotonicInstant) {
         guard connections.contains(id) else { return }
         send(.error(error), to: id)
+        notices.append(.failed(identity: connections[id]?.participant?.identity, reason: "\(error)"))
         beginClosing(id, RoomErrorCode(rawValue: error.code), reason: error.message, at: now)
     }
 

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <libv4lconvert.h>
+#include <libv4l-plugin.h>
+#include <linux/videodev2.h>
+#include <sys/eventfd.h>
+
+// Requests: macros that compute with `sizeof`, which Swift does not import.
+static const unsigned long cv4l2_QUERYCAP = VIDIOC_QUERYCAP;
+static const unsigned long cv4l2_ENUM_FMT = VIDIOC_ENUM_FMT;
+static const unsigned long cv4l2_ENUM_FRAMESIZES = VIDIOC_ENUM_FRAMESIZES;
+static const unsigned long cv4l2_ENUM_FRAMEINTERVALS = VIDIOC_ENUM_FRAMEINTERVALS;
+static const unsigned long cv4l2_G_FMT = VIDIOC_G_FMT;
+static const unsigned long cv4l2_S_FMT = VIDIOC_S_FMT;
+static const unsigned long cv4l2_TRY_FMT = VIDIOC_TRY_FMT;
+static const unsigned long cv4l2_G_PARM = VIDIOC_G_PARM;
+static const unsigned long cv4l2_S_PARM = VIDIOC_S_PARM;
+static const unsigned long cv4l2_REQBUFS = VIDIOC_REQBUFS;
+static const unsigned long cv4l2_QUERYBUF = VIDIOC_QUERYBUF;
+static const unsigned long cv4l2_QBUF = VIDIOC_QBUF;
+static const unsigned long cv4l2_DQBUF = VIDIOC_DQBUF;
+static const unsigned long cv4l2_STREAMON = VIDIOC_STREAMON;
+static const unsigned long cv4l2_STREAMOFF = VIDIOC_STREAMOFF;
+
+// Swift's Glibc leaves out <sys/eventfd.h>; its flags are enumerators there.
+static inline int cv4l2_eventfd(void) { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); }

@@ -1,0 +1,13 @@
+import MediaCore
+import RoomProtocol
+import Threading
+
+/// The newest estimate of the server's clock, for the threads that stamp and read frames.
+final class ClockBox: Sendable {
+    private let state = Monitor(ClockEstimate(basis: .estimated, offset: .zero, errorBound: .seconds(1)))
+
+    var estimate: ClockEstimate {
+        get { state.withLock { $0 } }
+        set { state.withLock { $0 = newValue } }
+    }
+}

@@ -1,0 +1,59 @@
+import Glibc
+public import MediaCore
+
+/// Where to connect, as whom, and with which tracks.
+public struct ConnectOptions: Sendable {
+    /// The server, as `ws://host:port`.
+    public var url = "ws://127.0.0.1:8480"
+    /// The room; it comes into being with its first participant.
+    public var roomName: String
+    /// Who joins; unique in the room, and a second one replaces the first.
+    public var identity: String
+    /// The access token, where the server wants one.
+    public var accessToken: String?
+    /// Tracks that are published right after joining.
+    public var videoTracks: [LocalVideoTrack] = []
+    /// Whether every track of the others is subscribed to as it is published.
+    public var isAutomaticSubscriptionEnabled = true
+    /// What the server logs as this client's program and version.
+    public var clientName = "RoomKit/\(roomKitVersion)"
+
+    /// Options for `roomName`, under the name of this machine with four random characters.
+    public init(roomName: String) {
+        self.roomName = roomName
+        self.identity = Self.makeIdentity()
+    }
+
+    /// Options with an access token, filled in by `build`.
+    public init(token: String, _ build: (inout ConnectOptions) -> Void) {
+        self.init(roomName: "")
+        self.accessToken = token
+        build(&self)
+    }
+
+    /// The name of this machine with four random characters.
+    public static func makeIdentity() -> String {
+        var name = utsname()
+        let host = unsafe uname(&name) == 0 ? hostName(name) : "client"
+        let letters = Array("abcdefghijklmnopqrstuvwxyz0123456789")
+        let suffix = (0..<4).map { _ in letters[Int.random(in: 0..<letters.count)] }
+        return "\(host)-\(String(suffix))"
+    }
+
+    private static func hostName(_ name: utsname) -> String {
+        let bytes = unsafe withUnsafeBytes(of: name.nodename) { unsafe Array($0.prefix { $0 != 0 }) }
+        return bytes.isEmpty ? "client" : String(decoding: bytes, as: UTF8.self)
+    }
+}
+
+/// The version of this library.
+public let roomKitVersion = "0.1.0"
+
+/// How a track is encoded and announced.
+public struct VideoPublishOptions: Sendable {
+    /// The rate that the encoder aims at, all temporal layers together; `nil` for the size's usual one.
+    public var maxBitrate: Bitrate?
+
+    /// Options by default.
+    public init() {}
+}

@@ -1,0 +1,83 @@
+import FoundationEssentials
+import Glibc
+import MediaCore
+import RoomProtocol
+
+/// A line of a dump's `.frames.jsonl`: what is known of one received frame; times in microseconds of room time.
+package struct FrameLogEntry: Codable, Hashable, Sendable {
+    /// Counts the track's encoded frames.
+    package var number: UInt32
+    /// The frame's temporal layer.
+    package var layer: Int
+    /// Counts the frames of temporal layer 0.
+    package var base: Int
+    /// Whether the frame decodes without any other.
+    package var key: Bool
+    /// The length of the compressed frame.
+    package var bytes: Int
+    /// When the picture was captured.
+    package var captured: Int64
+    /// When the frame's last byte came.
+    package var received: Int64
+    /// When the frame was decoded.
+    package var decoded: Int64
+    /// Whether the frame came from the relay's cache, to be decoded and not shown.
+    package var catchUp: Bool
+    /// Whether capture and decoding read the same clock (`same-host`), or the offset is `estimated`.
+    package var clock: String
+}
+
+extension FrameLogEntry {
+    init(_ frame: ReceivedFrame) {
+        let info = frame.frame.info
+        func microseconds(_ instant: MonotonicInstant) -> Int64 { frame.clock.roomTime(at: instant).microseconds }
+        number = info.number
+        layer = Int(info.temporalLayer)
+        base = Int(info.baseLayerIndex)
+        key = info.isKeyframe
+        bytes = frame.frame.size.bytes
+        captured = microseconds(info.timestamp)
+        received = microseconds(frame.received)
+        decoded = microseconds(frame.decoded ?? frame.received)
+        catchUp = frame.isCatchUp
+        clock = frame.clock.basis.rawValue
+    }
+
+    /// Reads the lines of a `.frames.jsonl`; a last line that was cut off is left out.
+    package static func read(_ text: String) throws -> [FrameLogEntry] {
+        var lines = text.split(separator: "\n", omittingEmptySubsequences: true)
+        if let last = text.utf8.last, last != UInt8(ascii: "\n") { lines.removeLast() }
+        let decoder = JSONDecoder()
+        return try lines.map { try decoder.decode(FrameLogEntry.self, from: Data($0.utf8)) }
+    }
+}
+
+/// Writes a dump's `.frames.jsonl`, a whole line with each call to the system.
+struct FrameLogWriter: ~Copyable {
+    private let descriptor: Int32
+    private let path: String
+    private let encoder = JSONEncoder()
+
+    init(path: String) throws(RecordingError) {
+        let descriptor = unsafe open(path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0o644)
+        guard descriptor >= 0 else { throw RecordingError(path: path, errorNumber: errno) }
+        self.descriptor = descriptor
+        self.path = path
+        encoder.outputFormatting = .sortedKeys
+    }
+
+    deinit {
+        close(descriptor)
+    }
+
+    func write(_ frame: ReceivedFrame) throws(RecordingError) {
+        let line: [UInt8]
+        do {
+            line = try Array(encoder.encode(FrameLogEntry(frame))) + [UInt8(ascii: "\n")]
+        } catch {
+            preconditionFailure("a frame's numbers cannot be encoded: \(error)")
+        }
+        let written = unsafe line.withUnsafeBytes { unsafe Glibc.write(descriptor, $0.baseAddress, $0.count) }
+        guard written == line.count else { throw RecordingError(path: path, errorNumber: written < 0 ? errno : ENOSPC) }
+    }
+}

@@ -1,0 +1,90 @@
+import MediaCore
+import RoomProtocol
+import Threading
+
+/// Compressed frames between the connection and a decoder, or between a decoder and a file.
+///
+/// Depth: beyond `Depths.dropTopLayer` frames the highest temporal layer is left out, beyond `dropMiddleLayer` only
+/// temporal layer 0 is let in, and beyond `skip` all that wait are given up and nothing comes in until a keyframe.
+/// Frames from the relay's cache come in a burst and are let in up to `catchUp`. What is let in can always be decoded.
+final class FrameQueue: Sendable {
+    /// The depths at which frames are left out.
+    struct Depths: Sendable {
+        var dropTopLayer = 4
+        var dropMiddleLayer = 8
+        var skip = 16
+        /// The relay keeps 3 s: some 25 frames of layer 0 at 30 fps, twice that at 60.
+        var catchUp = 64
+    }
+
+    /// What became of a frame.
+    enum Outcome: Sendable {
+        case taken
+        case dropped
+        /// Dropped, and everything until a keyframe will be.
+        case needsKeyframe
+    }
+
+    private struct State: Sendable {
+        var frames: [ReceivedFrame] = []
+        var gate = TemporalLayerGate()
+        var dropped = 0
+        var isClosed = false
+    }
+
+    private let depths: Depths
+    private let state = Monitor(State())
+
+    init(_ depths: Depths = Depths()) {
+        self.depths = depths
+    }
+
+    /// Frames that were left out.
+    var dropped: Int { state.withLock { $0.dropped } }
+
+    /// Puts a frame in, if it fits and can be decoded.
+    func put(_ frame: ReceivedFrame) -> Outcome {
+        state.change { state in
+            guard !state.isClosed else { return .dropped }
+            let depth = state.frames.count
+            let isCatchingUp = frame.isCatchUp || state.frames.first?.isCatchUp == true
+            if depth >= (isCatchingUp ? depths.catchUp : depths.skip) { Self.giveUp(&state) }
+            let wasWaiting = state.gate.isWaitingForKeyframe
+            guard state.gate.passes(frame.frame.info, limit: limit(forDepth: depth, frame)) else {
+                state.dropped += 1
+                return wasWaiting ? .needsKeyframe : .dropped
+            }
+            state.frames.append(frame)
+            return .taken
+        }
+    }
+
+    /// Takes the next frame, waiting for one; `nil` once the queue is closed and empty.
+    func take() -> ReceivedFrame? {
+        state.wait { state -> ReceivedFrame?? in
+            if !state.frames.isEmpty { return .some(state.frames.removeFirst()) }
+            return state.isClosed ? .some(nil) : nil
+        } ?? nil
+    }
+
+    /// Gives up what waits; nothing is let in until a keyframe.
+    func waitForKeyframe() {
+        state.withLock { Self.giveUp(&$0) }
+    }
+
+    /// Lets nothing in any more; what waits is still to be taken.
+    func close() {
+        state.change { $0.isClosed = true }
+    }
+
+    private static func giveUp(_ state: inout State) {
+        state.dropped += state.frames.count
+        state.frames.removeAll(keepingCapacity: true)
+        state.gate.waitForKeyframe()
+    }
+
+    private func limit(forDepth depth: Int, _ frame: ReceivedFrame) -> Int {
+        if frame.isCatchUp || depth < depths.dropTopLayer { return .max }
+        return depth < depths.dropMiddleLayer ? 1 : 0
+    }
+}

@@ -1,0 +1,88 @@
+public import MediaCore
+import Threading
+
+/// Video that this program publishes.
+public final class LocalVideoTrack: Sendable {
+    /// Where the pictures come from.
+    public let source: any VideoSource
+    /// What the track is called; unique among a participant's tracks.
+    public let name: String
+    /// What it is announced to show: `camera`, `screen`, `pattern`, `noise`, `file` or `other`.
+    public let sourceKind: String
+
+    private let publisher = Monitor<VideoPublisher?>(nil)
+    private let enabled = Monitor(true)
+
+    /// A track of the pictures of `source`; publishing it starts a source that can be started.
+    public init(source: any VideoSource, name: String? = nil) {
+        self.source = source
+        self.sourceKind =
+            switch source {
+            case is CameraSource: "camera"
+            case is PatternSource: "pattern"
+            case is NoiseSource: "noise"
+            case is ClipSource: "file"
+            default: source.isScreencast ? "screen" : "other"
+            }
+        self.name = name ?? sourceKind
+    }
+
+    /// Whether pictures are sent; a track that is not enabled stays published, and its source runs on.
+    public var isEnabled: Bool { enabled.withLock { $0 } }
+
+    /// Pauses or resumes sending.
+    public func setEnabled(_ isEnabled: Bool) async {
+        enabled.withLock { $0 = isEnabled }
+        await publisher.withLock { $0 }?.setEnabled(isEnabled)
+    }
+
+    /// What has become of the pictures since the track was published.
+    public var statistics: LocalVideoTrackStatistics {
+        var statistics = publisher.withLock { $0 }?.statistics ?? LocalVideoTrackStatistics()
+        guard let capturer = source as? any VideoCapturer else { return statistics }
+        let capture = capturer.captureStatistics
+        statistics.framesCaptured = capture.framesCaptured
+        statistics.framesMissed = capture.framesMissed
+        statistics.framesDropped = statistics.framesDropped + capture.framesDropped
+        return statistics
+    }
+
+    /// The error that ended the encoding, if one did.
+    public var failure: RoomError? { publisher.withLock { $0 }?.failure }
+
+    /// Takes the publisher that works for the track now; `false` if it has one already.
+    func attach(_ publisher: VideoPublisher) -> Bool {
+        self.publisher.withLock { current in
+            guard current == nil || current?.isStopped == true else { return false }
+            current = publisher
+            return true
+        }
+    }
+
+    var attached: VideoPublisher? { publisher.withLock { $0 } }
+}
+
+/// What has become of a local track's pictures.
+///
+/// Of a track that is not published any more: captured = encoded + dropped.
+public struct LocalVideoTrackStatistics: Hashable, Sendable {
+    /// Pictures that the source took.
+    public var framesCaptured = 0
+    /// Pictures that the device left out by itself, as its sequence numbers tell; not among those captured.
+    public var framesMissed = 0
+    /// Pictures that were encoded.
+    public var framesEncoded = 0
+    /// Encoded pictures that were handed to the network, whole.
+    public var framesSent = 0
+    /// Encoded pictures that were given up because the network did not take them in time.
+    public var framesExpired = 0
+    /// Encoded pictures that decode without any other.
+    public var keyframes = 0
+    /// Bytes handed to the network, with the headers of media packets.
+    public var bytesSent = 0
+    /// Captured pictures that were not encoded, by reason.
+    public var framesDropped = FrameDropCounts()
+
+    /// Nothing yet.
+    public init() {}
+}

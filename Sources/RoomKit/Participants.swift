@@ -1,0 +1,74 @@
+import Threading
+
+/// This program in a room.
+public final class LocalParticipant: Sendable {
+    /// The name under which it joined.
+    public let identity: String
+
+    private struct State: Sendable {
+        var sid = ""
+        weak var room: Room?
+    }
+
+    private let state = Monitor(State())
+
+    init(identity: String) {
+        self.identity = identity
+    }
+
+    /// The server's id for it, `PA…`.
+    public var sid: String { state.withLock { $0.sid } }
+
+    func attach(_ room: Room) {
+        state.withLock { $0.room = room }
+    }
+
+    func joined(as sid: String) {
+        state.withLock { $0.sid = sid }
+    }
+
+    /// Starts a track's source and publishes it.
+    ///
+    /// Returns once the server has accepted the track; pictures are encoded as soon as somebody receives them.
+    ///
+    /// - Parameters:
+    ///   - track: A track that is not published yet.
+    ///   - options: How it is encoded.
+    /// - Throws: `RoomError`, or what the source's start throws (`CameraError` for a camera); nothing is published then,
+    ///   and the source is stopped again.
+    public func publish(_ track: LocalVideoTrack, options: VideoPublishOptions = VideoPublishOptions()) async throws {
+        guard let room = state.withLock({ $0.room }) else { throw RoomError(.notConnected, "The room was left.") }
+        try await room.publish(track, options: options)
+    }
+
+    /// Withdraws a track and stops its source; does nothing for a track that is not published.
+    public func unpublish(_ track: LocalVideoTrack) async {
+        await state.withLock { $0.room }?.unpublish(track)
+    }
+}
+
+/// Somebody else in a room.
+public final class RemoteParticipant: Sendable {
+    /// The server's id for the participant, `PA…`.
+    public let sid: String
+    /// The name under which the participant joined.
+    public let identity: String
+
+    private let tracks = Monitor<[RemoteVideoTrack]>([])
+
+    init(sid: String, identity: String) {
+        self.sid = sid
+        self.identity = identity
+    }
+
+    /// What the participant has published.
+    public var videoTracks: [RemoteVideoTrack] { tracks.withLock { $0 } }
+
+    func add(_ track: RemoteVideoTrack) {
+        tracks.withLock { $0.append(track) }
+    }
+
+    func remove(_ track: RemoteVideoTrack) {
+        tracks.withLock { tracks in tracks.removeAll { $0 === track } }
+    }
+}

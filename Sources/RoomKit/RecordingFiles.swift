@@ -1,0 +1,108 @@
+import MediaCore
+import MediaFiles
+import VP8Codec
+
+/// The files of one recording, one after the other; confined to the recorder's thread.
+struct RecordingFiles: ~Copyable {
+    private enum Video {
+        case none
+        case compressed(any EncodedVideoWriter)
+        case raw(Y4MWriter)
+        case pictures(PNGWriter, path: String)
+    }
+
+    /// More files of one name than this are a mistake.
+    private static let maximumFiles = 10_000
+
+    private let directory: String
+    private let name: String
+    private let format: TrackRecorder.Format
+    private let frameRate: FrameRate
+    private var filesOpened = 0
+    private var dimensions: Dimensions?
+    private var video = Video.none
+    private var picturesWritten = 0
+    private var log: FrameLogWriter?
+
+    init(directory: String, name: String, format: TrackRecorder.Format, frameRate: Double) {
+        self.directory = directory
+        self.name = name
+        self.format = format
+        let rate = frameRate.isFinite && (0.001...1000).contains(frameRate) ? frameRate : 30
+        self.frameRate = FrameRate(numerator: Int((rate * 1000).rounded()), denominator: 1000)
+    }
+
+    /// Writes a frame; gives the path of the file that was begun for it, if one was.
+    mutating func write(_ frame: ReceivedFrame) throws(RecordingError) -> String? {
+        let newFile = try beginFile(for: frame)
+        do throws(MediaFileError) {
+            switch video {
+            case .none: return nil
+            case .compressed(let writer): try writer.write(frame.frame)
+            case .raw(let writer): if let picture = frame.picture { try writer.write(picture) }
+            case .pictures(let writer, let path):
+                guard let picture = frame.picture else { return nil }
+                picturesWritten += 1
+                let number = String(picturesWritten)
+                let padded = String(repeating: "0", count: max(0, 6 - number.count)) + number
+                try writer.write(picture, to: "\(path)-\(padded).png")
+            }
+        } catch {
+            throw RecordingError(error)
+        }
+        try log?.write(frame)
+        return newFile
+    }
+
+    /// Completes the present file.
+    mutating func finish() throws(RecordingError) {
+        let current = video
+        video = .none
+        log = nil
+        guard case .compressed(let writer) = current else { return }
+        do {
+            try writer.finish()
+        } catch {
+            throw RecordingError(error)
+        }
+    }
+
+    /// Leaves the present file as it is, after an error.
+    mutating func abandon() {
+        try? finish()
+    }
+
+    /// Begins a file if there is none, or the picture's size has changed.
+    private mutating func beginFile(for frame: ReceivedFrame) throws(RecordingError) -> String? {
+        let size: Dimensions? =
+            if let picture = frame.picture {
+                picture.dimensions
+            } else {
+                frame.frame.withBytes { VP8Bitstream.keyframeDimensions(of: $0) }
+            }
+        guard let size, size != dimensions else { return nil }
+        try finish()
+        dimensions = size
+        while true {
+            filesOpened += 1
+            let path = "\(directory)/\(name)" + (filesOpened == 1 ? "" : "-\(filesOpened)")
+            do throws(MediaFileError) {
+                video = try open(path, size)
+            } catch {
+                guard error.code == .fileExists, filesOpened < Self.maximumFiles else { throw RecordingError(error) }
+                continue
+            }
+            log = try FrameLogWriter(path: "\(path).frames.jsonl")
+            return "\(path).\(format.rawValue)"
+        }
+    }
+
+    private func open(_ path: String, _ size: Dimensions) throws(MediaFileError) -> Video {
+        switch format {
+        case .webm: .compressed(try EncodedVideoFormat.webm.makeWriter(path: "\(path).webm", dimensions: size))
+        case .ivf: .compressed(try EncodedVideoFormat.ivf.makeWriter(path: "\(path).ivf", dimensions: size))
+        case .y4m: .raw(try Y4MWriter(path: "\(path).y4m", dimensions: size, frameRate: frameRate))
+        case .png: .pictures(PNGWriter(), path: path)
+        }
+    }
+}

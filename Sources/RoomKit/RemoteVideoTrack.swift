@@ -1,0 +1,138 @@
+public import MediaCore
+import RoomProtocol
+import SyntheticSources
+import Threading
+
+/// Video that somebody else publishes.
+public final class RemoteVideoTrack: Sendable {
+    /// The server's id for the track, `TR…`.
+    public let sid: String
+    /// What the publisher calls it.
+    public let name: String
+    /// What it shows: `camera`, `screen`, `pattern`, `noise`, `file` or `other`.
+    public let sourceKind: String
+    /// The identity of the participant who publishes it.
+    public let publisherIdentity: String
+    /// The size as published; frames may be smaller.
+    public let dimensions: Dimensions
+    /// The rate as published, in frames per second.
+    public let frameRate: Double
+
+    private struct State: Sendable {
+        var isEnabled: Bool
+        var renderers: [any VideoRenderer] = []
+        var sinks: [any ReceivedFrameSink] = []
+        var statistics = RemoteVideoTrackStatistics()
+        var ages = LatencyStatistics()
+        var requestKeyframe: (@Sendable () -> Void)?
+    }
+
+    private let state: Monitor<State>
+
+    init(_ info: TrackInfo, publisherIdentity: String) {
+        sid = info.id
+        name = info.name
+        sourceKind = info.source
+        self.publisherIdentity = publisherIdentity
+        dimensions = Dimensions(width: info.width, height: info.height)
+        frameRate = info.frameRate
+        state = Monitor(State(isEnabled: info.enabled))
+    }
+
+    /// Whether the publisher sends at present.
+    public var isEnabled: Bool { state.withLock { $0.isEnabled } }
+
+    /// What has been received so far.
+    public var statistics: RemoteVideoTrackStatistics {
+        state.withLock { state in
+            var statistics = state.statistics
+            if let p50 = state.ages.percentile(50), let p95 = state.ages.percentile(95), let max = state.ages.maximum {
+                statistics.frameAge = FrameAgeSummary(p50: p50, p95: p95, maximum: max)
+            }
+            return statistics
+        }
+    }
+
+    /// Hands every decoded picture to `renderer`, on the track's thread; adding it twice does nothing.
+    ///
+    /// Pictures that a late joiner gets from the relay's cache are not handed out: they are stale.
+    public func addRenderer(_ renderer: any VideoRenderer) {
+        state.withLock { state in
+            if !state.renderers.contains(where: { $0 === renderer }) { state.renderers.append(renderer) }
+        }
+    }
+
+    /// Hands pictures to `renderer` no longer.
+    public func removeRenderer(_ renderer: any VideoRenderer) {
+        state.withLock { state in state.renderers.removeAll { $0 === renderer } }
+    }
+
+    func addSink(_ sink: any ReceivedFrameSink) {
+        state.withLock { $0.sinks.append(sink) }
+    }
+
+    func removeSink(_ sink: any ReceivedFrameSink) {
+        state.withLock { state in state.sinks.removeAll { $0 === sink } }
+    }
+
+    /// Who takes frames now.
+    var consumers: (renderers: [any VideoRenderer], sinks: [any ReceivedFrameSink]) {
+        state.withLock { ($0.renderers, $0.sinks) }
+    }
+
+    func setEnabled(_ isEnabled: Bool) {
+        state.withLock { $0.isEnabled = isEnabled }
+    }
+
+    func setKeyframeRequest(_ request: (@Sendable () -> Void)?) {
+        state.withLock { $0.requestKeyframe = request }
+    }
+
+    /// Asks the publisher for a keyframe; the relay bounds how often.
+    func requestKeyframe() {
+        state.withLock { $0.requestKeyframe }?()
+    }
+
+    func recordAge(_ age: Duration) {
+        state.withLock { $0.ages.record(age) }
+    }
+
+    func update(_ body: (inout RemoteVideoTrackStatistics) -> Void) {
+        state.withLock { body(&$0.statistics) }
+    }
+}
+
+/// How old frames were when they had been decoded.
+public struct FrameAgeSummary: Hashable, Sendable {
+    /// Half of the frames were no older.
+    public var p50: Duration
+    /// 95 of 100 frames were no older.
+    public var p95: Duration
+    /// No frame was older.
+    public var maximum: Duration
+}
+
+/// What has been received of a remote track.
+public struct RemoteVideoTrackStatistics: Sendable {
+    /// Whole frames that came, those of the relay's cache among them.
+    public var framesReceived = 0
+    /// Frames that were decoded.
+    public var framesDecoded = 0
+    /// Frames that were left out because the decoder did not keep up, or that could not be decoded.
+    public var framesDropped = 0
+    /// Frames that decode without any other.
+    public var keyframes = 0
+    /// Compressed bytes, without headers.
+    public var bytes = 0
+    /// From asking for the track to its first decoded picture.
+    public var timeToFirstFrame: Duration?
+    /// From capture to decoded, of every frame that was shown; `nil` before the first.
+    public var frameAge: FrameAgeSummary?
+    /// Where the ages come from: `same-host`, or `estimated` with `ageErrorBound`.
+    public var clock = "estimated"
+    /// The most by which the ages can be wrong.
+    public var ageErrorBound: Duration = .zero
+
+    /// Nothing yet.
+    public init() {}
+}

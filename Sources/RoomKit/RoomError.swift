@@ -1,0 +1,61 @@
+import RoomProtocol
+
+/// What went wrong between this program and a room.
+public struct RoomError: Error, Hashable, Sendable {
+    /// The kind of failure, for programs.
+    public struct Code: Hashable, Sendable, CustomStringConvertible {
+        /// A stable name.
+        public let description: String
+
+        /// The server's URL cannot be used.
+        public static let invalidURL = Code(description: "invalidURL")
+        /// There is no server there, or it is no room server.
+        public static let serverUnavailable = Code(description: "serverUnavailable")
+        /// The server refused, or ended the session; `serverCode` says why.
+        public static let refused = Code(description: "refused")
+        /// The connection broke.
+        public static let connectionLost = Code(description: "connectionLost")
+        /// The server breaks the protocol.
+        public static let protocolViolation = Code(description: "protocolViolation")
+        /// The room was left already.
+        public static let notConnected = Code(description: "notConnected")
+        /// The source was started and delivered no picture.
+        public static let noFramesCaptured = Code(description: "noFramesCaptured")
+        /// The track cannot be published, as it is published already.
+        public static let alreadyPublished = Code(description: "alreadyPublished")
+        /// A picture cannot be encoded.
+        public static let encodingFailed = Code(description: "encodingFailed")
+    }
+
+    /// The kind of failure.
+    public let code: Code
+    /// The number that the server gave as its reason (`docs/protocol.md`, "Error codes").
+    public let serverCode: Int?
+    private let sentence: String
+
+    init(_ code: Code, _ sentence: String, serverCode: Int? = nil) {
+        self.code = code
+        self.serverCode = serverCode
+        self.sentence = sentence
+    }
+}
+
+extension RoomError: CustomStringConvertible {
+    /// What happened and what to do about it.
+    public var description: String { sentence }
+}
+
+extension RoomError {
+    /// The error of a session that came to an end by itself; `nil` for one that we left.
+    init?(_ ending: ClientSession.Ending) {
+        switch ending {
+        case .left: return nil
+        case .dismissed(let reason, _): self.init(.connectionLost, "The server ended the session: \(reason).")
+        case .refused(let error):
+            self.init(.refused, "The server refused: \(error.message).", serverCode: error.code)
+        case .connectionLost(let reason): self.init(.connectionLost, reason)
+        case .protocolViolation(let problem): self.init(.protocolViolation, "The server breaks the protocol: \(problem).")
+        case .joinTimedOut: self.init(.serverUnavailable, "The server did not answer the request to join in time.")
+        }
+    }
+}

@@ -1,0 +1,94 @@
+import MediaCore
+import Threading
+
+/// Encoded frames on their way from an encoder to its connection.
+///
+/// Depth: two frames; whoever encodes asks `hasRoom` first, so that what cannot be sent is dropped before it is
+/// encoded. A frame that waited longer than `deadline` is given up with all after it, and the next one must be a
+/// keyframe; one that only half went out is finished.
+final class SendQueue: Sendable {
+    /// What the queue has passed on and given up.
+    struct Counts: Sendable {
+        var framesSent = 0
+        var framesExpired = 0
+        var bytesSent = 0
+    }
+
+    private struct Entry: Sendable {
+        var packet: PacketBuffer
+        var isFirst: Bool
+        var isLast: Bool
+        var isDiscardable: Bool
+        var queued: MonotonicInstant
+    }
+
+    private struct State: Sendable {
+        var entries: [Entry] = []
+        var frames = 0
+        var counts = Counts()
+        var isBroken = false
+    }
+
+    private static let depth = 2
+    /// Longer than a keyframe takes on any usable link, and what a viewer still takes for live.
+    private static let deadline: Duration = .milliseconds(400)
+
+    private let state = Monitor(State())
+
+    var counts: Counts { state.withLock { $0.counts } }
+
+    /// Whether another frame may be encoded.
+    var hasRoom: Bool { state.withLock { $0.frames < Self.depth } }
+
+    var isEmpty: Bool { state.withLock { $0.entries.isEmpty } }
+
+    /// Puts in the packets of one frame and empties `packets`.
+    func append(_ packets: inout [PacketBuffer], isDiscardable: Bool, at now: MonotonicInstant) {
+        state.withLock { state in
+            for index in packets.indices {
+                let entry = Entry(
+                    packet: packets[index],
+                    isFirst: index == 0,
+                    isLast: index == packets.count - 1,
+                    isDiscardable: isDiscardable,
+                    queued: now
+                )
+                state.entries.append(entry)
+            }
+            state.frames += 1
+        }
+        packets.removeAll(keepingCapacity: true)
+    }
+
+    /// The packet to send next.
+    func next(at now: MonotonicInstant) -> PacketBuffer? {
+        state.withLock { state in
+            Self.dropExpired(&state, at: now)
+            guard !state.entries.isEmpty else { return nil }
+            let entry = state.entries.removeFirst()
+            state.counts.bytesSent += entry.packet.count
+            if entry.isLast {
+                state.frames -= 1
+                state.counts.framesSent += 1
+            }
+            return entry.packet
+        }
+    }
+
+    /// Whether frames were given up since the last call, so that the next one must be a keyframe.
+    func takeBroken() -> Bool {
+        state.withLock { state in
+            defer { state.isBroken = false }
+            return state.isBroken
+        }
+    }
+
+    private static func dropExpired(_ state: inout State, at now: MonotonicInstant) {
+        guard let head = state.entries.first, head.isFirst, now.duration(since: head.queued) > deadline else { return }
+        let given = state.entries.count { $0.isFirst }
+        state.isBroken = state.isBroken || state.entries.contains { !$0.isDiscardable }
+        state.entries.removeAll(keepingCapacity: true)
+        state.counts.framesExpired += given
+        state.frames = 0
+    }
+}

@@ -1,0 +1,183 @@
+import Glibc
+import MediaCore
+import MediaFiles
+import Threading
+import VP8Codec
+
+/// Why a recording ended early.
+public struct RecordingError: Error, Hashable, Sendable, CustomStringConvertible {
+    /// What happened and what to do about it.
+    public let description: String
+    /// Whether the disk is full.
+    public let isStorageFull: Bool
+
+    init(path: String, errorNumber: Int32) {
+        let reason = unsafe String(cString: strerror(errorNumber))
+        description = "Could not write \(path): \(reason)."
+        isStorageFull = errorNumber == ENOSPC || errorNumber == EDQUOT
+    }
+
+    init(_ error: MediaFileError) {
+        description = "\(error)"
+        isStorageFull = error.code == .storageFull
+    }
+}
+
+/// What a recorder has written.
+public struct RecordingStatistics: Hashable, Sendable {
+    /// The files, in order.
+    public var files: [String] = []
+    /// Frames in the files.
+    public var framesWritten = 0
+    /// Frames that were left out, because the disk was too slow or full.
+    public var framesDropped = 0
+    /// What ended the recording, if something did.
+    public var error: RecordingError?
+
+    /// Nothing yet.
+    public init() {}
+}
+
+/// Records a remote track to files, on a thread of its own; a slow disk costs frames of the recording and nothing else.
+///
+/// The file's name is `<publisher>-<track name>-<recorder's id>`, and one that exists is never overwritten: a number is
+/// added. Compressed formats hold exactly what came over the wire, and a change of the picture's size begins another
+/// file. Beside the video lies `….frames.jsonl` with a line for each frame.
+public final class TrackRecorder: Sendable {
+    /// What is written.
+    public enum Format: String, CaseIterable, Sendable {
+        /// WebM with the frames as received.
+        case webm
+        /// IVF with the frames as received.
+        case ivf
+        /// Raw pictures in one file.
+        case y4m
+        /// One file a picture.
+        case png
+    }
+
+    private let track: RemoteVideoTrack
+    private let tap: RecorderTap
+    private let statisticsBox = Monitor(RecordingStatistics())
+    private let thread = Monitor<WorkerThread?>(nil)
+
+    /// Starts to record `track` into `directory`, which is made if it is not there.
+    ///
+    /// - Parameters:
+    ///   - track: The track.
+    ///   - directory: Where the files go.
+    ///   - recorderID: Tells the files of several recorders of one track apart; usually the own participant's `sid`.
+    ///   - format: What is written.
+    /// - Throws: When the directory cannot be made.
+    public init(track: RemoteVideoTrack, directory: String, recorderID: String, format: Format) throws(RecordingError) {
+        self.track = track
+        try Self.makeDirectory(directory)
+        let name = [track.publisherIdentity, track.name, recorderID].map(Self.fileName).joined(separator: "-")
+        let frameRate = track.frameRate
+        tap = RecorderTap(format: format) { [weak track] in track?.requestKeyframe() }
+        let (tap, statistics) = (tap, statisticsBox)
+        thread.withLock { thread in
+            thread = WorkerThread(name: "recorder") {
+                let files = RecordingFiles(directory: directory, name: name, format: format, frameRate: frameRate)
+                Self.record(files, from: tap, into: statistics)
+            }
+        }
+        track.addSink(tap)
+    }
+
+    /// What has been written.
+    public var statistics: RecordingStatistics {
+        var statistics = statisticsBox.withLock { $0 }
+        statistics.framesDropped += tap.dropped
+        return statistics
+    }
+
+    /// Ends the recording once what waits is written, and completes the file; blocks until then.
+    public func stop() {
+        track.removeSink(tap)
+        tap.close()
+        thread.withLock { $0 }?.join()
+    }
+
+    private static func record(
+        _ files: consuming RecordingFiles,
+        from tap: RecorderTap,
+        into statistics: Monitor<RecordingStatistics>
+    ) {
+        while let frame = tap.take() {
+            do throws(RecordingError) {
+                guard statistics.withLock({ $0.error }) == nil else {
+                    statistics.withLock { $0.framesDropped += 1 }
+                    continue
+                }
+                let newFile = try files.write(frame)
+                statistics.withLock { statistics in
+                    statistics.framesWritten += 1
+                    if let newFile { statistics.files.append(newFile) }
+                }
+            } catch {
+                statistics.withLock { statistics in
+                    statistics.framesDropped += 1
+                    statistics.error = error
+                }
+                files.abandon()
+            }
+        }
+        do throws(RecordingError) {
+            try files.finish()
+        } catch {
+            statistics.withLock { $0.error = $0.error ?? error }
+        }
+    }
+
+    private static func makeDirectory(_ path: String) throws(RecordingError) {
+        var partial = path.hasPrefix("/") ? "/" : ""
+        for component in path.split(separator: "/") {
+            partial += (partial.isEmpty || partial.hasSuffix("/") ? "" : "/") + component
+            guard unsafe mkdir(partial, 0o755) != 0, errno != EEXIST else { continue }
+            throw RecordingError(path: path, errorNumber: errno)
+        }
+    }
+
+    /// A name as part of a file's name: no slash, no leading dot, no control characters.
+    private static func fileName(_ name: String) -> String {
+        let safe = String(name.map { $0 == "/" || $0.isNewline || $0.asciiValue.map { $0 < 0x20 } == true ? "_" : $0 })
+        return safe.hasPrefix(".") ? "_" + safe.dropFirst() : safe
+    }
+}
+
+/// The recorder's end of the track: takes frames on the decoder's thread.
+private final class RecorderTap: ReceivedFrameSink, Sendable {
+    /// Raw pictures wait in few, as each is large; compressed frames wait in up to two seconds.
+    private let pictures: BoundedQueue<ReceivedFrame>?
+    private let frames: FrameQueue
+    private let requestKeyframe: @Sendable () -> Void
+    private let droppedPictures = Monitor(0)
+
+    init(format: TrackRecorder.Format, requestKeyframe: @escaping @Sendable () -> Void) {
+        pictures = format == .y4m || format == .png ? BoundedQueue(depth: 8) : nil
+        frames = FrameQueue(FrameQueue.Depths(dropTopLayer: 30, dropMiddleLayer: 45, skip: 60, catchUp: 120))
+        self.requestKeyframe = requestKeyframe
+    }
+
+    var wantsPictures: Bool { pictures != nil }
+
+    var dropped: Int { frames.dropped + droppedPictures.withLock { $0 } }
+
+    func receive(_ frame: ReceivedFrame) {
+        if let pictures {
+            if frame.picture != nil && !pictures.put(frame) { droppedPictures.withLock { $0 += 1 } }
+        } else if case .needsKeyframe = frames.put(frame) {
+            requestKeyframe()
+        }
+    }
+
+    func take() -> ReceivedFrame? {
+        if let pictures { pictures.take() } else { frames.take() }
+    }
+
+    func close() {
+        pictures?.close()
+        frames.close()
+    }
+}

@@ -1,0 +1,229 @@
+import MediaCore
+import RoomProtocol
+import Synchronization
+import Threading
+import VP8Codec
+
+/// Takes a local track's pictures, encodes them on a thread of its own and queues the packets for the connection.
+///
+/// Pictures wait in a mailbox of one, where the newest wins. A picture is dropped before it is encoded, never after:
+/// when nobody receives the track, when the connection has not taken the frames before, or to hold the bit rate.
+final class VideoPublisher: VideoSink, Sendable {
+    /// What ties a publisher to its session, once the server has accepted the track.
+    struct Route: Sendable {
+        var trackID: String
+        var packetizer: Packetizer
+        /// The rate at which pictures will about come.
+        var frameRate: FrameRate
+        var clock: ClockBox
+        /// Makes the connection ask for packets; may be called from any thread.
+        var wake: @Sendable () -> Void
+        /// Tells the server that the track is enabled or not.
+        var announceEnabled: @Sendable (Bool) async -> Void
+    }
+
+    let sendQueue = SendQueue()
+    private let options: VideoPublishOptions
+    private let firstFrame = Promise<Dimensions>()
+    private let mailbox = Mailbox<VideoFrame>()
+    private let counts = Monitor(LocalVideoTrackStatistics())
+    private let route = Monitor<Route?>(nil)
+    private let thread = Monitor<WorkerThread?>(nil)
+    private let error = Monitor<RoomError?>(nil)
+    private let isWanted = Atomic(false)
+    private let isEnabled = Atomic(true)
+    private let isKeyframeWanted = Atomic(false)
+    private let hasStopped = Atomic(false)
+
+    init(options: VideoPublishOptions) {
+        self.options = options
+    }
+
+    // MARK: Sink, on the source's thread
+
+    var sourceRequirements: VideoFormatRequest { VideoFormatRequest() }
+
+    func onVideoFormatRequest(_ request: VideoFormatRequest) {}
+
+    func onVideoFrame(_ frame: VideoFrame) {
+        counts.withLock { $0.framesCaptured += 1 }
+        firstFrame.fulfill(frame.dimensions)
+        guard isWanted.load(ordering: .relaxed), isEnabled.load(ordering: .relaxed) else { return drop(.notWanted) }
+        if mailbox.put(frame) != nil { drop(.encoderBusy) }
+    }
+
+    // MARK: Control, from any thread
+
+    var statistics: LocalVideoTrackStatistics {
+        var statistics = counts.withLock { $0 }
+        let sent = sendQueue.counts
+        statistics.framesSent = sent.framesSent
+        statistics.framesExpired = sent.framesExpired
+        statistics.bytesSent = sent.bytesSent
+        return statistics
+    }
+
+    var failure: RoomError? { error.withLock { $0 } }
+
+    var isStopped: Bool { hasStopped.load(ordering: .acquiring) }
+
+    var trackID: String? { route.withLock { $0?.trackID } }
+
+    /// The size of the first picture, waited for at most `timeout`.
+    func firstDimensions(within timeout: Duration) async -> Dimensions? {
+        await firstFrame.value(within: timeout)
+    }
+
+    /// Begins to encode, for the track that the server has accepted.
+    func begin(_ route: Route) {
+        self.route.withLock { $0 = route }
+        thread.withLock { $0 = WorkerThread(name: "encoder") { [self] in encode(for: route) } }
+    }
+
+    /// Whether somebody receives the track; when somebody begins to, the next frame is a keyframe.
+    func setWanted(_ isWanted: Bool) {
+        if isWanted { isKeyframeWanted.store(true, ordering: .relaxed) }
+        self.isWanted.store(isWanted, ordering: .relaxed)
+    }
+
+    func setEnabled(_ isEnabled: Bool) async {
+        if isEnabled { isKeyframeWanted.store(true, ordering: .relaxed) }
+        self.isEnabled.store(isEnabled, ordering: .relaxed)
+        await route.withLock { $0 }?.announceEnabled(isEnabled)
+    }
+
+    func requestKeyframe() {
+        isKeyframeWanted.store(true, ordering: .relaxed)
+    }
+
+    /// Ends the encoding and waits for its thread; a picture that still waits is dropped.
+    func stop() {
+        hasStopped.store(true, ordering: .releasing)
+        if mailbox.close() != nil { drop(.late) }
+        thread.withLock { $0 }?.join()
+    }
+
+    private func drop(_ reason: FrameDropReason) {
+        counts.withLock { $0.framesDropped[reason] += 1 }
+    }
+
+    // MARK: Encoding, on the encoder's thread
+
+    private func encode(for route: Route) {
+        var encoding = TrackEncoding(
+            packetizer: route.packetizer,
+            targetBitrate: options.maxBitrate,
+            frameRate: route.frameRate
+        )
+        while let frame = mailbox.take() {
+            guard isWanted.load(ordering: .relaxed) else {
+                drop(.notWanted)
+                continue
+            }
+            guard sendQueue.hasRoom else {
+                drop(.network)
+                // The connection may have stopped asking; it must learn when the queue's frames are too old.
+                route.wake()
+                continue
+            }
+            let isBroken = sendQueue.takeBroken()
+            let isRequested = isKeyframeWanted.exchange(false, ordering: .relaxed)
+            do {
+                let info = try encoding.encode(frame, forceKeyframe: isRequested || isBroken, clock: route.clock)
+                guard let info else {
+                    if isRequested || isBroken { isKeyframeWanted.store(true, ordering: .relaxed) }
+                    drop(.rateControl)
+                    continue
+                }
+                counts.withLock { counts in
+                    counts.framesEncoded += 1
+                    if info.isKeyframe { counts.keyframes += 1 }
+                }
+                sendQueue.append(&encoding.packets, isDiscardable: info.isDiscardable, at: MonotonicClock.now)
+                route.wake()
+            } catch {
+                drop(.corrupt)
+                self.error.withLock { $0 = RoomError(.encodingFailed, "\(error)") }
+            }
+        }
+    }
+}
+
+/// One track's encoder, with its frame numbers that go on when the encoder is opened anew.
+private struct TrackEncoding: ~Copyable {
+    /// The packets of the frame encoded last.
+    var packets: [PacketBuffer] = []
+
+    private let packetizer: Packetizer
+    private let targetBitrate: Bitrate?
+    private let frameRate: FrameRate
+    private let pool = PacketBufferPool()
+    private var encoder: VP8Encoder?
+    private var largest = Dimensions(width: 0, height: 0)
+    /// The numbers of the next frame, whichever encoder makes it.
+    private var nextNumber: UInt32 = 0
+    private var baseLayerIndex: UInt16 = .max
+
+    init(packetizer: Packetizer, targetBitrate: Bitrate?, frameRate: FrameRate) {
+        self.packetizer = packetizer
+        self.targetBitrate = targetBitrate
+        self.frameRate = frameRate
+        packets.reserveCapacity(64)
+    }
+
+    /// Encodes a frame and cuts it into `packets`; `nil` if the encoder left it out.
+    mutating func encode(
+        _ frame: VideoFrame,
+        forceKeyframe: Bool,
+        clock: ClockBox
+    ) throws(VP8Error) -> EncodedFrameInfo? {
+        try fit(frame.dimensions)
+        let captureTime = clock.estimate.roomTime(at: frame.timestamp)
+        let number = nextNumber
+        let nextBaseIndex = baseLayerIndex &+ 1
+        let currentBaseIndex = baseLayerIndex
+        var packets: [PacketBuffer] = []
+        swap(&packets, &self.packets)
+        let packetizer = packetizer
+        let pool = pool
+        let result = try encoder?.encode(frame, forceKeyframe: forceKeyframe) { info, bytes in
+            var info = info
+            info.number = number
+            info.baseLayerIndex = info.temporalLayer == 0 ? nextBaseIndex : currentBaseIndex
+            packetizer.packetize(
+                info,
+                bytes: bytes,
+                captureTime: captureTime,
+                encodeDelay: MonotonicClock.now.duration(since: frame.timestamp),
+                makeBuffer: { pool.take(count: $0) },
+                emit: { packets.append($0) }
+            )
+            return info
+        }
+        swap(&packets, &self.packets)
+        guard let info = result ?? nil else { return nil }
+        nextNumber &+= 1
+        baseLayerIndex = info.baseLayerIndex
+        return info
+    }
+
+    /// Makes the encoder one for pictures of `dimensions`: a size above its first one takes a new encoder.
+    private mutating func fit(_ dimensions: Dimensions) throws(VP8Error) {
+        guard let current = encoder?.dimensions, dimensions.width <= largest.width, dimensions.height <= largest.height
+        else {
+            let settings = VP8EncoderSettings(
+                dimensions: dimensions,
+                targetBitrate: targetBitrate,
+                frameRate: frameRate
+            )
+            encoder = nil
+            encoder = try VP8Encoder(settings)
+            largest = dimensions
+            return
+        }
+        if current != dimensions {
+            let bitrate = targetBitrate ?? VP8EncoderSettings.defaultBitrate(for: dimensions)
+            try encoder?.reconfigure(targetBitrate: bitrate, dimensions: dimensions)
+        }
+    }
+}

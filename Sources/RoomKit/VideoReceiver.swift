@@ -1,0 +1,107 @@
+import MediaCore
+import RoomProtocol
+import Threading
+import VP8Codec
+
+/// Decodes a remote track on a thread of its own and hands the pictures to the track's renderers.
+final class VideoReceiver: Sendable {
+    let track: RemoteVideoTrack
+    private let clock: ClockBox
+    private let catchUpThrough: UInt32?
+    private let subscribed: MonotonicInstant
+    private let queue = FrameQueue()
+    private let thread = Monitor<WorkerThread?>(nil)
+
+    /// Starts to decode.
+    ///
+    /// - Parameters:
+    ///   - catchUpThrough: The last frame number that comes from the relay's cache.
+    ///   - subscribed: When the track was asked for.
+    init(track: RemoteVideoTrack, clock: ClockBox, catchUpThrough: UInt32?, subscribed: MonotonicInstant) {
+        self.track = track
+        self.clock = clock
+        self.catchUpThrough = catchUpThrough
+        self.subscribed = subscribed
+        thread.withLock { $0 = WorkerThread(name: "decoder") { [self] in decode() } }
+    }
+
+    /// Takes a whole frame, on the connection's thread.
+    func receive(_ assembled: FrameAssembler.Frame, at now: MonotonicInstant) {
+        let header = assembled.header
+        let estimate = clock.estimate
+        let info = header.frameInfo(timestamp: estimate.instant(at: header.captureTime))
+        let frame = EncodedFrame(info: info, buffer: assembled.buffer, range: assembled.range)
+        track.update { statistics in
+            statistics.framesReceived += 1
+            statistics.bytes += frame.size.bytes
+            if info.isKeyframe { statistics.keyframes += 1 }
+        }
+        let received = ReceivedFrame(
+            frame: frame,
+            received: now,
+            relayed: header.relayTime.map { estimate.instant(at: $0) },
+            decoded: nil,
+            picture: nil,
+            isCatchUp: catchUpThrough.map { info.number <= $0 } ?? false,
+            clock: estimate
+        )
+        if case .needsKeyframe = queue.put(received) { track.requestKeyframe() }
+    }
+
+    /// Ends the decoding once what waits is decoded, and waits for the thread.
+    func stop() {
+        queue.close()
+        thread.withLock { $0 }?.join()
+    }
+
+    // MARK: On the decoder's thread
+
+    private func decode() {
+        var decoder: VP8Decoder
+        do {
+            decoder = try VP8Decoder()
+        } catch {
+            preconditionFailure("libvpx cannot be opened: \(error)")
+        }
+        let pool = VideoBufferPool()
+        while var received = queue.take() {
+            let (renderers, sinks) = track.consumers
+            let isPictureWanted = !received.isCatchUp && (!renderers.isEmpty || sinks.contains { $0.wantsPictures })
+            let picture: VideoFrame?
+            do {
+                picture = try received.frame.withBytes { bytes throws(VP8Error) in
+                    try decoder.decode(bytes, timestamp: received.frame.info.timestamp) { dimensions in
+                        isPictureWanted ? pool.take(dimensions) : nil
+                    }
+                }
+            } catch {
+                queue.waitForKeyframe()
+                track.update { $0.framesDropped = queue.dropped + 1 }
+                track.requestKeyframe()
+                continue
+            }
+            received.decoded = MonotonicClock.now
+            count(received)
+            received.picture = picture
+            if let picture {
+                for renderer in renderers { renderer.render(picture) }
+            }
+            for sink in sinks { sink.receive(received) }
+        }
+    }
+
+    private func count(_ received: ReceivedFrame) {
+        guard let decoded = received.decoded else { return }
+        track.update { statistics in
+            statistics.framesDecoded += 1
+            statistics.framesDropped = queue.dropped
+            if statistics.timeToFirstFrame == nil {
+                statistics.timeToFirstFrame = decoded.duration(since: subscribed)
+            }
+            statistics.clock = received.clock.basis.rawValue
+            statistics.ageErrorBound = received.clock.errorBound
+        }
+        guard !received.isCatchUp else { return }
+        track.recordAge(decoded.duration(since: received.frame.info.timestamp))
+    }
+}

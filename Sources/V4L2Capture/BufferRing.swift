@@ -1,0 +1,132 @@
+import Glibc
+import MediaCore
+
+/// The driver's buffers of one stream: mapped, lent, and given back; confine to the node's thread.
+@safe final class BufferRing {
+    /// Buffers asked for: one lent to the converter, one being filled, two for the driver's and our own jitter.
+    static let wantedCount = 4
+    /// With fewer, the driver would have none to fill while one is lent.
+    static let fewest = 2
+
+    private let device: V4L2Device
+    private var memory: [UnsafeMutableRawBufferPointer]
+    /// Whether the driver holds the buffer.
+    private var isQueued: [Bool]
+    private var lastSequence: UInt32?
+    private var isStreaming = false
+
+    /// Gets and maps buffers for the format that `device` is set to.
+    init(_ device: V4L2Device) throws(SystemCallFailure) {
+        self.device = device
+        unsafe memory = []
+        isQueued = []
+        let count = try device.requestBuffers(Self.wantedCount)
+        guard count >= Self.fewest else {
+            throw SystemCallFailure(attempt: "get two buffers or more of", status: ENOMEM)
+        }
+        // What a driver gives beyond the wanted number is left to it.
+        for index in 0..<min(count, Self.wantedCount * 2) {
+            unsafe memory.append(try device.mapBuffer(at: index))
+            isQueued.append(false)
+        }
+    }
+
+    deinit {
+        // Of a lost device these fail, and there is nothing left to do.
+        if isStreaming { try? device.stopStreaming() }
+        for index in isQueued.indices { unsafe device.node.unmap(memory[index]) }
+        _ = try? device.requestBuffers(0)
+    }
+
+    /// Gives all buffers to the driver and starts streaming.
+    func start() throws(SystemCallFailure) {
+        for index in isQueued.indices {
+            try device.queueBuffer(at: index)
+            isQueued[index] = true
+        }
+        try device.startStreaming()
+        isStreaming = true
+    }
+
+    /// Takes all filled buffers, keeps the newest that is whole, and gives the others back.
+    ///
+    /// Counts what was captured, missed, late and corrupt. The buffer that is returned is to be given back by
+    /// `giveBack(_:)`.
+    func takeNewest(counting statistics: inout CaptureStatistics) throws(SystemCallFailure) -> FilledBuffer? {
+        try offerRefusedAgain()
+        var newest: FilledBuffer?
+        // Bounded, so that a driver that is faster than this loop cannot hold it.
+        for _ in isQueued.indices {
+            guard let filled = try device.dequeueBuffer() else { break }
+            guard isQueued.indices.contains(filled.index), isQueued[filled.index] else {
+                throw SystemCallFailure(attempt: "make sense of the buffers of", status: EPROTO)
+            }
+            isQueued[filled.index] = false
+            statistics.framesCaptured += 1
+            statistics.framesMissed += missedFrames(before: filled.sequence)
+            let capacity = unsafe memory[filled.index].count
+            if filled.isDamaged || filled.start >= filled.end || filled.end > capacity {
+                statistics.framesDropped[.corrupt] += 1
+                try giveBack(filled)
+                continue
+            }
+            if let older = newest {
+                statistics.framesDropped[.late] += 1
+                try giveBack(older)
+            }
+            newest = filled
+        }
+        return newest
+    }
+
+    /// Lends the content of a buffer that was taken.
+    func withBytes<Result, Failure: Error>(
+        of filled: FilledBuffer,
+        _ body: (RawSpan) throws(Failure) -> Result
+    ) throws(Failure) -> Result {
+        try body(unsafe RawSpan(_unsafeBytes: content(of: filled)))
+    }
+
+    /// Lends the content of a buffer that was taken to a C function that wants to write.
+    func content(of filled: FilledBuffer) -> UnsafeMutableRawBufferPointer {
+        unsafe UnsafeMutableRawBufferPointer(rebasing: memory[filled.index][filled.start..<filled.end])
+    }
+
+    /// Gives a buffer that was taken back to the driver.
+    func giveBack(_ filled: FilledBuffer) throws(SystemCallFailure) {
+        do {
+            try device.queueBuffer(at: filled.index)
+            isQueued[filled.index] = true
+        } catch {
+            // Refused once, it is offered again; what else goes wrong is the stream's end.
+            guard isPassing(error) else { throw error }
+        }
+    }
+
+    private func offerRefusedAgain() throws(SystemCallFailure) {
+        var refusal: SystemCallFailure?
+        for index in isQueued.indices where !isQueued[index] {
+            do {
+                try device.queueBuffer(at: index)
+                isQueued[index] = true
+            } catch {
+                guard isPassing(error) else { throw error }
+                refusal = error
+            }
+        }
+        if let refusal, !isQueued.contains(true) { throw refusal }
+    }
+
+    private func isPassing(_ failure: SystemCallFailure) -> Bool {
+        [EINVAL, EAGAIN, ENOMEM, EBUSY].contains(failure.status)
+    }
+
+    /// How many frames the driver left out since the last; a counter that stands still or starts anew tells nothing.
+    private func missedFrames(before sequence: UInt32) -> Int {
+        defer { lastSequence = sequence }
+        guard let lastSequence else { return 0 }
+        let step = sequence &- lastSequence
+        // An hour at 60 frames a second: a larger gap is a counter that starts anew.
+        return step > 1 && step < 216_000 ? Int(step) - 1 : 0
+    }
+}

@@ -1,0 +1,124 @@
+import Glibc
+
+/// Why a camera could not be found, set up or read.
+///
+/// `description` is a sentence for the user: what was attempted, what is wrong, and what to do.
+public struct CameraError: Error, Hashable, Sendable {
+    /// What kind of trouble it is.
+    public struct Code: Hashable, Sendable, CustomStringConvertible {
+        /// The code's name; stable, for logs and JSON.
+        public let name: String
+
+        /// There is no such device node, or no camera of that name.
+        public static let noSuchDevice = Code(name: "noSuchDevice")
+        /// Several cameras fit the text that was to name one.
+        public static let ambiguousDevice = Code(name: "ambiguousDevice")
+        /// This user may not open the device.
+        public static let permissionDenied = Code(name: "permissionDenied")
+        /// Somebody else uses the device.
+        public static let busy = Code(name: "busy")
+        /// The device does not capture pictures by streaming.
+        public static let notACamera = Code(name: "notACamera")
+        /// The camera does not offer what was asked for.
+        public static let noSuchFormat = Code(name: "noSuchFormat")
+        /// The camera offers, or insists on, a format that we cannot read.
+        public static let unsupportedFormat = Code(name: "unsupportedFormat")
+        /// The bus has no bandwidth left for the format.
+        public static let noBandwidth = Code(name: "noBandwidth")
+        /// The camera streams, but no picture came for `CameraSource.patience`.
+        public static let noFrames = Code(name: "noFrames")
+        /// The device went away: unplugged, or its driver unbound.
+        public static let deviceLost = Code(name: "deviceLost")
+        /// The driver refused or failed in another way; `status` tells which.
+        public static let driverFailed = Code(name: "driverFailed")
+
+        /// The code's name.
+        public var description: String { name }
+    }
+
+    /// What kind of trouble it is.
+    public let code: Code
+    /// The device's path, or the text that was to name a device.
+    public let device: String
+    /// What was attempted, as in "open" or "start streaming from".
+    public let attempt: String
+    /// The `errno` that the system gave, if that was the cause.
+    public let status: Int32?
+    /// What is wrong and what to do about it.
+    public let explanation: String
+
+    init(_ code: Code, device: String, attempt: String, status: Int32? = nil, explanation: String) {
+        self.code = code
+        self.device = device
+        self.attempt = attempt
+        self.status = status
+        self.explanation = explanation
+    }
+}
+
+extension CameraError: CustomStringConvertible {
+    /// The error as a sentence for the user.
+    public var description: String { "cannot \(attempt) \(device): \(explanation)" }
+}
+
+/// A system call that failed, before it is put into a user's words.
+struct SystemCallFailure: Error, Equatable {
+    /// What was attempted, to be followed by the device's path.
+    let attempt: String
+    /// The `errno`.
+    let status: Int32
+}
+
+extension CameraError {
+    /// Puts a failed system call on `device` into words.
+    ///
+    /// - Parameters:
+    ///   - failure: The failed call.
+    ///   - device: The device's path.
+    ///   - isOpen: Whether the device had been opened, so that its absence means that it went away.
+    ///   - holder: Who uses the device, as far as can be found out; asked only when it is busy.
+    init(_ failure: SystemCallFailure, device: String, isOpen: Bool, holder: () -> String?) {
+        let (code, explanation) = Self.explain(failure.status, isOpen: isOpen, holder: holder)
+        self.init(
+            code,
+            device: device,
+            attempt: failure.attempt,
+            status: failure.status,
+            explanation: explanation
+        )
+    }
+
+    private static func explain(_ status: Int32, isOpen: Bool, holder: () -> String?) -> (Code, String) {
+        switch status {
+        case EACCES, EPERM:
+            let advice =
+                "permission denied; add this user to the group that owns the device, usually `video` "
+                + "(sudo usermod -aG video $USER, then log in anew), or give access by a udev rule"
+            return (.permissionDenied, advice)
+        case EBUSY:
+            let user = holder().map { "it is in use by \($0)" } ?? "it is in use by another program"
+            return (.busy, "\(user); close that first, or choose another camera")
+        case ENOENT, ENXIO, ENODEV:
+            return isOpen
+                ? (.deviceLost, "the camera went away; plug it in again and look at its cable and power")
+                : (.noSuchDevice, "there is no such device")
+        case ENOSPC:
+            let advice =
+                "the USB bus has no bandwidth left for this format; ask for a smaller size, a lower rate or MJPG, "
+                + "or plug the camera into another port"
+            return (.noBandwidth, advice)
+        case ENOMEM:
+            return (.driverFailed, "the driver has no memory left for pictures; ask for a smaller size")
+        default:
+            return (
+                .driverFailed, "the driver failed (\(errnoText(status))); plug the camera in again if this persists"
+            )
+        }
+    }
+}
+
+/// The system's words for an `errno`.
+func errnoText(_ status: Int32) -> String {
+    guard let text = unsafe strerror(status) else { return "error \(status)" }
+    return unsafe String(cString: text)
+}

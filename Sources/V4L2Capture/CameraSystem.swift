@@ -1,0 +1,111 @@
+import Glibc
+
+/// A name under `/dev/v4l` that stays with a camera when its node's number changes.
+struct StableLink: Equatable {
+    /// The name, as in `/dev/v4l/by-id/usb-…`.
+    var path: String
+    /// The node that it leads to now.
+    var node: String
+}
+
+/// What the machine tells of video nodes; scripted in tests.
+protocol CameraSystem: Sendable {
+    /// The paths of all video nodes, by number.
+    func nodePaths() -> [String]
+
+    /// The names under `/dev/v4l`, sorted.
+    func stableLinks() -> [StableLink]
+
+    /// The node that `path` leads to, with every link followed; `nil` if there is nothing.
+    func resolve(_ path: String) -> String?
+
+    /// Opens a node.
+    func open(_ path: String) throws(SystemCallFailure) -> any V4L2Node
+
+    /// Who has the node at `path` open besides the caller, as in "cheese (pid 4711)"; `nil` if that cannot be seen.
+    func holder(of path: String) -> String?
+}
+
+/// The machine that this program runs on.
+struct KernelCameraSystem: CameraSystem {
+    func nodePaths() -> [String] {
+        fileNames(in: "/dev").compactMap { nodeNumber(of: "/dev/\($0)") }.sorted().map { "/dev/video\($0)" }
+    }
+
+    func stableLinks() -> [StableLink] {
+        ["/dev/v4l/by-id", "/dev/v4l/by-path"].flatMap { folder in
+            fileNames(in: folder).sorted().compactMap { name in
+                resolve("\(folder)/\(name)").map { StableLink(path: "\(folder)/\(name)", node: $0) }
+            }
+        }
+    }
+
+    func resolve(_ path: String) -> String? {
+        guard let resolved = unsafe realpath(path, nil) else { return nil }
+        defer { unsafe free(resolved) }
+        return unsafe String(cString: resolved)
+    }
+
+    func open(_ path: String) throws(SystemCallFailure) -> any V4L2Node {
+        try KernelNode(path: path)
+    }
+
+    func holder(of path: String) -> String? {
+        let node = resolve(path) ?? path
+        let own = getpid()
+        for process in fileNames(in: "/proc").compactMap({ Int32($0) }).sorted() {
+            let files = "/proc/\(process)/fd"
+            let count = fileNames(in: files).count { linkTarget("\(files)/\($0)") == node }
+            // One of our own is the caller's.
+            if process == own ? count > 1 : count > 0 {
+                let name = process == own ? "this program" : firstLine(of: "/proc/\(process)/comm") ?? "a program"
+                return "\(name) (pid \(process))"
+            }
+        }
+        return nil
+    }
+}
+
+/// The number of the node at `path`, as in `/dev/video3`; `nil` if the path is not such a node's.
+func nodeNumber(of path: String) -> Int? {
+    let prefix = "/dev/video"
+    let digits = path.dropFirst(prefix.count)
+    guard path.hasPrefix(prefix), !digits.isEmpty, digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else {
+        return nil
+    }
+    return Int(digits)
+}
+
+/// The names in a folder, in no order; none if it cannot be read.
+private func fileNames(in folder: String) -> [String] {
+    guard let directory = unsafe opendir(folder) else { return [] }
+    defer { unsafe closedir(directory) }
+    var names: [String] = []
+    while let entry = unsafe readdir(directory) {
+        let name = unsafe withUnsafeBytes(of: &entry.pointee.d_name) { bytes in
+            unsafe String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+        }
+        if name != "." && name != ".." { names.append(name) }
+    }
+    return names
+}
+
+private func linkTarget(_ path: String) -> String? {
+    // Longer than any path of a video node.
+    unsafe withUnsafeTemporaryAllocation(byteCount: 256, alignment: 1) { bytes -> String? in
+        guard let target = unsafe bytes.bindMemory(to: CChar.self).baseAddress else { return nil }
+        let length = unsafe readlink(path, target, bytes.count)
+        return length < 0 ? nil : unsafe String(decoding: bytes.prefix(length), as: UTF8.self)
+    }
+}
+
+private func firstLine(of path: String) -> String? {
+    let file = unsafe open(path, O_RDONLY | O_CLOEXEC)
+    guard file >= 0 else { return nil }
+    defer { close(file) }
+    return unsafe withUnsafeTemporaryAllocation(byteCount: 64, alignment: 1) { bytes -> String? in
+        let length = unsafe read(file, bytes.baseAddress, bytes.count)
+        guard length > 0 else { return nil }
+        return unsafe String(decoding: bytes.prefix(length).prefix { $0 != 0x0A }, as: UTF8.self)
+    }
+}

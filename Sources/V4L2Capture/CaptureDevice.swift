@@ -1,0 +1,149 @@
+import Glibc
+
+/// A camera, as it was when the machine was asked.
+public struct CaptureDevice: Hashable, Sendable {
+    /// The node's path, as in `/dev/video0`; another camera may have it after unplugging.
+    public var path: String
+    /// What the camera calls itself; several of one make have the same name.
+    public var name: String
+    /// Where it is connected, as in `usb-0000:00:14.0-1`; tells cameras of one name apart.
+    public var busInfo: String
+    /// The kernel driver.
+    public var driver: String
+    /// Its names under `/dev/v4l/by-id` and `/dev/v4l/by-path`, which stay when the node's number changes.
+    public var stableLinks: [String]
+
+    /// A camera with the given fields.
+    public init(path: String, name: String, busInfo: String, driver: String, stableLinks: [String] = []) {
+        self.path = path
+        self.name = name
+        self.busInfo = busInfo
+        self.driver = driver
+        self.stableLinks = stableLinks
+    }
+}
+
+extension CaptureDevice: CustomStringConvertible {
+    /// The camera as `/dev/video0 (Camera name, bus)`.
+    public var description: String { "\(path) (\(name), \(busInfo))" }
+}
+
+/// Finds cameras among the machine's video nodes.
+struct CameraDirectory {
+    let system: any CameraSystem
+
+    /// All cameras that can be opened, by node number.
+    func devices() -> [CaptureDevice] {
+        let links = system.stableLinks()
+        return system.nodePaths().compactMap { path in
+            guard let node = try? system.open(path), let device = try? V4L2Device(node: node),
+                device.capability.isCamera
+            else { return nil }
+            return describe(device.capability, path: path, links: links)
+        }
+    }
+
+    /// The camera that `text` names; see `CameraSource.captureDevice(matching:)`.
+    func device(matching text: String) throws(CameraError) -> CaptureDevice {
+        if text.hasPrefix("/") { return try device(at: text) }
+        let devices = devices()
+        let digits = !text.isEmpty && text.utf8.allSatisfy { (0x30...0x39).contains($0) }
+        if digits, let number = Int(text) {
+            if let device = devices.first(where: { nodeNumber(of: $0.path) == number }) { return device }
+            return try self.device(at: "/dev/video\(number)")
+        }
+        let exact = devices.filter { device in
+            device.name == text || device.busInfo == text || device.linkNames.contains(text)
+        }
+        let lowercase = text.lowercased()
+        let matches =
+            !exact.isEmpty || text.isEmpty
+            ? exact
+            : devices.filter { device in
+                ([device.name, device.busInfo] + device.linkNames).contains { $0.lowercased().contains(lowercase) }
+            }
+        if matches.count == 1, let match = matches.first { return match }
+        throw matches.isEmpty ? notFound(text) : ambiguous(text, matches)
+    }
+
+    /// All that the camera at `path` offers.
+    func formats(of path: String) throws(CameraError) -> [CaptureFormat] {
+        let device = try open(path)
+        do {
+            return try FormatEnumeration.read(device)
+        } catch {
+            throw CameraError(error, device: path, isOpen: true) { system.holder(of: path) }
+        }
+    }
+
+    /// Opens the camera whose node is at `path`.
+    func open(_ path: String) throws(CameraError) -> V4L2Device {
+        let device: V4L2Device
+        do {
+            device = try V4L2Device(node: system.open(path))
+        } catch {
+            switch error.status {
+            case ENOENT, ENODEV, ENXIO: throw notFound(path)
+            case ENOTTY, EINVAL, EISDIR: throw notACamera(path)
+            default: throw CameraError(error, device: path, isOpen: false) { system.holder(of: path) }
+            }
+        }
+        guard device.capability.isCamera else { throw notACamera(path) }
+        return device
+    }
+
+    /// The camera whose node is at `path`, or is led to by it.
+    private func device(at path: String) throws(CameraError) -> CaptureDevice {
+        guard let resolved = system.resolve(path) else { throw notFound(path) }
+        return describe(try open(resolved).capability, path: resolved, links: system.stableLinks())
+    }
+
+    private func describe(_ capability: DeviceCapability, path: String, links: [StableLink]) -> CaptureDevice {
+        CaptureDevice(
+            path: path,
+            name: capability.card,
+            busInfo: capability.busInfo,
+            driver: capability.driver,
+            stableLinks: links.filter { $0.node == path }.map(\.path)
+        )
+    }
+
+    private func notFound(_ text: String) -> CameraError {
+        let known = devices()
+        let list = known.map(\.description).joined(separator: "; ")
+        return CameraError(
+            .noSuchDevice,
+            device: text,
+            attempt: "find camera",
+            explanation: known.isEmpty
+                ? "there is no camera that can be opened; plug one in, and see that this user is in the group `video`"
+                : "there is none of that name; the cameras are: \(list)"
+        )
+    }
+
+    private func ambiguous(_ text: String, _ matches: [CaptureDevice]) -> CameraError {
+        let list = matches.map(\.description).joined(separator: "; ")
+        return CameraError(
+            .ambiguousDevice,
+            device: text,
+            attempt: "choose camera",
+            explanation: "several fit: \(list); give a path or the bus"
+        )
+    }
+
+    private func notACamera(_ path: String) -> CameraError {
+        CameraError(
+            .notACamera,
+            device: path,
+            attempt: "capture from",
+            explanation: "it is not a node that pictures stream from (metadata, output or no video device at all)"
+        )
+    }
+}
+
+extension CaptureDevice {
+    /// The last components of `stableLinks`.
+    fileprivate var linkNames: [String] {
+        stableLinks.compactMap { $0.split(separator: "/").last.map(String.init) }
+    }
+}

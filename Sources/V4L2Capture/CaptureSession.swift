@@ -1,0 +1,132 @@
+import MediaCore
+import Threading
+
+/// A camera that is set up and streams; confine to the capture thread, and release it there.
+///
+/// Pictures are read where the driver put them: lent to the converter, and the buffer given back right after.
+@safe final class CaptureSession {
+    /// What the camera was set to.
+    let negotiated: NegotiatedFormat
+
+    private let device: V4L2Device
+    private let ring: BufferRing
+    private let converter: any CapturedFrameConverter
+    private let conversion: LibV4LConversion?
+    /// What libv4lconvert writes to; empty without it.
+    private let picture: UnsafeMutableRawBufferPointer
+    private let path: String
+    private let holder: () -> String?
+
+    /// Opens the node at `path`, sets it up for `request`, and starts streaming.
+    init(
+        path: String,
+        system: any CameraSystem,
+        request: VideoFormatRequest,
+        converter: any CapturedFrameConverter
+    ) throws(CameraError) {
+        let holder = { system.holder(of: path) }
+        let device = try CameraDirectory(system: system).open(path)
+        let negotiation = Negotiation(
+            device: device,
+            path: path,
+            accepts: { PixelFormat.readDirectly.contains($0) && converter.accepts($0.converterFormat) },
+            holder: holder
+        )
+        let negotiated = try negotiation.settle(request)
+        let conversion = negotiated.needsLibV4L ? LibV4LConversion(node: device.node) : nil
+        if negotiated.needsLibV4L && conversion == nil {
+            throw CameraError(
+                .unsupportedFormat,
+                device: path,
+                attempt: "convert pictures of",
+                explanation: "libv4lconvert cannot be set up for it; ask for another pixel format"
+            )
+        }
+        let ring: BufferRing
+        do {
+            ring = try BufferRing(device)
+            try ring.start()
+        } catch {
+            throw CameraError(error, device: path, isOpen: true, holder: holder)
+        }
+        self.device = device
+        self.negotiated = negotiated
+        self.conversion = conversion
+        self.ring = ring
+        self.converter = converter
+        self.path = path
+        self.holder = holder
+        let size = conversion == nil ? 0 : negotiated.delivered.dimensions.area * 3 / 2
+        unsafe picture = .allocate(byteCount: size, alignment: 64)
+    }
+
+    deinit {
+        unsafe picture.deallocate()
+    }
+
+    /// Waits for the driver to have something to say.
+    func wait(until deadline: MonotonicInstant, or stop: StopSignal) -> NodeEvents {
+        device.node.wait(until: deadline, or: stop)
+    }
+
+    /// Takes the newest whole picture that is there; `nil` if there is none.
+    func takeNewest(counting statistics: inout CaptureStatistics) throws(CameraError) -> FilledBuffer? {
+        do {
+            return try ring.takeNewest(counting: &statistics)
+        } catch {
+            throw CameraError(error, device: path, isOpen: true, holder: holder)
+        }
+    }
+
+    /// Gives a buffer that was taken back to the driver.
+    func giveBack(_ filled: FilledBuffer) throws(CameraError) {
+        do {
+            try ring.giveBack(filled)
+        } catch {
+            throw CameraError(error, device: path, isOpen: true, holder: holder)
+        }
+    }
+
+    /// Turns a picture that was taken into a frame of our own.
+    func frame(of filled: FilledBuffer, at timestamp: MonotonicInstant) throws(DamagedPicture) -> VideoFrame {
+        let layout = negotiated.layout
+        guard let conversion else {
+            return try ring.withBytes(of: filled) { bytes throws(DamagedPicture) in
+                try converter.convert(bytes, layout: layout, timestamp: timestamp)
+            }
+        }
+        let source = negotiated.delivered
+        // libv4lconvert trusts the stated row length; a row for each line there must be, of what is not compressed.
+        let needed = negotiated.isCompressed ? 1 : source.bytesPerRow * source.dimensions.height
+        guard filled.end - filled.start >= needed else {
+            throw .short(bytes: filled.end - filled.start, needed: needed)
+        }
+        unsafe try conversion.convert(ring.content(of: filled), source: source, into: picture)
+        return try converter.convert(
+            unsafe RawSpan(_unsafeBytes: UnsafeRawBufferPointer(picture)),
+            layout: layout,
+            timestamp: timestamp
+        )
+    }
+
+    /// Why nothing came: of a wait that ended with `events` and gave no picture.
+    func reasonForSilence(_ events: NodeEvents) -> CameraError? {
+        if events.contains(.gone) {
+            return CameraError(
+                .deviceLost,
+                device: path,
+                attempt: "read from",
+                explanation: "the camera went away; plug it in again and look at its cable and power"
+            )
+        }
+        if events.contains(.failed) {
+            return CameraError(
+                .driverFailed,
+                device: path,
+                attempt: "read from",
+                explanation: "the driver reports an error; start capturing again, or plug the camera in again"
+            )
+        }
+        return nil
+    }
+}

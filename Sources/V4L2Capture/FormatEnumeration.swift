@@ -1,0 +1,207 @@
+import Glibc
+import MediaCore
+
+/// Reads what a camera offers, however much its driver lists.
+struct FormatEnumeration {
+    /// What is asked for where a driver gives ranges: the sizes that cameras and screens commonly have.
+    static let standardSizes: [Dimensions] = [
+        (160, 120), (176, 144), (320, 180), (320, 240), (352, 288), (424, 240), (640, 360), (640, 480), (800, 600),
+        (848, 480), (960, 540), (1024, 768), (1280, 720), (1280, 960), (1600, 1200), (1920, 1080), (2560, 1440),
+        (3840, 2160),
+    ].map { Dimensions(width: $0.0, height: $0.1) }
+
+    /// What is asked for where a driver gives a range of intervals.
+    static let standardRates = [5, 10, 15, 20, 24, 25, 30, 50, 60].map { FrameRate($0) }
+
+    /// What a camera that says nothing of its rate is taken to do: USB cameras' commonest rate.
+    static let assumedRate = FrameRate(30)
+
+    /// Entries of one list that are read; vivid has 83 formats, and no driver known more than 40 sizes.
+    static let longestList = 256
+
+    /// Questions to the driver in all; vivid, with 83 formats, takes about 5,000.
+    static let mostQuestions = 16384
+
+    private let device: V4L2Device
+    private let wanted: Dimensions?
+    private var questions = 0
+
+    /// Reads what `device` offers.
+    ///
+    /// - Parameters:
+    ///   - device: The camera, which is left as it is set.
+    ///   - wanted: A size that is tried besides the standard ones.
+    ///   - accepts: Whether pictures of a format can be converted as they come.
+    /// - Returns: The driver's pixel formats, in its order.
+    /// - Throws: What the driver says but for "no such entry" and "no such call".
+    static func read(
+        _ device: V4L2Device,
+        wanted: Dimensions? = nil,
+        accepts: (PixelFormat) -> Bool = PixelFormat.readDirectly.contains
+    ) throws(SystemCallFailure) -> [CaptureFormat] {
+        var enumeration = FormatEnumeration(device: device, wanted: wanted)
+        return try enumeration.formats(accepts: accepts)
+    }
+
+    private init(device: V4L2Device, wanted: Dimensions?) {
+        self.device = device
+        self.wanted = wanted
+    }
+
+    private mutating func formats(
+        accepts: (PixelFormat) -> Bool
+    ) throws(SystemCallFailure) -> [CaptureFormat] {
+        let device = device
+        let listed = try list { index throws(SystemCallFailure) in try device.pixelFormat(at: index) }
+        let others = listed.map(\.pixelFormat).filter { !accepts($0) }
+        let convertible =
+            others.isEmpty || !accepts(.i420)
+            ? [] : LibV4LConversion.convertible(others, descriptor: device.node.descriptor)
+        var formats: [CaptureFormat] = []
+        for entry in listed where !formats.contains(where: { $0.pixelFormat == entry.pixelFormat }) {
+            let sizes = try sizes(of: entry.pixelFormat)
+            formats.append(
+                CaptureFormat(
+                    pixelFormat: entry.pixelFormat,
+                    name: entry.name,
+                    isCompressed: entry.isCompressed,
+                    decoding: accepts(entry.pixelFormat)
+                        ? .direct : convertible.contains(entry.pixelFormat) ? .libv4l : .unsupported,
+                    sizes: sizes,
+                    formats: try oneByOne(sizes, of: entry.pixelFormat)
+                )
+            )
+        }
+        return formats
+    }
+
+    /// Reads a list of the driver's to its end, which `EINVAL` marks; one that it does not have is empty.
+    private mutating func list<Entry>(
+        _ entry: (Int) throws(SystemCallFailure) -> Entry?
+    ) throws(SystemCallFailure) -> [Entry] {
+        var entries: [Entry] = []
+        for index in 0..<Self.longestList where questions < Self.mostQuestions {
+            questions += 1
+            do {
+                if let entry = try entry(index) { entries.append(entry) }
+            } catch {
+                guard isEndOrAbsence(error) else { throw error }
+                break
+            }
+        }
+        return entries
+    }
+
+    private mutating func sizes(of format: PixelFormat) throws(SystemCallFailure) -> [CaptureFrameSize] {
+        let device = device
+        let listed = try list { index throws(SystemCallFailure) in try device.frameSize(at: index, of: format) }
+        var sizes: [CaptureFrameSize] = []
+        for size in listed where !sizes.contains(where: { $0.isSameSize(as: size) }) {
+            if case .discrete(let dimensions, _) = size {
+                sizes.append(.discrete(dimensions, intervals: try intervals(of: format, dimensions)))
+            } else {
+                sizes.append(size)
+            }
+        }
+        return sizes
+    }
+
+    private mutating func intervals(
+        of format: PixelFormat,
+        _ size: Dimensions
+    ) throws(SystemCallFailure) -> [CaptureFrameInterval] {
+        let device = device
+        return try list { index throws(SystemCallFailure) in
+            try device.frameInterval(at: index, of: format, size)
+        }
+    }
+
+    private mutating func oneByOne(
+        _ sizes: [CaptureFrameSize],
+        of format: PixelFormat
+    ) throws(SystemCallFailure) -> [VideoFormat] {
+        var formats: [VideoFormat] = []
+        for size in sizes {
+            switch size {
+            case .discrete(let dimensions, let intervals):
+                formats += videoFormats(format, dimensions, intervals)
+            case .range(let smallest, let largest, let step):
+                for dimensions in sizesWithin(smallest, largest, step) {
+                    formats += videoFormats(format, dimensions, try intervals(of: format, dimensions))
+                }
+            }
+        }
+        if sizes.isEmpty {
+            for dimensions in try unlistedSizes(of: format) {
+                formats += videoFormats(format, dimensions, try intervals(of: format, dimensions))
+            }
+        }
+        return formats.sortedByDimensions()
+    }
+
+    private func sizesWithin(_ smallest: Dimensions, _ largest: Dimensions, _ step: Dimensions) -> [Dimensions] {
+        let fitting = (Self.standardSizes + [wanted].compactMap(\.self)).filter { size in
+            (smallest.width...largest.width).contains(size.width)
+                && (smallest.height...largest.height).contains(size.height)
+                && (size.width - smallest.width) % step.width == 0
+                && (size.height - smallest.height) % step.height == 0
+        }
+        return Array(Set(fitting + [smallest, largest]))
+    }
+
+    /// The sizes of a driver that lists none: those that it would take unchanged, or else the one it is set to.
+    private mutating func unlistedSizes(of format: PixelFormat) throws(SystemCallFailure) -> [Dimensions] {
+        var taken: [Dimensions] = []
+        for size in Self.standardSizes + [wanted].compactMap(\.self) where questions < Self.mostQuestions {
+            questions += 1
+            guard isPlausible(size) else { continue }
+            do {
+                let answer = try device.tryFormat(format, size)
+                if answer?.pixelFormat == format, answer?.dimensions == size { taken.append(size) }
+            } catch {
+                guard isEndOrAbsence(error) else { throw error }
+            }
+        }
+        guard taken.isEmpty else { return taken }
+        do {
+            let current = try device.currentFormat()
+            return current?.pixelFormat == format ? [current?.dimensions].compactMap(\.self) : []
+        } catch {
+            guard isEndOrAbsence(error) else { throw error }
+            return []
+        }
+    }
+
+    private mutating func videoFormats(
+        _ format: PixelFormat,
+        _ size: Dimensions,
+        _ intervals: [CaptureFrameInterval]
+    ) -> [VideoFormat] {
+        var rates = intervals.flatMap { interval -> [FrameRate] in
+            switch interval {
+            case .discrete(let rate): [rate]
+            case .range(let slowest, let fastest, _):
+                [slowest, fastest] + Self.standardRates.filter { (slowest...fastest).contains($0) }
+            }
+        }
+        if rates.isEmpty { rates = [(try? device.currentFrameRate()) ?? Self.assumedRate] }
+        return rates.map { VideoFormat(dimensions: size, frameRate: $0, pixelFormat: format) }
+    }
+
+    private func isPlausible(_ size: Dimensions) -> Bool {
+        (1...Dimensions.largestCodable.width).contains(size.width)
+            && (1...Dimensions.largestCodable.height).contains(size.height)
+    }
+}
+
+/// Whether the failure says that a list ends, or that the driver does not have the call at all.
+private func isEndOrAbsence(_ failure: SystemCallFailure) -> Bool {
+    [EINVAL, ENOTTY, ENOSYS, EOPNOTSUPP, ENODATA].contains(failure.status)
+}
+
+extension CaptureFrameSize {
+    fileprivate func isSameSize(as other: CaptureFrameSize) -> Bool {
+        if case .discrete(let own, _) = self, case .discrete(let theirs, _) = other { return own == theirs }
+        return self == other
+    }
+}

@@ -1,0 +1,162 @@
+import CV4L2
+import Glibc
+import MediaCore
+
+/// What a camera was set to, as it states it back.
+struct NegotiatedFormat: Equatable {
+    /// The driver's own words.
+    var delivered: DeliveredFormat
+    /// The rate that the driver states; the chosen one if it states none.
+    var frameRate: FrameRate
+    /// Whether pictures go through libv4lconvert.
+    var needsLibV4L: Bool
+    /// Bytes from row to row; 0 for compressed formats and those that libv4lconvert reads.
+    var bytesPerRow: Int
+    /// Whether the driver calls the format compressed.
+    var isCompressed: Bool
+
+    /// The format in the words of our own users.
+    var videoFormat: VideoFormat {
+        VideoFormat(
+            dimensions: delivered.dimensions,
+            frameRate: frameRate,
+            pixelFormat: delivered.pixelFormat
+        )
+    }
+
+    /// How a picture lies in what the converter is lent.
+    var layout: CapturedLayout {
+        CapturedLayout(
+            pixelFormat: needsLibV4L ? .i420 : delivered.pixelFormat.converterFormat,
+            dimensions: delivered.dimensions,
+            bytesPerRow: needsLibV4L ? delivered.dimensions.width : bytesPerRow
+        )
+    }
+}
+
+/// Sets a camera to the best of what it offers, and checks what it makes of it.
+struct Negotiation {
+    let device: V4L2Device
+    let path: String
+    let accepts: (PixelFormat) -> Bool
+    let holder: () -> String?
+
+    /// Chooses and sets format and rate for `request`.
+    func settle(_ request: VideoFormatRequest) throws(CameraError) -> NegotiatedFormat {
+        do {
+            let offered = try FormatEnumeration.read(device, wanted: request.dimensions, accepts: accepts)
+            let choice = try choose(from: offered, for: request)
+            let delivered = try device.setFormat(choice.pixelFormat, choice.dimensions)
+            let checked = try check(delivered, request: request, offered: offered)
+            let rate = try setFrameRate(request.frameRate.map { min($0, choice.frameRate) } ?? choice.frameRate)
+            return NegotiatedFormat(
+                delivered: checked.delivered,
+                frameRate: rate ?? choice.frameRate,
+                needsLibV4L: checked.needsLibV4L,
+                bytesPerRow: checked.bytesPerRow,
+                isCompressed: offered.contains { $0.pixelFormat == checked.delivered.pixelFormat && $0.isCompressed }
+            )
+        } catch let failure as SystemCallFailure {
+            throw CameraError(failure, device: path, isOpen: true, holder: holder)
+        } catch let error as CameraError {
+            throw error
+        } catch {
+            throw CameraError(.driverFailed, device: path, attempt: "set up", explanation: "\(error)")
+        }
+    }
+
+    private func choose(
+        from offered: [CaptureFormat],
+        for request: VideoFormatRequest
+    ) throws(CameraError) -> VideoFormat {
+        let refusal: FormatSelection.Refusal
+        do {
+            return try FormatSelection.choose(from: offered, for: request)
+        } catch {
+            refusal = error
+        }
+        let readable = offered.filter { $0.decoding != .unsupported }.map(\.pixelFormat.description)
+        let advice = readable.isEmpty ? "" : "; choose one of \(readable.joined(separator: ", "))"
+        switch refusal {
+        case .notOffered(let format):
+            throw error(.noSuchFormat, "the camera has no pixel format \(format)\(advice)")
+        case .undecodable(let format):
+            throw error(.unsupportedFormat, "pictures in \(format) cannot be read by this program\(advice)")
+        case .nothingDecodable:
+            let names = offered.map(\.pixelFormat.description).joined(separator: ", ")
+            throw error(
+                .unsupportedFormat,
+                offered.isEmpty
+                    ? "the driver lists no picture format; the camera may need to be set up by its vendor's tool first"
+                    : "none of its formats (\(names)) can be read by this program; choose another camera"
+            )
+        }
+    }
+
+    /// Checks what the driver made of the format that it was asked for.
+    private func check(
+        _ delivered: DeliveredFormat?,
+        request: VideoFormatRequest,
+        offered: [CaptureFormat]
+    ) throws(CameraError) -> (delivered: DeliveredFormat, needsLibV4L: Bool, bytesPerRow: Int) {
+        guard let delivered else {
+            throw error(.unsupportedFormat, "the driver delivers pictures of an impossible size")
+        }
+        let format = delivered.pixelFormat
+        if let forced = request.pixelFormat, forced != format {
+            throw error(.unsupportedFormat, "the driver delivers \(format) when asked for \(forced); ask for that")
+        }
+        let offer = offered.first { $0.pixelFormat == format }
+        let decoding = offer?.decoding ?? (accepts(format) ? .direct : .unsupported)
+        guard decoding.canDecode(delivered.dimensions) else {
+            throw error(.unsupportedFormat, "the driver insists on \(format), which this program cannot read")
+        }
+        guard delivered.planeCount == 1 else {
+            throw error(.unsupportedFormat, "the driver delivers \(format) in \(delivered.planeCount) separate planes")
+        }
+        // Both fields in one picture, or none: single fields would need to be put together first.
+        let whole = [
+            V4L2_FIELD_ANY, V4L2_FIELD_NONE, V4L2_FIELD_INTERLACED, V4L2_FIELD_INTERLACED_TB, V4L2_FIELD_INTERLACED_BT,
+        ]
+        guard whole.contains(where: { $0.rawValue == delivered.field }) else {
+            throw error(.unsupportedFormat, "the driver delivers single fields of interlaced video")
+        }
+        let least = format.leastBytesPerRow(delivered.dimensions.width)
+        guard delivered.bytesPerRow == 0 || delivered.bytesPerRow >= least else {
+            throw error(.unsupportedFormat, "the driver states \(delivered.bytesPerRow) bytes for rows of \(least)")
+        }
+        let isPacked = decoding == .direct && least > 0
+        return (
+            delivered,
+            needsLibV4L: decoding == .libv4l,
+            bytesPerRow: isPacked ? max(delivered.bytesPerRow, least) : 0
+        )
+    }
+
+    /// Sets the rate; a driver that cannot is left at its own.
+    private func setFrameRate(_ rate: FrameRate) throws(SystemCallFailure) -> FrameRate? {
+        do {
+            if let given = try device.setFrameRate(rate) { return given }
+            return try device.currentFrameRate()
+        } catch {
+            guard [EINVAL, ENOTTY, ENOSYS, EOPNOTSUPP].contains(error.status) else { throw error }
+            return nil
+        }
+    }
+
+    private func error(_ code: CameraError.Code, _ explanation: String) -> CameraError {
+        CameraError(code, device: path, attempt: "capture from", explanation: explanation)
+    }
+}
+
+extension PixelFormat {
+    /// The fewest bytes that a row of the first plane has; 0 where rows have no fixed length, or we do not read them.
+    func leastBytesPerRow(_ width: Int) -> Int {
+        switch self {
+        case .yuyv, .uyvy: 4 * ((width + 1) / 2)
+        case .rgb24, .bgr24: 3 * width
+        case .i420, .yv12, .nv12, .nv21, .grey: width
+        default: 0
+        }
+    }
+}

@@ -1,0 +1,129 @@
+import CV4L2
+import Glibc
+import MediaCore
+import Synchronization
+import Threading
+
+/// What waiting for an open node ended with; empty when the time was up.
+struct NodeEvents: OptionSet {
+    let rawValue: Int
+    /// A filled buffer can be taken.
+    static let readable = NodeEvents(rawValue: 1)
+    /// The driver reports an error (`POLLERR`).
+    static let failed = NodeEvents(rawValue: 2)
+    /// The device is gone (`POLLHUP`, `POLLNVAL`).
+    static let gone = NodeEvents(rawValue: 4)
+    /// The wait was to end.
+    static let stopped = NodeEvents(rawValue: 8)
+}
+
+/// One open video node: the system calls that capturing makes on it, and nothing else.
+///
+/// Everything above this line is the same for a scripted node in tests. Confine to one thread; closed when released.
+protocol V4L2Node: AnyObject {
+    /// The node's file descriptor, for libv4lconvert.
+    var descriptor: Int32 { get }
+
+    /// Makes the `ioctl` call `request`, again when a signal interrupts it.
+    ///
+    /// - Returns: 0, or the `errno`.
+    func control(_ request: UInt, _ argument: UnsafeMutableRawPointer) -> Int32
+
+    /// Waits for the node to have something to say, until `deadline` or until `stop` is requested.
+    func wait(until deadline: MonotonicInstant, or stop: StopSignal) -> NodeEvents
+
+    /// Maps a driver's buffer of `length` bytes.
+    func map(length: Int, offset: Int) throws(SystemCallFailure) -> UnsafeMutableRawBufferPointer
+
+    /// Undoes `map`.
+    func unmap(_ memory: UnsafeMutableRawBufferPointer)
+}
+
+/// Asks a thread that waits for a device to end.
+final class StopSignal: Sendable {
+    /// Readable once stop is requested.
+    let descriptor: Int32
+    private let flag = Atomic(false)
+
+    /// A signal that has not been given.
+    init() throws(SystemCallFailure) {
+        descriptor = cv4l2_eventfd()
+        guard descriptor >= 0 else { throw SystemCallFailure(attempt: "make a stop signal for", status: errno) }
+    }
+
+    deinit {
+        close(descriptor)
+    }
+
+    /// Whether stop was requested.
+    var isRequested: Bool { flag.load(ordering: .acquiring) }
+
+    /// Requests stop; may be called from any thread, any number of times.
+    func request() {
+        flag.store(true, ordering: .releasing)
+        var one: UInt64 = 1
+        _ = unsafe write(descriptor, &one, MemoryLayout<UInt64>.size)
+    }
+}
+
+/// A node of the kernel's, by plain system calls: not through libv4l2, so that what the driver really does is seen.
+final class KernelNode: V4L2Node {
+    let descriptor: Int32
+
+    /// Opens the node at `path`, for calls that never block.
+    init(path: String) throws(SystemCallFailure) {
+        var opened: Int32
+        repeat {
+            opened = unsafe open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC)
+        } while opened < 0 && errno == EINTR
+        guard opened >= 0 else { throw SystemCallFailure(attempt: "open", status: errno) }
+        descriptor = opened
+    }
+
+    deinit {
+        close(descriptor)
+    }
+
+    func control(_ request: UInt, _ argument: UnsafeMutableRawPointer) -> Int32 {
+        while true {
+            if unsafe ioctl(descriptor, request, argument) >= 0 { return 0 }
+            if errno != EINTR { return errno }
+        }
+    }
+
+    func wait(until deadline: MonotonicInstant, or stop: StopSignal) -> NodeEvents {
+        while true {
+            let left = deadline.duration(since: MonotonicClock.now).wholeMicroseconds
+            let timeout = Int32(clamping: max(0, (left + 999) / 1000))
+            var files = (
+                pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0),
+                pollfd(fd: stop.descriptor, events: Int16(POLLIN), revents: 0)
+            )
+            let ready = unsafe withUnsafeMutableBytes(of: &files) { bytes in
+                unsafe poll(bytes.bindMemory(to: pollfd.self).baseAddress, 2, timeout)
+            }
+            if ready < 0 && errno == EINTR { continue }
+            guard ready >= 0 else { return .failed }
+            var events: NodeEvents = []
+            let found = Int32(files.0.revents)
+            if found & POLLIN != 0 { events.insert(.readable) }
+            if found & POLLERR != 0 { events.insert(.failed) }
+            if found & (POLLHUP | POLLNVAL) != 0 { events.insert(.gone) }
+            if files.1.revents != 0 { events.insert(.stopped) }
+            return events
+        }
+    }
+
+    func map(length: Int, offset: Int) throws(SystemCallFailure) -> UnsafeMutableRawBufferPointer {
+        // Writable, because libv4lconvert's decoders take a source that is not `const`.
+        let address = unsafe mmap(nil, length, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, offset)
+        guard let address = unsafe address, unsafe address != MAP_FAILED else {
+            throw SystemCallFailure(attempt: "map the buffers of", status: errno)
+        }
+        return unsafe UnsafeMutableRawBufferPointer(start: address, count: length)
+    }
+
+    func unmap(_ memory: UnsafeMutableRawBufferPointer) {
+        unsafe munmap(memory.baseAddress, memory.count)
+    }
+}

@@ -1,0 +1,35 @@
+import MediaFiles
+import RoomKit
+import VP8Codec
+
+/// The pictures of a WebM or IVF file.
+enum CompressedPictures {
+    /// Decodes a file and shows every picture to `body`, in order; gives the size that the file states.
+    static func read(_ path: String, _ body: (VideoBuffer) -> Void) throws -> Dimensions {
+        let reader = try EncodedVideoFormat.openReader(path: path)
+        var decoder = try VP8Decoder()
+        var buffer: VideoBuffer?
+        while let frame = try nextFrame(of: reader) {
+            let timestamp = MonotonicInstant(nanoseconds: frame.time.wholeNanoseconds)
+            let picture = try reader.withFrameBytes { bytes throws(VP8Error) in
+                try decoder.decode(bytes, timestamp: timestamp) { dimensions in
+                    if let buffer, buffer.dimensions == dimensions { return buffer }
+                    let new = VideoBuffer(dimensions: dimensions)
+                    buffer = new
+                    return new
+                }
+            }
+            if let picture { body(picture.buffer) }
+        }
+        return reader.dimensions
+    }
+
+    /// The next frame; a last one that was cut off is no fault, as a dump may end anywhere.
+    private static func nextFrame(of reader: any EncodedVideoReader) throws -> StoredFrame? {
+        do {
+            return try reader.nextFrame()
+        } catch let error where error.code == .truncated {
+            return nil
+        }
+    }
+}

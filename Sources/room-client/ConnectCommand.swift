@@ -1,0 +1,132 @@
+import Foundation
+import ArgumentParser
+import RoomKit
+
+/// `room-client connect`: publishes this machine's video.
+struct ConnectCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "connect",
+        abstract: "Publish this machine's camera, or another source, to a room until Ctrl-C.",
+        discussion: """
+            Examples:
+              room-client connect --room my-room
+              room-client connect --room my-room --source pattern --size 1280x720
+              room-client connect --room my-room --device /dev/video2 --pixel-format MJPG --fps 30
+              room-client connect --room my-room --source file:clip.y4m --duration 20 --json
+
+            \(ExitStatus.table)
+            """
+    )
+
+    @OptionGroup var connection: ConnectionOptions
+    @OptionGroup var source: SourceOptions
+
+    @Option(help: ArgumentHelp("The encoder's rate, as 800k or 2M; default by size: 1.7M at 640x480, 2.5M at 1280x720."))
+    var maxBitrate: Bitrate?
+
+    @Option(help: ArgumentHelp("Stop after so many seconds.", valueName: "seconds"))
+    var duration: Seconds?
+
+    @Option(help: "What the track is called; default the kind of source.")
+    var trackName: String?
+
+    func run() async throws {
+        try await reportingErrors {
+            let stop = RunLength()
+            let track = LocalVideoTrack(source: try source.makeSource { stop.end(.source($0)) }, name: trackName)
+            try await publish(track, until: stop)
+        }
+    }
+
+    private func publish(_ track: LocalVideoTrack, until stop: RunLength) async throws {
+        let reporter = Reporter(isJSON: connection.json)
+        let started = ContinuousClock.now
+        let room = try await RoomClient.connect(options: connection.connectOptions)
+        let participant = room.localParticipant
+        reporter.report(
+            ConnectedEvent(room: room.name, participant: participant.sid, identity: participant.identity),
+            "Joined \(room.name) as \(participant.identity)."
+        )
+        let events = Task { await report(room, to: reporter, endingWith: stop) }
+        let ending: Stop
+        do {
+            try await participant.publish(track, options: publishOptions)
+            reporter.report(PublishedEvent(track), "Publishing \(description(of: track)). Ctrl-C ends it.")
+            let status = Task { try await showStatus(of: track, with: reporter, since: started) }
+            ending = await stop.wait(for: duration?.duration)
+            status.cancel()
+        } catch {
+            await room.disconnect()
+            throw error
+        }
+        await room.disconnect()
+        events.cancel()
+        reporter.endStatus()
+        report(PublisherSummary(track.statistics, elapsed: started.duration(to: .now)), of: track, to: reporter)
+        try check(ending, track)
+    }
+
+    private var publishOptions: VideoPublishOptions {
+        var options = VideoPublishOptions()
+        options.maxBitrate = maxBitrate
+        return options
+    }
+
+    private func report(_ room: Room, to reporter: Reporter, endingWith stop: RunLength) async {
+        for await event in room.events {
+            switch event {
+            case .disconnected(let error): stop.end(.session(error))
+            case .requestRefused(let error): Terminal.complain("\(error)")
+            case .participantConnected(let participant) where connection.verbose:
+                reporter.report(ParticipantEvent("participantConnected", participant), "\(participant.identity) joined.")
+            case .participantDisconnected(let participant) where connection.verbose:
+                reporter.report(ParticipantEvent("participantDisconnected", participant), "\(participant.identity) left.")
+            default: break
+            }
+        }
+    }
+
+    private func showStatus(of track: LocalVideoTrack, with reporter: Reporter, since started: ContinuousClock.Instant)
+        async throws
+    {
+        var before = track.statistics
+        while true {
+            try await Task.sleep(for: .seconds(1))
+            let now = track.statistics
+            let rate = Bitrate(bitsPerSecond: (now.bytesSent - before.bytesSent) * 8)
+            let sent = now.framesSent - before.framesSent
+            let idle = now.framesDropped[.notWanted] > before.framesDropped[.notWanted] ? "  nobody watches" : ""
+            let dropped = now.framesDropped.total - now.framesDropped[.notWanted]
+            reporter.status("\(track.name)  \(sent) fps  \(rate)  dropped \(dropped)\(idle)")
+            if connection.verbose { reporter.report(PublisherStatus(now), nil) }
+            before = now
+        }
+    }
+
+    private func description(of track: LocalVideoTrack) -> String {
+        let format = (track.source as? any VideoCapturer)?.captureFormat
+        return "\"\(track.name)\"" + (format.map { " (\($0))" } ?? "")
+    }
+
+    private func report(_ summary: PublisherSummary, of track: LocalVideoTrack, to reporter: Reporter) {
+        let drops = summary.framesDropped.sorted { $0.key < $1.key }.filter { $0.value > 0 }
+            .map { "\($0.value) \($0.key)" }
+        reporter.report(
+            summary,
+            """
+            \(summary.framesCaptured) frames captured, \(summary.framesEncoded) encoded, \(summary.framesSent) sent \
+            (\(DataSize(bytes: summary.bytesSent)), \(summary.keyframes) keyframes) in \
+            \(String(format: "%.1f", summary.seconds)) s\(drops.isEmpty ? "" : "; dropped: " + drops.joined(separator: ", ")).
+            """
+        )
+    }
+
+    private func check(_ ending: Stop, _ track: LocalVideoTrack) throws {
+        switch ending {
+        case .signal, .duration: break
+        case .session(let error): if let error { throw error }
+        case .source(let error): if let error { throw error }
+        }
+        if let failure = track.failure { throw failure }
+    }
+}

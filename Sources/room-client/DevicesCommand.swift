@@ -1,0 +1,36 @@
+import ArgumentParser
+import RoomKit
+
+/// `room-client devices`: what cameras there are.
+struct DevicesCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "devices",
+        abstract: "List the cameras of this machine, and what they offer.",
+        discussion: """
+            Examples:
+              room-client devices
+              room-client devices --formats
+
+            \(ExitStatus.table)
+            """
+    )
+
+    @Flag(help: "Also list formats, by increasing size.")
+    var formats = false
+
+    @Flag(help: "Write one JSON object a line instead of text for people.")
+    var json = false
+
+    func run() async throws {
+        try await reportingErrors {
+            let reporter = Reporter(isJSON: json)
+            let devices = CameraSource.devices()
+            if devices.isEmpty { reporter.report([String](), "No cameras.") }
+            for (index, device) in devices.enumerated() {
+                let formats = self.formats ? try CameraSource.captureFormats(captureDevice: device) : nil
+                let event = DeviceEvent(device, index: index, formats: formats)
+                reporter.report(event, event.words)
+            }
+        }
+    }
+}

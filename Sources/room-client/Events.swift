@@ -1,0 +1,128 @@
+import RoomKit
+
+/// The JSON objects of `--json`; their keys are stable.
+
+struct ConnectedEvent: Encodable {
+    var event = "connected"
+    var room: String
+    var participant: String
+    var identity: String
+}
+
+struct ParticipantEvent: Encodable {
+    var event: String
+    var participant: String
+    var identity: String
+
+    init(_ event: String, _ participant: RemoteParticipant) {
+        self.event = event
+        self.participant = participant.sid
+        identity = participant.identity
+    }
+}
+
+struct PublishedEvent: Encodable {
+    var event = "published"
+    var track: String
+    var source: String
+    var width: Int?
+    var height: Int?
+    var frameRate: Double?
+    var pixelFormat: String?
+
+    init(_ track: LocalVideoTrack) {
+        let format = (track.source as? any VideoCapturer)?.captureFormat
+        self.track = track.name
+        source = track.sourceKind
+        width = format?.dimensions.width
+        height = format?.dimensions.height
+        frameRate = format?.frameRate.framesPerSecond
+        pixelFormat = format?.pixelFormat.description
+    }
+}
+
+/// How the publishing goes, once a second with `--verbose`.
+struct PublisherStatus: Encodable {
+    var event = "status"
+    var framesCaptured: Int
+    var framesEncoded: Int
+    var framesSent: Int
+    var bytesSent: Int
+
+    init(_ statistics: LocalVideoTrackStatistics) {
+        framesCaptured = statistics.framesCaptured
+        framesEncoded = statistics.framesEncoded
+        framesSent = statistics.framesSent
+        bytesSent = statistics.bytesSent
+    }
+}
+
+struct PublisherSummary: Encodable {
+    var event = "summary"
+    var framesCaptured: Int
+    var framesMissed: Int
+    var framesEncoded: Int
+    var framesSent: Int
+    var framesExpired: Int
+    var framesDropped: [String: Int]
+    var keyframes: Int
+    var bytesSent: Int
+    var seconds: Double
+
+    init(_ statistics: LocalVideoTrackStatistics, elapsed: Duration) {
+        framesCaptured = statistics.framesCaptured
+        framesMissed = statistics.framesMissed
+        framesEncoded = statistics.framesEncoded
+        framesSent = statistics.framesSent
+        framesExpired = statistics.framesExpired
+        framesDropped = Dictionary(
+            uniqueKeysWithValues: FrameDropReason.allCases.map { ($0.name, statistics.framesDropped[$0]) }
+        )
+        keyframes = statistics.keyframes
+        bytesSent = statistics.bytesSent
+        seconds = elapsed.seconds
+    }
+}
+
+/// A track that comes or goes.
+struct TrackEvent: Encodable {
+    var event: String
+    var participant: String
+    var track: String
+
+    init(_ event: String, _ track: RemoteVideoTrack) {
+        self.event = event
+        participant = track.publisherIdentity
+        self.track = track.name
+    }
+}
+
+struct SubscriberSummary: Encodable {
+    struct Track: Encodable {
+        var participant: String
+        var track: String
+        var framesReceived: Int
+        var framesDecoded: Int
+        var framesDropped: Int
+        var keyframes: Int
+        var bytes: Int
+        var file: String?
+        var framesRecorded: Int?
+        var framesNotRecorded: Int?
+        var firstFrameMs: Double?
+        var clock: String
+        var clockErrorMs: Double
+        var frameAgeMs: Percentiles?
+    }
+
+    var event = "summary"
+    var tracks: [Track]
+}
+
+/// Milliseconds.
+struct Percentiles: Encodable {
+    var p50: Double
+    var p95: Double
+    var p99: Double?
+    var max: Double?
+}

@@ -1,0 +1,83 @@
+import ArgumentParser
+import MediaFiles
+import RoomKit
+
+/// The program's exit codes, those of `sysexits.h`.
+enum ExitStatus: Int32 {
+    case usage = 64
+    case badData = 65
+    case noInput = 66
+    case unavailable = 69
+    case software = 70
+    case inputOutput = 74
+    case `protocol` = 76
+    case noPermission = 77
+
+    /// The codes for people.
+    static let table = """
+        Exit codes:
+          0   done, also after Ctrl-C or SIGTERM
+          64  an option that cannot be used
+          65  a file whose content is damaged, or a dump in which verify found faults
+          66  no such camera, file or directory
+          69  no server there, the connection was lost, or the camera is busy or was unplugged
+          70  an internal fault
+          74  a file or disk could not be read or written
+          76  the server refused, or speaks another protocol
+          77  no permission
+        """
+
+    /// The code for an error.
+    init(_ error: any Error) {
+        self =
+            switch error {
+            case let error as RoomError: Self.code(for: error)
+            case let error as CameraError: Self.code(for: error)
+            case let error as MediaFileError: Self.code(for: error)
+            case is RecordingError: .inputOutput
+            case is SyntheticSourceError: .badData
+            default: .software
+            }
+    }
+
+    private static func code(for error: RoomError) -> ExitStatus {
+        switch error.code {
+        case .invalidURL: .usage
+        case .refused, .protocolViolation: .protocol
+        case .noFramesCaptured, .serverUnavailable, .connectionLost, .notConnected: .unavailable
+        default: .software
+        }
+    }
+
+    private static func code(for error: CameraError) -> ExitStatus {
+        switch error.code {
+        case .noSuchDevice, .notACamera: .noInput
+        case .ambiguousDevice, .noSuchFormat, .unsupportedFormat: .usage
+        case .permissionDenied: .noPermission
+        default: .unavailable
+        }
+    }
+
+    private static func code(for error: MediaFileError) -> ExitStatus {
+        switch error.code {
+        case .notFound: .noInput
+        case .notPermitted: .noPermission
+        case .wrongFormat, .unsupported, .damaged, .truncated: .badData
+        default: .inputOutput
+        }
+    }
+}
+
+/// Runs a command's body; says what went wrong on standard error and ends with the code for it.
+func reportingErrors(_ body: () async throws -> Void) async throws {
+    do {
+        try await body()
+    } catch let error as ExitCode {
+        throw error
+    } catch let error as ValidationError {
+        throw error
+    } catch {
+        Terminal.complain("\(error)")
+        throw ExitCode(ExitStatus(error).rawValue)
+    }
+}

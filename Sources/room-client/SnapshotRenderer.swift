@@ -1,0 +1,44 @@
+import MediaFiles
+import RoomKit
+import Threading
+
+/// Writes the first picture to a PNG file as it comes, and the newest one at the end.
+final class SnapshotRenderer: VideoRenderer {
+    private struct State: Sendable {
+        var newest: VideoFrame?
+        var hasWritten = false
+        var failure: MediaFileError?
+    }
+
+    private let path: String
+    private let state = Monitor(State())
+
+    init(path: String) {
+        self.path = path
+    }
+
+    /// What the writing failed with.
+    var failure: MediaFileError? { state.withLock { $0.failure } }
+
+    func render(_ frame: VideoFrame) {
+        let isFirst = state.withLock { state in
+            state.newest = frame
+            defer { state.hasWritten = true }
+            return !state.hasWritten
+        }
+        if isFirst { write(frame) }
+    }
+
+    /// Writes the newest picture.
+    func finish() {
+        if let frame = state.withLock({ $0.newest }) { write(frame) }
+    }
+
+    private func write(_ frame: VideoFrame) {
+        do throws(MediaFileError) {
+            try PNGWriter().write(frame, to: path, replacing: true)
+        } catch {
+            state.withLock { $0.failure = error }
+        }
+    }
+}

@@ -1,0 +1,105 @@
+import ArgumentParser
+import MediaFiles
+import RoomKit
+
+/// Where the pictures come from: the options of `connect`.
+struct SourceOptions: ParsableArguments {
+    /// The kinds of source.
+    enum Kind: ExpressibleByArgument {
+        case camera
+        case pattern
+        case noise
+        case file(String)
+
+        init?(argument: String) {
+            switch argument {
+            case "camera": self = .camera
+            case "pattern": self = .pattern
+            case "noise": self = .noise
+            default:
+                guard argument.hasPrefix("file:"), argument.utf8.count > 5 else { return nil }
+                self = .file(String(argument.dropFirst(5)))
+            }
+        }
+    }
+
+    @Option(help: ArgumentHelp("camera, pattern, noise or file:CLIP.y4m.", valueName: "source"))
+    var source = Kind.camera
+
+    @Option(help: "The camera: path, name, bus or index, as room-client devices lists them; default the first one.")
+    var device: String?
+
+    @Option(help: ArgumentHelp("The camera's pixel format, as YUYV or MJPG; default whichever is best.", valueName: "fourcc"))
+    var pixelFormat: PixelFormat?
+
+    @Option(help: ArgumentHelp("The picture's size; default 640x480 or the camera's nearest.", valueName: "WxH"))
+    var size: Dimensions?
+
+    @Option(help: ArgumentHelp("Frames per second; default 30, or the most the camera has below.", valueName: "rate"))
+    var fps: FrameRate?
+
+    @Option(help: ArgumentHelp("Cut the picture to this size around its middle.", valueName: "WxH"))
+    var crop: Dimensions?
+
+    @Option(help: "Turn the picture clockwise: 0, 90, 180 or 270 degrees.")
+    var rotate: Int = 0
+
+    @Flag(help: "Mirror the picture, left for right.")
+    var mirror = false
+
+    @Flag(help: "Play a clip again and again.")
+    var loop = false
+
+    func validate() throws {
+        guard VideoRotation(rawValue: rotate) != nil else {
+            throw ValidationError("--rotate takes 0, 90, 180 or 270, not \(rotate).")
+        }
+        guard case .camera = source else {
+            let forCameras = [
+                ("--device", device != nil), ("--pixel-format", pixelFormat != nil), ("--crop", crop != nil),
+                ("--rotate", rotate != 0), ("--mirror", mirror),
+            ]
+            if let option = forCameras.first(where: { $0.1 })?.0 {
+                throw ValidationError("\(option) is for cameras; leave it out with this --source.")
+            }
+            if case .file = source, size != nil { throw ValidationError("A clip has its own size; leave --size out.") }
+            return
+        }
+        if loop { throw ValidationError("--loop is for clips; leave it out with a camera.") }
+    }
+
+    /// The source, not started yet; `whenFinished` is told if it comes to its end by itself.
+    func makeSource(whenFinished: @escaping @Sendable ((any Error)?) -> Void) throws -> any VideoCapturer {
+        let dimensions = size ?? Dimensions(width: 640, height: 480)
+        let frameRate = fps ?? FrameRate(30)
+        switch source {
+        case .pattern: return PatternSource(dimensions: dimensions, frameRate: frameRate)
+        case .noise: return NoiseSource(dimensions: dimensions, frameRate: frameRate)
+        case .file(let path):
+            let clip = ClipSource(reader: { try Y4MReader(path: path) }, loop: loop, whenFinished: whenFinished)
+            if let fps { clip.requestOutputFormat(VideoFormatRequest(frameRate: fps)) }
+            return clip
+        case .camera: return try makeCamera(whenFinished: whenFinished)
+        }
+    }
+
+    private func makeCamera(whenFinished: @escaping @Sendable ((any Error)?) -> Void) throws -> CameraSource {
+        let device: CaptureDevice
+        if let name = self.device {
+            device = try CameraSource.captureDevice(matching: name)
+        } else if let first = CameraSource.devices().first {
+            device = first
+        } else {
+            Terminal.complain("There is no camera here. Without one, try: --source pattern")
+            throw ExitCode(ExitStatus.noInput.rawValue)
+        }
+        var transform = CameraTransform()
+        transform.crop = crop
+        transform.rotation = VideoRotation(rawValue: rotate) ?? .none
+        transform.isMirrored = mirror
+        let request = VideoFormatRequest(dimensions: size, frameRate: fps, pixelFormat: pixelFormat)
+        let camera = CameraSource(device: device, request: request, transform: transform)
+        Task { for await failure in camera.failures() { whenFinished(failure) } }
+        return camera
+    }
+}

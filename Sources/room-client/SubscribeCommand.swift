@@ -1,0 +1,247 @@
+import ArgumentParser
+import Foundation
+import RoomKit
+import Threading
+
+/// `room-client subscribe`: receives what others publish.
+struct SubscribeCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "subscribe",
+        abstract: "Receive tracks of a room, and dump them to files that ordinary players open.",
+        discussion: """
+            Examples:
+              room-client subscribe --room my-room --dump out
+              room-client subscribe --room my-room --participant robot-7 --snapshot now.png --duration 5
+              room-client subscribe --room my-room --dump out --format ivf --json
+
+            A dump is out/<publisher>-<track>-<our id>.webm, and beside it .frames.jsonl with a line for each frame.
+            Check it with: room-client verify out
+
+            \(ExitStatus.table)
+            """
+    )
+
+    @OptionGroup var connection: ConnectionOptions
+
+    @Option(help: "Only tracks of this participant (identity or id).")
+    var participant: String?
+
+    @Option(help: "Only tracks of this name or id.")
+    var track: String?
+
+    @Option(help: ArgumentHelp("Write every track to a file in this directory.", valueName: "directory"))
+    var dump: String?
+
+    @Option(help: "webm, ivf, y4m (raw pictures) or png (one file a picture).")
+    var format = TrackRecorder.Format.webm
+
+    @Option(help: ArgumentHelp("Write the newest picture to this file at the end.", valueName: "file.png"))
+    var snapshot: String?
+
+    @Option(help: ArgumentHelp("Stop after so many seconds.", valueName: "seconds"))
+    var duration: Seconds?
+
+    func run() async throws {
+        try await reportingErrors {
+            let reporter = Reporter(isJSON: connection.json)
+            var options = connection.connectOptions
+            options.isAutomaticSubscriptionEnabled = participant == nil && track == nil
+            let room = try await RoomClient.connect(options: options)
+            let own = room.localParticipant
+            reporter.report(
+                ConnectedEvent(room: room.name, participant: own.sid, identity: own.identity),
+                "Joined \(room.name) as \(own.identity). Ctrl-C ends it."
+            )
+            let reception = Reception(
+                recorderID: own.sid,
+                directory: dump,
+                format: format,
+                snapshot: snapshot.map { SnapshotRenderer(path: $0) }
+            )
+            try await receive(in: room, with: reception, reporter)
+        }
+    }
+
+    private func receive(in room: Room, with reception: Reception, _ reporter: Reporter) async throws {
+        let stop = RunLength()
+        let events = Task { await follow(room, with: reception, reporter, endingWith: stop) }
+        let status = Task {
+            while true {
+                try await Task.sleep(for: .seconds(1))
+                reporter.status(reception.statusLine())
+            }
+        }
+        for participant in await room.remoteParticipants {
+            for track in participant.videoTracks { await consider(track, of: participant, in: room) }
+        }
+        let ending = await stop.wait(for: duration?.duration)
+        status.cancel()
+        await room.disconnect()
+        await events.value
+        reporter.endStatus()
+        let summary = reception.finish()
+        reporter.report(summary, summary.words)
+        if case .session(let error?) = ending { throw error }
+        if let error = reception.error { throw error }
+    }
+
+    /// Follows the room until its session is over.
+    private func follow(
+        _ room: Room,
+        with reception: Reception,
+        _ reporter: Reporter,
+        endingWith stop: RunLength
+    ) async {
+        for await event in room.events {
+            switch event {
+            case .trackPublished(let track, let participant):
+                await consider(track, of: participant, in: room)
+            case .trackSubscribed(let track, _):
+                reporter.report(
+                    TrackEvent("trackSubscribed", track),
+                    "Receiving \"\(track.name)\" of \(track.publisherIdentity) (\(track.dimensions))."
+                )
+                reception.begin(track)
+            case .trackUnpublished(let track, _), .trackUnsubscribed(let track, _):
+                reporter.report(
+                    TrackEvent("trackUnsubscribed", track),
+                    "\"\(track.name)\" of \(track.publisherIdentity) is over."
+                )
+            case .participantDisconnected(let participant):
+                for track in participant.videoTracks {
+                    reporter.report(
+                        TrackEvent("trackUnsubscribed", track),
+                        "\"\(track.name)\" of \(track.publisherIdentity) is over: the participant left."
+                    )
+                }
+            case .requestRefused(let error): Terminal.complain("\(error)")
+            case .disconnected(let error): stop.end(.session(error))
+            case .participantConnected, .trackEnabled, .trackDisabled: break
+            }
+        }
+    }
+
+    /// Asks for a track, where tracks are chosen by name.
+    private func consider(_ track: RemoteVideoTrack, of participant: RemoteParticipant, in room: Room) async {
+        guard self.participant != nil || self.track != nil else { return }
+        if let name = self.participant, name != participant.identity, name != participant.sid { return }
+        if let name = self.track, name != track.name, name != track.sid { return }
+        await room.subscribe(to: track)
+    }
+}
+
+/// The tracks that are received, and what becomes of them.
+final class Reception: Sendable {
+    private struct Item: Sendable {
+        var track: RemoteVideoTrack
+        var recorder: TrackRecorder?
+        var shownBefore = 0
+    }
+
+    private let recorderID: String
+    private let directory: String?
+    private let format: TrackRecorder.Format
+    private let snapshot: SnapshotRenderer?
+    private let items = Monitor<[Item]>([])
+    private let failure = Monitor<RecordingError?>(nil)
+
+    init(recorderID: String, directory: String?, format: TrackRecorder.Format, snapshot: SnapshotRenderer?) {
+        self.recorderID = recorderID
+        self.directory = directory
+        self.format = format
+        self.snapshot = snapshot
+    }
+
+    /// What a recording or the snapshot failed with.
+    var error: (any Error)? {
+        failure.withLock { $0 } ?? snapshot?.failure
+    }
+
+    /// Begins to record a track.
+    func begin(_ track: RemoteVideoTrack) {
+        guard !items.withLock({ items in items.contains { $0.track === track } }) else { return }
+        if let snapshot { track.addRenderer(snapshot) }
+        var recorder: TrackRecorder?
+        if let directory {
+            do throws(RecordingError) {
+                recorder = try TrackRecorder(
+                    track: track,
+                    directory: directory,
+                    recorderID: recorderID,
+                    format: format
+                )
+            } catch {
+                Terminal.complain("\(error)")
+                failure.withLock { $0 = error }
+            }
+        }
+        items.withLock { items in items.append(Item(track: track, recorder: recorder)) }
+    }
+
+    /// How it goes, in a line.
+    func statusLine() -> String {
+        let now = items.withLock { items in
+            items.indices.map { index -> String in
+                let statistics = items[index].track.statistics
+                let fps = statistics.framesDecoded - items[index].shownBefore
+                items[index].shownBefore = statistics.framesDecoded
+                let age = statistics.frameAge.map { "  age p95 \(String(format: "%.0f", $0.p95.milliseconds)) ms" } ?? ""
+                return "\(items[index].track.publisherIdentity)/\(items[index].track.name)  \(fps) fps\(age)"
+            }
+        }
+        return now.isEmpty ? "waiting for tracks" : now.joined(separator: "   ")
+    }
+
+    /// Completes the recordings and sums up.
+    func finish() -> SubscriberSummary {
+        let items = items.withLock { $0 }
+        for item in items {
+            item.recorder?.stop()
+            guard let error = item.recorder?.statistics.error else { continue }
+            failure.withLock { $0 = $0 ?? error }
+        }
+        snapshot?.finish()
+        return SubscriberSummary(tracks: items.map { SubscriberSummary.Track($0.track, $0.recorder?.statistics) })
+    }
+}
+
+extension SubscriberSummary.Track {
+    init(_ track: RemoteVideoTrack, _ recording: RecordingStatistics?) {
+        let statistics = track.statistics
+        participant = track.publisherIdentity
+        self.track = track.name
+        framesReceived = statistics.framesReceived
+        framesDecoded = statistics.framesDecoded
+        framesDropped = statistics.framesDropped
+        keyframes = statistics.keyframes
+        bytes = statistics.bytes
+        file = recording?.files.first
+        framesRecorded = recording?.framesWritten
+        framesNotRecorded = recording?.framesDropped
+        firstFrameMs = statistics.timeToFirstFrame?.milliseconds
+        clock = statistics.clock
+        clockErrorMs = statistics.ageErrorBound.milliseconds
+        frameAgeMs = statistics.frameAge.map {
+            Percentiles(p50: $0.p50.milliseconds, p95: $0.p95.milliseconds, max: $0.maximum.milliseconds)
+        }
+    }
+}
+
+extension SubscriberSummary {
+    /// The summary for people.
+    var words: String {
+        if tracks.isEmpty { return "No track was received." }
+        return tracks.map { track in
+            let age =
+                track.frameAgeMs.map {
+                    String(format: "; frame age p50 %.1f, p95 %.1f, max %.1f ms", $0.p50, $0.p95, $0.max ?? $0.p95)
+                        + (track.clock == "same-host" ? " (same clock)" : String(format: " (± %.1f ms)", track.clockErrorMs))
+                } ?? ""
+            let file = track.file.map { " -> \($0)" } ?? ""
+            return """
+                \(track.participant)/\(track.track): \(track.framesReceived) frames received, \
+                \(track.framesDecoded) decoded (\(DataSize(bytes: track.bytes)), \(track.keyframes) keyframes)\(age)\(file)
+                """
+        }.joined(separator: "\n")
+    }
+}

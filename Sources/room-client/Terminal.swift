@@ -1,0 +1,72 @@
+import Foundation
+
+/// Where the program writes: events and results on standard output, complaints on standard error.
+enum Terminal {
+    /// Whether standard output is a terminal, where a live status line makes sense.
+    static let isInteractive = isatty(STDOUT_FILENO) == 1
+
+    /// Writes a line of complaint.
+    static func complain(_ text: String) {
+        write("room-client: \(text)\n", to: STDERR_FILENO)
+    }
+
+    /// Writes a line.
+    static func say(_ line: String) {
+        write(line + "\n", to: STDOUT_FILENO)
+    }
+
+    /// Writes over the present line of a terminal.
+    static func showStatus(_ line: String) {
+        write("\r\u{1B}[K" + line, to: STDOUT_FILENO)
+    }
+
+    /// Takes the status line away, so that a full line can follow.
+    static func clearStatus() {
+        write("\r\u{1B}[K", to: STDOUT_FILENO)
+    }
+
+    /// Writes all of `text`; a reader that is gone is passed over.
+    private static func write(_ text: String, to descriptor: Int32) {
+        var bytes = Array(text.utf8)[...]
+        while !bytes.isEmpty {
+            let count = unsafe bytes.withUnsafeBytes { unsafe Foundation.write(descriptor, $0.baseAddress, $0.count) }
+            if count < 0 && errno == EINTR { continue }
+            guard count > 0 else { return }
+            bytes = bytes.dropFirst(count)
+        }
+    }
+}
+
+/// Tells of a command's progress: one JSON object a line, or lines and a live status line for people.
+struct Reporter: Sendable {
+    /// Whether JSON is written.
+    var isJSON: Bool
+
+    /// Tells of an event, in JSON or in words; without words only JSON tells it.
+    func report(_ event: some Encodable, _ words: String?) {
+        if isJSON {
+            let encoder = JSONEncoder()
+            encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+            encoder.nonConformingFloatEncodingStrategy = .convertToString(
+                positiveInfinity: "inf",
+                negativeInfinity: "-inf",
+                nan: "nan"
+            )
+            guard let line = try? encoder.encode(event) else { return }
+            Terminal.say(String(decoding: line, as: UTF8.self))
+        } else if let words {
+            if Terminal.isInteractive { Terminal.clearStatus() }
+            Terminal.say(words)
+        }
+    }
+
+    /// Shows a live line, where there is a terminal.
+    func status(_ words: String) {
+        if !isJSON && Terminal.isInteractive { Terminal.showStatus(words) }
+    }
+
+    /// Ends the live line.
+    func endStatus() {
+        if !isJSON && Terminal.isInteractive { Terminal.clearStatus() }
+    }
+}

@@ -1,0 +1,182 @@
+import ArgumentParser
+import Foundation
+import RoomKit
+
+/// `room-client verify`: checks dumps.
+struct VerifyCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "verify",
+        abstract: "Check a dump: is every frame there, once, in order, whole, and how old was it?",
+        discussion: """
+            Examples:
+              room-client verify out
+              room-client verify out/robot-pattern-PA_x.webm --json
+
+            Pictures of --source pattern carry a barcode, by which frames are told apart; of other sources the frames'
+            numbers alone are checked. Lost: a gap in the frames' numbers that leaving out a temporal layer does not
+            explain. Not sent: a gap in the barcodes alone, of frames that the publisher left out. The exit code is 65
+            if anything was lost, doubled, reordered or torn.
+
+            \(ExitStatus.table)
+            """
+    )
+
+    @Argument(help: ArgumentHelp("A dump (.webm, .ivf, .y4m) or a directory of dumps.", valueName: "file or directory"))
+    var path: String
+
+    @Flag(help: "Write one JSON object a line instead of text for people.")
+    var json = false
+
+    func run() async throws {
+        try await reportingErrors {
+            let reporter = Reporter(isJSON: json)
+            let files = try dumps()
+            var total = VerificationSummary()
+            var faults = 0
+            for file in files {
+                do {
+                    let outcome = try DumpVerifier(path: file).verify()
+                    reporter.report(outcome.result, outcome.result.words)
+                    total.add(outcome)
+                } catch {
+                    faults += 1
+                    reporter.report(UnreadableFile(file: file, error: "\(error)"), nil)
+                    Terminal.complain("\(error)")
+                }
+            }
+            total.finish()
+            reporter.report(total, total.words)
+            if faults > 0 || total.hasFaults { throw ExitCode(ExitStatus.badData.rawValue) }
+        }
+    }
+
+    /// The files to check: one, or those of a directory that are dumps.
+    private func dumps() throws -> [String] {
+        var isDirectory: ObjCBool = false
+        guard unsafe FileManager.default.fileExists(atPath: path, isDirectory: &isDirectory) else {
+            Terminal.complain("There is no file or directory \(path).")
+            throw ExitCode(ExitStatus.noInput.rawValue)
+        }
+        guard isDirectory.boolValue else { return [path] }
+        let names = try FileManager.default.contentsOfDirectory(atPath: path).sorted()
+        let files = names.filter { name in [".webm", ".ivf", ".y4m"].contains { name.hasSuffix($0) } }
+        guard !files.isEmpty else {
+            Terminal.complain("There are no dumps in \(path): no .webm, .ivf or .y4m file.")
+            throw ExitCode(ExitStatus.noInput.rawValue)
+        }
+        return files.map { "\(path)/\($0)" }
+    }
+}
+
+/// A dump that could not be read.
+struct UnreadableFile: Encodable {
+    var event = "file"
+    var file: String
+    var error: String
+}
+
+/// What was found in one dump.
+struct VerificationResult: Encodable {
+    var event = "file"
+    var file: String
+    var width: Int
+    var height: Int
+    var frames = 0
+    /// Captured, and left out by the publisher.
+    var notSent = 0
+    /// Gaps in the frames' numbers that leaving out a temporal layer does not explain.
+    var lost = 0
+    /// Frames of higher temporal layers that the relay left out.
+    var layersLeftOut = 0
+    var duplicated = 0
+    var reordered = 0
+    var torn = 0
+    /// Pictures without a readable barcode: all, for another source than the pattern.
+    var unreadable = 0
+    var frozen = 0
+    /// Frames from the relay's cache, decoded and not shown.
+    var catchUp = 0
+    var clock: String?
+    var latencyMs: Percentiles?
+
+    /// Whether anything is wrong.
+    var hasFaults: Bool { lost + duplicated + reordered + torn > 0 }
+
+    /// The result for people.
+    var words: String {
+        let latency =
+            latencyMs.map { String(format: ", latency p50 %.1f p95 %.1f p99 %.1f ms", $0.p50, $0.p95, $0.p99 ?? 0) } ?? ""
+        let barcode = unreadable == frames ? ", no barcodes" : unreadable > 0 ? ", \(unreadable) unreadable" : ""
+        return """
+            \(file): \(width)x\(height), \(frames) frames, \(lost) lost, \(duplicated) doubled, \(reordered) reordered, \
+            \(torn) torn, \(notSent) not sent\(barcode)\(latency)
+            """
+    }
+}
+
+/// What was found in all dumps.
+struct VerificationSummary: Encodable {
+    var event = "summary"
+    var files = 0
+    var frames = 0
+    var notSent = 0
+    var lost = 0
+    var duplicated = 0
+    var reordered = 0
+    var torn = 0
+    var latencyMs: Percentiles?
+
+    private enum CodingKeys: CodingKey {
+        case event, files, frames, notSent, lost, duplicated, reordered, torn, latencyMs
+    }
+
+    private var latencies: [Double] = []
+
+    var hasFaults: Bool { lost + duplicated + reordered + torn > 0 }
+
+    mutating func add(_ outcome: DumpVerifier.Outcome) {
+        let result = outcome.result
+        files += 1
+        frames += result.frames
+        notSent += result.notSent
+        lost += result.lost
+        duplicated += result.duplicated
+        reordered += result.reordered
+        torn += result.torn
+        latencies += outcome.latencies
+    }
+
+    mutating func finish() {
+        latencyMs = Percentiles(of: latencies)
+    }
+
+    func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: CodingKeys.self)
+        try container.encode(event, forKey: .event)
+        try container.encode(files, forKey: .files)
+        try container.encode(frames, forKey: .frames)
+        try container.encode(notSent, forKey: .notSent)
+        try container.encode(lost, forKey: .lost)
+        try container.encode(duplicated, forKey: .duplicated)
+        try container.encode(reordered, forKey: .reordered)
+        try container.encode(torn, forKey: .torn)
+        try container.encode(latencyMs, forKey: .latencyMs)
+    }
+
+    /// The summary for people.
+    var words: String {
+        "\(files) files, \(frames) frames: \(lost) lost, \(duplicated) doubled, \(reordered) reordered, \(torn) torn."
+    }
+}
+
+extension Percentiles {
+    /// The percentiles of samples in milliseconds, by nearest rank; `nil` of none.
+    init?(of samples: [Double]) {
+        guard !samples.isEmpty else { return nil }
+        let sorted = samples.sorted()
+        func rank(_ percent: Double) -> Double {
+            sorted[Swift.max(0, Int((percent / 100 * Double(sorted.count)).rounded(.up)) - 1)]
+        }
+        self.init(p50: rank(50), p95: rank(95), p99: rank(99), max: sorted[sorted.count - 1])
+    }
+}

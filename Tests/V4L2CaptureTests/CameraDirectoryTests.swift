@@ -1,0 +1,114 @@
+import CV4L2
+import Glibc
+import MediaCore
+import Testing
+
+@testable import V4L2Capture
+
+private let capture = UInt32(V4L2_CAP_VIDEO_CAPTURE)
+private let streaming = UInt32(V4L2_CAP_STREAMING)
+
+/// A machine with cameras, and with nodes that are none.
+private func makeMachine() -> ScriptedSystem {
+    ScriptedSystem(
+        [
+            "/dev/video0": CameraScript(card: "HD Webcam", busInfo: "usb-1"),
+            "/dev/video1": CameraScript(deviceCapabilities: UInt32(V4L2_CAP_META_CAPTURE) | streaming),
+            "/dev/video2": CameraScript(card: "HD Webcam", busInfo: "usb-2"),
+            "/dev/video3": CameraScript(deviceCapabilities: UInt32(V4L2_CAP_VIDEO_OUTPUT) | streaming),
+            "/dev/video4": CameraScript(deviceCapabilities: UInt32(V4L2_CAP_VIDEO_M2M) | streaming),
+            "/dev/video5": CameraScript(deviceCapabilities: capture | UInt32(V4L2_CAP_READWRITE)),
+            "/dev/video6": CameraScript(
+                card: "Loopback",
+                busInfo: "platform:loop",
+                deviceCapabilities: capture | UInt32(V4L2_CAP_VIDEO_OUTPUT) | streaming
+            ),
+            "/dev/video7": CameraScript(
+                card: "Bad\u{1B}[31m",
+                busInfo: "pci-7",
+                capabilities: UInt32(V4L2_CAP_VIDEO_CAPTURE_MPLANE) | streaming,
+                deviceCapabilities: 0
+            ),
+            "/dev/video9": CameraScript(failures: [cv4l2_QUERYCAP: ENOTTY]),
+        ],
+        openFailures: ["/dev/video8": EACCES],
+        links: [
+            StableLink(path: "/dev/v4l/by-id/usb-Maker_Cam-index0", node: "/dev/video2"),
+            StableLink(path: "/dev/v4l/by-path/pci-0-usb-2", node: "/dev/video2"),
+        ]
+    )
+}
+
+@Suite("Finding cameras", .timeLimit(.minutes(1)))
+struct CameraDirectoryTests {
+    private let machine: ScriptedSystem
+    private let directory: CameraDirectory
+
+    init() {
+        machine = makeMachine()
+        directory = CameraDirectory(system: machine)
+    }
+
+    @Test("Cameras are found by what each node can do; metadata, output and codec nodes are none")
+    func devices() {
+        let devices = directory.devices()
+        #expect(devices.map(\.path) == ["/dev/video0", "/dev/video2", "/dev/video6", "/dev/video7"])
+        #expect(devices[1].stableLinks.count == 2 && devices[0].stableLinks.isEmpty)
+        #expect(devices[0].driver == "scripted")
+        #expect(devices[3].name == "Bad?[31m")
+        #expect(machine.isAllClosed)
+    }
+
+    @Test(
+        "A camera is found by path, number, link, name or bus, and by part of them",
+        arguments: [
+            ("/dev/video2", "/dev/video2"), ("0", "/dev/video0"), ("2", "/dev/video2"),
+            ("/dev/v4l/by-id/usb-Maker_Cam-index0", "/dev/video2"), ("usb-Maker_Cam-index0", "/dev/video2"),
+            ("Loopback", "/dev/video6"), ("usb-1", "/dev/video0"), ("loop", "/dev/video6"), ("MAKER", "/dev/video2"),
+        ]
+    )
+    func matching(text: String, path: String) throws {
+        #expect(try directory.device(matching: text).path == path)
+    }
+
+    @Test(
+        "What names no camera is refused with what to do",
+        arguments: [
+            ("nothing", "noSuchDevice", "/dev/video6 (Loopback, platform:loop)"),
+            ("", "noSuchDevice", "HD Webcam"),
+            ("/dev/video77", "noSuchDevice", "HD Webcam"),
+            ("77", "noSuchDevice", "HD Webcam"),
+            ("99999999999999999999", "noSuchDevice", "HD Webcam"),
+            ("HD Webcam", "ambiguousDevice", "usb-2"),
+            ("webcam", "ambiguousDevice", "usb-1"),
+            ("/dev/video8", "permissionDenied", "group"),
+            ("8", "permissionDenied", "usermod"),
+            ("1", "notACamera", "metadata"),
+            ("/dev/video9", "notACamera", "no video device"),
+        ]
+    )
+    func refused(text: String, code: String, says: String) throws {
+        let error = try #require(throws: CameraError.self) { try directory.device(matching: text) }
+        #expect(error.code.name == code)
+        #expect(error.description.contains(says), "\(error)")
+    }
+
+    @Test("On a machine without cameras the advice is to plug one in")
+    func none() throws {
+        let empty = CameraDirectory(system: ScriptedSystem([:]))
+        #expect(empty.devices().isEmpty)
+        let error = try #require(throws: CameraError.self) { try empty.device(matching: "0") }
+        #expect(error.code == .noSuchDevice && error.description.contains("plug one in"))
+    }
+
+    @Test("The real machine can be asked, whether or not it has a camera")
+    func realMachine() throws {
+        for device in CameraSource.devices() { #expect(nodeNumber(of: device.path) != nil) }
+        let error = try #require(throws: CameraError.self) {
+            try CameraSource.captureDevice(matching: "/dev/video-there-is-none")
+        }
+        #expect(error.code == .noSuchDevice)
+        let notVideo = try #require(throws: CameraError.self) { try CameraSource.captureDevice(matching: "/dev/null") }
+        #expect(notVideo.code == .notACamera)
+    }
+}

@@ -1,0 +1,171 @@
+import Foundation
+import MediaCore
+import Testing
+import Threading
+
+@testable import V4L2Capture
+
+extension Tag {
+    /// Tests that need a real camera, or the kernel's pretended one.
+    @Tag static var camera: Self
+}
+
+/// Whether this machine is set aside for tests with cameras: it has one, and `CAMERA_LAB` is 1.
+private let isCameraLab =
+    ProcessInfo.processInfo.environment["CAMERA_LAB"] == "1" && !KernelCameraSystem().nodePaths().isEmpty
+
+@Suite("Camera lab", .tags(.camera), .serialized, .enabled(if: isCameraLab), .timeLimit(.minutes(5)))
+struct CameraLabTests {
+    private func device() throws -> CaptureDevice {
+        try #require(CameraSource.devices().first, "no camera can be opened")
+    }
+
+    /// The smallest format that the test's converter reads, at its highest rate.
+    private func smallestFormat(_ device: CaptureDevice) throws -> VideoFormat {
+        let formats = try CameraSource.supportedFormats(captureDevice: device)
+            .filter { [.yuyv, .mjpeg].contains($0.pixelFormat) }
+        let smallest = try #require(formats.first?.dimensions)
+        return try #require(formats.filter { $0.dimensions == smallest }.max { $0.frameRate < $1.frameRate })
+    }
+
+    private func makeSource(_ device: CaptureDevice) throws -> CameraSource {
+        let format = try smallestFormat(device)
+        let request = VideoFormatRequest(dimensions: format.dimensions, pixelFormat: format.pixelFormat)
+        return CameraSource(device: device, request: request) { LumaConverter() }
+    }
+
+    /// Sets one of vivid's controls.
+    private func control(_ setting: String, of device: CaptureDevice) throws {
+        let child = try ChildProcess(["v4l2-ctl", "-d", device.path, "-c", setting])
+        try #require(child.wait(), "v4l2-ctl -c \(setting)")
+    }
+
+    private func isVivid(_ device: CaptureDevice) -> Bool { device.driver == "vivid" }
+
+    @Test("Cameras are listed with formats that can be captured")
+    func discovery() throws {
+        let device = try device()
+        #expect(!device.name.isEmpty && !device.busInfo.isEmpty)
+        #expect(try CameraSource.captureDevice(matching: device.path) == device)
+        #expect(try CameraSource.captureDevice(matching: device.busInfo) == device)
+        let formats = try CameraSource.supportedFormats(captureDevice: device)
+        #expect(!formats.isEmpty && formats == formats.sortedByDimensions())
+        #expect(!(try CameraSource.captureFormats(captureDevice: device)).isEmpty)
+    }
+
+    @Test("Thirty frames come, stamped in order and not in the future, and the camera can be opened again")
+    func streaming() async throws {
+        let device = try device()
+        let source = try makeSource(device)
+        for _ in 0..<3 {
+            let sink = RecordingSink()
+            source.sink = sink
+            try await source.startCapture()
+            sink.waitForFrames(30)
+            await source.stopCapture()
+            let format = try #require(source.captureFormat)
+            #expect(sink.received.withLock { $0.dimensions } == format.dimensions)
+            let statistics = source.captureStatistics
+            #expect(statistics.framesCaptured == sink.count + statistics.framesDropped.total)
+            let timestamps = sink.timestamps
+            #expect(zip(timestamps, timestamps.dropFirst()).allSatisfy { $0 <= $1 })
+            #expect(timestamps.allSatisfy { $0 <= MonotonicClock.now })
+            #expect(source.failure == nil)
+        }
+    }
+
+    @Test("A second source on the same camera is told who has it")
+    func busy() async throws {
+        let device = try device()
+        let first = try makeSource(device)
+        try await first.startCapture()
+        let second = CameraSource(device: device) { LumaConverter() }
+        let error = try await #require(throws: CameraError.self) { try await second.startCapture() }
+        #expect(error.code == .busy && error.description.contains("pid \(getpid())"), "\(error)")
+        await first.stopCapture()
+    }
+
+    @Test("Frames that the driver drops are counted as missed")
+    func droppedBuffers() async throws {
+        let device = try device()
+        guard isVivid(device) else { return }
+        try control("percentage_of_dropped_buffers=30", of: device)
+        defer { try? control("percentage_of_dropped_buffers=0", of: device) }
+        let source = try makeSource(device)
+        let sink = RecordingSink()
+        source.sink = sink
+        try await source.startCapture()
+        sink.waitForFrames(60)
+        await source.stopCapture()
+        #expect(source.captureStatistics.framesMissed > 5)
+    }
+
+    @Test("A buffer that the driver marks is counted as corrupt, and the stream goes on")
+    func flaggedBuffer() async throws {
+        let device = try device()
+        guard isVivid(device) else { return }
+        let source = try makeSource(device)
+        let sink = RecordingSink()
+        source.sink = sink
+        try await source.startCapture()
+        sink.waitForFrames(10)
+        try control("inject_v4l2_buf_flag_error=1", of: device)
+        sink.waitForFrames(sink.count + 20)
+        await source.stopCapture()
+        #expect(source.captureStatistics.framesDropped[.corrupt] == 1)
+    }
+
+    @Test("A buffer that the driver refuses once does not end the stream")
+    func refusedBuffer() async throws {
+        let device = try device()
+        guard isVivid(device) else { return }
+        let source = try makeSource(device)
+        let sink = RecordingSink()
+        source.sink = sink
+        try await source.startCapture()
+        sink.waitForFrames(10)
+        try control("inject_vidioc_qbuf_error=1", of: device)
+        sink.waitForFrames(sink.count + 40)
+        await source.stopCapture()
+        #expect(source.failure == nil)
+    }
+
+    @Test(
+        "A refused call fails the start, and the next start works",
+        arguments: ["inject_vidioc_reqbufs_error=1", "inject_vidioc_streamon_error=1"]
+    )
+    func refusedStart(setting: String) async throws {
+        let device = try device()
+        guard isVivid(device) else { return }
+        let source = try makeSource(device)
+        let sink = RecordingSink()
+        source.sink = sink
+        try control(setting, of: device)
+        let error = try await #require(throws: CameraError.self) { try await source.startCapture() }
+        #expect(error.code == .driverFailed)
+        try await source.startCapture()
+        sink.waitForFrames(5)
+        await source.stopCapture()
+    }
+
+    @Test(
+        "A fatal error and a disconnection end capturing, and the next start works",
+        arguments: [("inject_fatal_streaming_error=1", "driverFailed"), ("disconnect=1", "deviceLost")]
+    )
+    func fatal(setting: String, code: String) async throws {
+        let device = try device()
+        guard isVivid(device) else { return }
+        let source = try makeSource(device)
+        let sink = RecordingSink()
+        source.sink = sink
+        var failures = source.failures().makeAsyncIterator()
+        try await source.startCapture()
+        sink.waitForFrames(10)
+        try control(setting, of: device)
+        #expect(await failures.next()?.code.name == code)
+        #expect(source.captureStatistics.framesCaptured >= 10)
+        try await source.startCapture()
+        sink.waitForFrames(sink.count + 5)
+        await source.stopCapture()
+    }
+}

@@ -1,0 +1,238 @@
+import CV4L2
+import Glibc
+import MediaCore
+import Testing
+import Threading
+
+@testable import V4L2Capture
+
+private let lost = CameraScript.Event.trouble([.failed, .gone], status: ENODEV)
+
+@Suite("Capturing", .timeLimit(.minutes(1)))
+struct CameraSourceTests {
+    @Test("Frames are delivered in order, with the driver's stamps, and counted")
+    func delivery() async throws {
+        let sink = RecordingSink()
+        let result = try await captureToTheEnd(CameraScript(events: CameraScript.steady(30) + [lost]), sink: sink)
+        #expect(sink.count == 30)
+        #expect(sink.timestamps == (1...30).map { MonotonicInstant(nanoseconds: $0 * 33_333_333 / 1000 * 1000) })
+        #expect(result.statistics.framesCaptured == 30)
+        #expect(result.statistics.framesDropped.total == 0 && result.statistics.framesMissed == 0)
+        #expect(result.format?.description == "64x48 30 fps YUYV")
+        #expect(result.failure?.code == .deviceLost)
+        #expect(result.closed)
+    }
+
+    @Test("Of several ready frames the newest wins, and the others are late")
+    func newestWins() async throws {
+        let sink = RecordingSink()
+        let frames = (0..<3).map { CameraScript.Frame(sequence: UInt32($0), fill: UInt8(10 + $0)) }
+        let result = try await captureToTheEnd(CameraScript(events: [.frames(frames), lost]), sink: sink)
+        #expect(sink.lumas == [12])
+        #expect(result.statistics.framesCaptured == 3 && result.statistics.framesDropped[.late] == 2)
+    }
+
+    @Test("Frames that are marked damaged, empty, too long or short are corrupt, and an older whole one is used")
+    func corrupt() async throws {
+        let error = UInt32(V4L2_BUF_FLAG_ERROR)
+        let sink = RecordingSink()
+        let script = CameraScript(events: [
+            .frames([.init(sequence: 0, fill: 7), .init(sequence: 1, flags: error)]),
+            .frames([.init(sequence: 2, bytesUsed: 0)]),
+            .frames([.init(sequence: 3, bytesUsed: 1 << 20)]),
+            .frames([.init(sequence: 4, bytesUsed: 64 * 48)]),
+            .frames([.init(sequence: 5, fill: 9)]),
+            lost,
+        ])
+        let result = try await captureToTheEnd(script, sink: sink)
+        #expect(sink.lumas == [7, 9])
+        #expect(result.statistics.framesCaptured == 6)
+        #expect(result.statistics.framesDropped[.corrupt] == 4 && result.statistics.framesDropped.total == 4)
+    }
+
+    @Test(
+        "Gaps in the driver's numbers are missed frames; a counter that stands still or starts anew is none",
+        arguments: [
+            ([0, 1, 2], 0), ([5, 6, 9], 2), ([0, 0, 0], 0), ([4_294_967_294, 1], 2), ([7_000_000, 0, 1], 0),
+        ] as [([UInt32], Int)]
+    )
+    func sequenceGaps(numbers: [UInt32], missed: Int) async throws {
+        let events = numbers.map { CameraScript.Event.frames([.init(sequence: $0)]) }
+        let result = try await captureToTheEnd(CameraScript(events: events + [lost]))
+        #expect(result.statistics.framesMissed == missed)
+    }
+
+    @Test("A stamp of another clock, none, or one in the future becomes the present")
+    func timestamps() async throws {
+        let sink = RecordingSink()
+        let before = MonotonicClock.now
+        let future = before.nanoseconds + 3_600_000_000_000
+        let script = CameraScript(events: [
+            .frames([.init(sequence: 0, flags: 0)]),
+            .frames([.init(sequence: 1, nanoseconds: 0)]),
+            .frames([.init(sequence: 2, nanoseconds: future)]),
+            .frames([.init(sequence: 3, nanoseconds: .max)]),
+            lost,
+        ])
+        _ = try await captureToTheEnd(script, sink: sink)
+        #expect(sink.count == 4)
+        for timestamp in sink.timestamps { #expect(timestamp >= before && timestamp <= MonotonicClock.now) }
+    }
+
+    @Test("A buffer that the driver refuses to take back is offered again")
+    func refusedBuffer() async throws {
+        let script = CameraScript(
+            periodicFailures: [cv4l2_QBUF: (every: 5, status: EINVAL)],
+            events: CameraScript.steady(40) + [lost]
+        )
+        let sink = RecordingSink()
+        let result = try await captureToTheEnd(script, sink: sink)
+        #expect(sink.count == 40 && result.failure?.code == .deviceLost)
+    }
+
+    @Test("A camera that streams nothing is a failure of its own")
+    func silence() async throws {
+        let result = try await captureToTheEnd(CameraScript(events: CameraScript.steady(2) + [.silence]))
+        #expect(result.failure?.code == .noFrames)
+        #expect(result.statistics.framesCaptured == 2 && result.closed)
+    }
+
+    @Test("A node that is always readable and never has a frame counts as silent")
+    func emptyReadiness() async throws {
+        let system = ScriptedSystem(CameraScript(events: CameraScript.steady(1), isAlwaysReadable: true))
+        let source = CameraSource(
+            device: testDevice,
+            request: VideoFormatRequest(),
+            system: system,
+            patience: .milliseconds(20)
+        ) { LumaConverter() }
+        var failures = source.failures().makeAsyncIterator()
+        try await source.startCapture()
+        #expect(await failures.next()?.code == .noFrames)
+        #expect(source.captureStatistics.framesCaptured == 1 && system.isAllClosed)
+    }
+
+    @Test("A lower rate that is asked for leaves frames out, unconverted")
+    func decimation() async throws {
+        let sink = RecordingSink()
+        let result = try await captureToTheEnd(
+            CameraScript(events: CameraScript.steady(60) + [lost]),
+            request: VideoFormatRequest(frameRate: FrameRate(10)),
+            sink: sink
+        )
+        #expect((19...21).contains(sink.count))
+        #expect(result.statistics.framesDropped[.notWanted] == 60 - sink.count)
+    }
+
+    @Test("What a sink would like counts where nothing else is asked for")
+    func sinkRequirements() async throws {
+        let script = CameraScript(
+            formats: [.init(pixelFormat: .yuyv, sizes: .discrete([(64, 48), (32, 24)]), rates: .discrete([30]))],
+            events: CameraScript.steady(30) + [lost]
+        )
+        let sink = RecordingSink(
+            VideoFormatRequest(dimensions: Dimensions(width: 32, height: 24), frameRate: FrameRate(15))
+        )
+        let result = try await captureToTheEnd(script, sink: sink)
+        #expect(result.format?.dimensions == Dimensions(width: 32, height: 24))
+        #expect((14...16).contains(sink.count))
+    }
+
+    @Test("Without a sink frames are counted as not wanted")
+    func withoutSink() async throws {
+        let result = try await captureToTheEnd(CameraScript(events: CameraScript.steady(5) + [lost]), sink: nil)
+        #expect(result.statistics.framesDropped[.notWanted] == 5)
+    }
+
+    @Test("A request is passed on to the sink and its rate taken up while capturing")
+    func requestWhileCapturing() async throws {
+        let system = ScriptedSystem(CameraScript(events: CameraScript.steady(1)))
+        let source = makeSource(system)
+        let sink = RecordingSink()
+        source.sink = sink
+        try await source.startCapture()
+        sink.waitForFrames(1)
+        source.requestOutputFormat(VideoFormatRequest(frameRate: FrameRate(5)))
+        #expect(sink.received.withLock { $0.requests } == [VideoFormatRequest(frameRate: FrameRate(5))])
+        await source.stopCapture()
+    }
+
+    @Test("Stopping ends the thread, closes the device and lets the sink go; starting again captures anew")
+    func restart() async throws {
+        let system = ScriptedSystem(CameraScript(events: CameraScript.steady(10)))
+        let source = makeSource(system)
+        for _ in 0..<5 {
+            let sink = RecordingSink()
+            source.sink = sink
+            try await source.startCapture()
+            try await source.startCapture()
+            sink.waitForFrames(10)
+            await source.stopCapture()
+            await source.stopCapture()
+            #expect(system.isAllClosed)
+            #expect(source.captureStatistics.framesCaptured == 10 && source.failure == nil)
+        }
+        #expect(source.sink == nil)
+    }
+
+    @Test("The sink is kept alive from start to stop, and not while idle")
+    func sinkLifetime() async throws {
+        let source = makeSource(ScriptedSystem(CameraScript()))
+        source.sink = RecordingSink()
+        #expect(source.sink == nil)
+        let kept = RecordingSink()
+        source.sink = kept
+        try await source.startCapture()
+        source.sink = RecordingSink()
+        #expect(source.sink != nil)
+        await source.stopCapture()
+        #expect(source.sink == nil)
+        withExtendedLifetime(kept) {}
+    }
+
+    @Test("A source that is forgotten while it captures stops by itself")
+    func forgotten() async throws {
+        let system = ScriptedSystem(CameraScript(events: CameraScript.steady(3)))
+        var source: CameraSource? = makeSource(system)
+        let sink = RecordingSink()
+        source?.sink = sink
+        let failures = source?.failures()
+        try await source?.startCapture()
+        sink.waitForFrames(3)
+        source = nil
+        if let failures { for await _ in failures { Issue.record("forgetting is no failure") } }
+        _ = system.record.wait { $0.openNodes == 0 && $0.mappedBuffers == 0 ? true : nil }
+        #expect(system.isAllClosed)
+    }
+
+    @Test("Starting and stopping from several tasks at once leaves nothing open")
+    func concurrentStartStop() async throws {
+        let system = ScriptedSystem(CameraScript(events: CameraScript.steady(3)))
+        let source = makeSource(system)
+        await withTaskGroup { group in
+            for number in 0..<40 {
+                group.addTask {
+                    if number % 2 == 0 { try? await source.startCapture() } else { await source.stopCapture() }
+                }
+            }
+        }
+        await source.stopCapture()
+        #expect(system.isAllClosed)
+    }
+
+    @Test("After a failure capture can be started again, and the failure is forgotten")
+    func restartAfterFailure() async throws {
+        let system = ScriptedSystem(CameraScript(events: CameraScript.steady(2) + [lost]))
+        let source = makeSource(system)
+        let sink = RecordingSink()
+        source.sink = sink
+        var failures = source.failures().makeAsyncIterator()
+        for round in 1...3 {
+            try await source.startCapture()
+            #expect(await failures.next()?.code == .deviceLost)
+            #expect(source.failure?.code == .deviceLost)
+            #expect(sink.count == 2 * round)
+        }
+        await source.stopCapture()
+    }
+}

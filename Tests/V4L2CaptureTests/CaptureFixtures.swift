@@ -1,0 +1,112 @@
+import MediaCore
+import Synchronization
+import Threading
+
+@testable import V4L2Capture
+
+/// Converts the luma of a few formats; of JPEG it looks at the first bytes alone.
+final class LumaConverter: CapturedFrameConverter {
+    static let formats: Set<PixelFormat> = [.yuyv, .grey, .i420, .mjpeg]
+    private let accepted: Set<PixelFormat>
+    private let pool = VideoBufferPool()
+
+    init(accepted: Set<PixelFormat> = formats) {
+        self.accepted = accepted
+    }
+
+    func accepts(_ pixelFormat: PixelFormat) -> Bool { accepted.contains(pixelFormat) }
+
+    func convert(
+        _ bytes: RawSpan,
+        layout: CapturedLayout,
+        timestamp: MonotonicInstant
+    ) throws(DamagedPicture) -> VideoFrame {
+        let buffer = pool.take(layout.dimensions)
+        if layout.pixelFormat == .mjpeg {
+            guard bytes.byteCount > 2, bytes.unsafeLoad(as: UInt8.self) == 0xFF else { throw .undecodable }
+            return VideoFrame(buffer: buffer, timestamp: timestamp)
+        }
+        let step = layout.pixelFormat == .yuyv ? 2 : 1
+        let needed = layout.bytesPerRow * layout.dimensions.height
+        guard bytes.byteCount >= needed else { throw .short(bytes: bytes.byteCount, needed: needed) }
+        buffer.withMutablePlanes { luma, _, _ in
+            for row in 0..<layout.dimensions.height {
+                for column in 0..<layout.dimensions.width {
+                    let offset = row * layout.bytesPerRow + column * step
+                    luma[row * buffer.lumaStride + column] = bytes.unsafeLoad(fromByteOffset: offset, as: UInt8.self)
+                }
+            }
+        }
+        return VideoFrame(buffer: buffer, timestamp: timestamp)
+    }
+}
+
+/// Keeps what it is given.
+final class RecordingSink: VideoSink {
+    struct Received: Sendable {
+        var timestamps: [MonotonicInstant] = []
+        var lumas: [UInt8] = []
+        var requests: [VideoFormatRequest] = []
+        var dimensions: Dimensions?
+    }
+
+    let received = Monitor(Received())
+    let sourceRequirements: VideoFormatRequest
+
+    init(_ sourceRequirements: VideoFormatRequest = VideoFormatRequest()) {
+        self.sourceRequirements = sourceRequirements
+    }
+
+    func onVideoFrame(_ frame: VideoFrame) {
+        let luma = frame.buffer.withPlanes { luma, _, _ in luma[0] }
+        received.change { received in
+            received.timestamps.append(frame.timestamp)
+            received.lumas.append(luma)
+            received.dimensions = frame.dimensions
+        }
+    }
+
+    func onVideoFormatRequest(_ request: VideoFormatRequest) {
+        received.change { $0.requests.append(request) }
+    }
+
+    /// Waits for `count` frames in all.
+    func waitForFrames(_ count: Int) {
+        _ = received.wait { $0.timestamps.count >= count ? true : nil }
+    }
+
+    var count: Int { received.withLock { $0.timestamps.count } }
+    var lumas: [UInt8] { received.withLock { $0.lumas } }
+    var timestamps: [MonotonicInstant] { received.withLock { $0.timestamps } }
+}
+
+let testDevice = CaptureDevice(path: "/dev/video0", name: "Scripted", busInfo: "test-1", driver: "scripted")
+
+/// A source over a scripted camera.
+func makeSource(
+    _ system: ScriptedSystem,
+    request: VideoFormatRequest = VideoFormatRequest(),
+    accepted: Set<PixelFormat> = LumaConverter.formats
+) -> CameraSource {
+    CameraSource(device: testDevice, request: request, system: system) { LumaConverter(accepted: accepted) }
+}
+
+/// Captures until the script's camera fails; what came of it.
+func captureToTheEnd(
+    _ script: CameraScript,
+    request: VideoFormatRequest = VideoFormatRequest(),
+    sink: RecordingSink? = RecordingSink(),
+    accepted: Set<PixelFormat> = LumaConverter.formats
+) async throws -> (failure: CameraError?, statistics: CaptureStatistics, format: VideoFormat?, closed: Bool) {
+    let system = ScriptedSystem(script)
+    let source = makeSource(system, request: request, accepted: accepted)
+    source.sink = sink
+    let failures = source.failures()
+    try await source.startCapture()
+    var failure: CameraError?
+    for await one in failures {
+        failure = one
+        break
+    }
+    return (failure, source.captureStatistics, source.captureFormat, system.isAllClosed)
+}

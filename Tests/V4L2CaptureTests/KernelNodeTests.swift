@@ -1,0 +1,88 @@
+import CV4L2
+import Foundation
+import Glibc
+import MediaCore
+import Testing
+import Threading
+
+@testable import V4L2Capture
+
+@Suite("Kernel nodes", .timeLimit(.minutes(1)))
+struct KernelNodeTests {
+    @Test("A missing node, and one that is no video device, say so by errno")
+    func errors() throws {
+        #expect(throws: SystemCallFailure(attempt: "open", status: ENOENT)) {
+            try KernelNode(path: "/dev/video-there-is-none")
+        }
+        let node = try KernelNode(path: "/dev/null")
+        #expect(throws: SystemCallFailure(attempt: "ask the abilities of", status: ENOTTY)) {
+            try V4L2Device(node: node)
+        }
+        #expect(throws: SystemCallFailure.self) { try node.map(length: 4096, offset: 0) }
+    }
+
+    @Test("A wait ends by its deadline, by a request to stop, and by what the node says")
+    func waiting() throws {
+        let stop = try StopSignal()
+        let (reader, writer) = try makePipe()
+        defer { close(writer) }
+        let node = try KernelNode(path: "/proc/self/fd/\(reader)")
+        close(reader)
+        #expect(node.wait(until: MonotonicClock.now, or: stop) == [])
+        #expect(node.wait(until: MonotonicClock.now + .milliseconds(5), or: stop) == [])
+        var byte: UInt8 = 1
+        write(writer, &byte, 1)
+        #expect(node.wait(until: MonotonicClock.now + .seconds(60), or: stop) == .readable)
+        let thread = WorkerThread(name: "stopper") { stop.request() }
+        thread.join()
+        #expect(node.wait(until: MonotonicClock.now + .seconds(60), or: stop).contains(.stopped))
+        #expect(stop.isRequested)
+    }
+
+    @Test("Who holds a device is found by its open files, and the asking one's own does not count")
+    func holder() throws {
+        let path = NSTemporaryDirectory() + "held-\(UInt64.random(in: 0...UInt64.max))"
+        try #require(FileManager.default.createFile(atPath: path, contents: nil))
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        let system = KernelCameraSystem()
+        #expect(system.holder(of: path) == nil)
+        let first = open(path, O_RDONLY)
+        #expect(system.holder(of: path) == nil)
+        let second = open(path, O_RDONLY)
+        #expect(system.holder(of: path) == "this program (pid \(getpid()))")
+        close(first)
+        close(second)
+        let (childInput, input) = try makePipe()
+        let (output, childOutput) = try makePipe()
+        let script = "exec 9<\"$0\"; echo; read line"
+        let child = try ChildProcess(["sh", "-c", script, path], input: childInput, output: childOutput)
+        for end in [childInput, childOutput] { close(end) }
+        var byte: UInt8 = 0
+        try #require(read(output, &byte, 1) == 1)
+        #expect(system.holder(of: path)?.hasSuffix("(pid \(child.identifier))") == true)
+        for end in [input, output] { close(end) }
+        _ = child.wait()
+    }
+
+    @Test(
+        "A node's number is read off its path",
+        arguments: [
+            ("/dev/video0", 0), ("/dev/video12", 12), ("/dev/video", nil), ("/dev/video1x", nil), ("video1", nil),
+        ]
+            as [(String, Int?)]
+    )
+    func numbers(path: String, number: Int?) {
+        #expect(nodeNumber(of: path) == number)
+    }
+}
+
+@Suite("libv4lconvert", .timeLimit(.minutes(1)))
+struct LibV4LConversionTests {
+    @Test("What it can turn into I420 is found out without a device")
+    func convertible() throws {
+        let able = try ["YVYU", "Y16", "BA81", "S561"].map { try #require(PixelFormat(fourCC: $0)) }
+        let unable = try ["ZZZZ", "H264"].map { try #require(PixelFormat(fourCC: $0)) }
+        #expect(LibV4LConversion.convertible(able + unable, descriptor: -1) == Set(able))
+        #expect(LibV4LConversion.convertible([], descriptor: -1).isEmpty)
+    }
+}

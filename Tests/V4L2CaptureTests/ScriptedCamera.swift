@@ -1,0 +1,404 @@
+import CV4L2
+import Glibc
+import MediaCore
+import Threading
+
+@testable import V4L2Capture
+
+/// What a scripted camera is and does.
+struct CameraScript: Sendable {
+    enum Sizes: Sendable {
+        case discrete([(Int, Int)])
+        case stepwise(smallest: (Int, Int), largest: (Int, Int), step: (Int, Int))
+        /// The same size at every index, without end.
+        case endless(Int, Int)
+    }
+
+    enum Rates: Sendable {
+        case discrete([Int])
+        case continuous(slowest: Int, fastest: Int)
+        case endless(Int)
+    }
+
+    struct Format: Sendable {
+        var pixelFormat: PixelFormat
+        var isCompressed = false
+        var sizes = Sizes.discrete([(64, 48)])
+        var rates = Rates.discrete([30])
+    }
+
+    struct Frame: Sendable {
+        var sequence: UInt32
+        var flags = UInt32(V4L2_BUF_FLAG_TIMESTAMP_MONOTONIC)
+        var nanoseconds: Int64 = 1_000_000_000
+        /// `nil` for a full picture.
+        var bytesUsed: Int?
+        /// `nil` for the oldest buffer that the driver holds.
+        var index: Int?
+        var fill: UInt8 = 100
+    }
+
+    enum Event: Sendable {
+        /// These frames become ready at once.
+        case frames([Frame])
+        /// The time of a wait runs out.
+        case silence
+        /// A wait ends like this, and taking a buffer fails with `errno`.
+        case trouble(NodeEvents, status: Int32)
+    }
+
+    var card = "Scripted"
+    var busInfo = "test-1"
+    var capabilities = UInt32(V4L2_CAP_DEVICE_CAPS) | UInt32(V4L2_CAP_META_CAPTURE)
+    var deviceCapabilities = UInt32(V4L2_CAP_VIDEO_CAPTURE) | UInt32(V4L2_CAP_STREAMING)
+    var formats = [Format(pixelFormat: .yuyv)]
+    /// Calls that always fail.
+    var failures: [UInt: Int32] = [:]
+    /// Calls that fail once, the first time from a number of calls on.
+    var passingFailures: [UInt: (after: Int, status: Int32)] = [:]
+    /// Calls of which every so many fail.
+    var periodicFailures: [UInt: (every: Int, status: Int32)] = [:]
+    /// What the driver makes of a format that is set.
+    var substitute: (@Sendable (inout v4l2_pix_format) -> Void)?
+    var memoryPlanes: UInt8 = 1
+    var statedRate: (frames: UInt32, seconds: UInt32)?
+    var bufferCount: UInt32?
+    var events: [Event] = []
+    /// Whether waits end at once after the last event, with nothing to read.
+    var isAlwaysReadable = false
+    /// Fills every answer with bytes made from this seed instead.
+    var noise: UInt64?
+}
+
+extension CameraScript {
+    /// Frames one by one, numbered from 0, a 30th of a second apart.
+    static func steady(_ count: Int) -> [Event] {
+        (0..<count).map { number in
+            .frames([Frame(sequence: UInt32(number), nanoseconds: Int64(number + 1) * 33_333_333)])
+        }
+    }
+}
+
+/// A machine with scripted cameras, and what has been done to them.
+final class ScriptedSystem: CameraSystem {
+    struct Record {
+        var openNodes = 0
+        var mappedBuffers = 0
+        var calls: [UInt: Int] = [:]
+        var requestedRate: (frames: UInt32, seconds: UInt32)?
+    }
+
+    let scripts: [String: CameraScript]
+    let openFailures: [String: Int32]
+    let links: [StableLink]
+    let record = Monitor(Record())
+
+    init(_ scripts: [String: CameraScript], openFailures: [String: Int32] = [:], links: [StableLink] = []) {
+        self.scripts = scripts
+        self.openFailures = openFailures
+        self.links = links
+    }
+
+    convenience init(_ script: CameraScript) {
+        self.init(["/dev/video0": script])
+    }
+
+    func nodePaths() -> [String] { (Array(scripts.keys) + Array(openFailures.keys)).sorted() }
+    func stableLinks() -> [StableLink] { links }
+    func resolve(_ path: String) -> String? {
+        links.first { $0.path == path }?.node ?? (nodePaths().contains(path) ? path : nil)
+    }
+    func holder(of path: String) -> String? { "somebody (pid 42)" }
+
+    func open(_ path: String) throws(SystemCallFailure) -> any V4L2Node {
+        if let status = openFailures[path] { throw SystemCallFailure(attempt: "open", status: status) }
+        guard let script = scripts[path] else { throw SystemCallFailure(attempt: "open", status: ENOENT) }
+        return ScriptedNode(script, record)
+    }
+
+    var isAllClosed: Bool { record.withLock { $0.openNodes == 0 && $0.mappedBuffers == 0 } }
+    func calls(_ request: UInt) -> Int { record.withLock { $0.calls[request] ?? 0 } }
+}
+
+/// A video node that behaves as its script says.
+final class ScriptedNode: V4L2Node {
+    let descriptor: Int32 = -1
+    private var script: CameraScript
+    private let record: Monitor<ScriptedSystem.Record>
+    private var current = v4l2_pix_format()
+    private var queued: [Int] = []
+    private var ready: [CameraScript.Frame] = []
+    private var memory: [Int: UnsafeMutableRawBufferPointer] = [:]
+    private var readError: Int32?
+    private var next = 0
+    private var random: SplitMix
+
+    init(_ script: CameraScript, _ record: Monitor<ScriptedSystem.Record>) {
+        self.script = script
+        self.record = record
+        self.random = SplitMix(state: script.noise ?? 0)
+        record.withLock { $0.openNodes += 1 }
+    }
+
+    deinit {
+        record.change { $0.openNodes -= 1 }
+    }
+
+    private var isMultiplanar: Bool { script.deviceCapabilities & UInt32(V4L2_CAP_VIDEO_CAPTURE) == 0 }
+
+    func control(_ request: UInt, _ argument: UnsafeMutableRawPointer) -> Int32 {
+        let count = record.withLock { record in
+            record.calls[request, default: 0] += 1
+            return record.calls[request] ?? 0
+        }
+        if let status = script.failures[request] { return status }
+        if let failure = script.passingFailures[request], count > failure.after {
+            script.passingFailures[request] = nil
+            return failure.status
+        }
+        if let failure = script.periodicFailures[request], count % failure.every == 0 { return failure.status }
+        if script.noise != nil { return makeNoise(request, argument) }
+        switch request {
+        case cv4l2_QUERYCAP: return answerCapability(&argument.assumingMemoryBound(to: v4l2_capability.self).pointee)
+        case cv4l2_ENUM_FMT: return answerFormat(&argument.assumingMemoryBound(to: v4l2_fmtdesc.self).pointee)
+        case cv4l2_ENUM_FRAMESIZES: return answerSize(&argument.assumingMemoryBound(to: v4l2_frmsizeenum.self).pointee)
+        case cv4l2_ENUM_FRAMEINTERVALS:
+            return answerRate(&argument.assumingMemoryBound(to: v4l2_frmivalenum.self).pointee)
+        case cv4l2_G_FMT, cv4l2_TRY_FMT, cv4l2_S_FMT:
+            return exchangeFormat(request, &argument.assumingMemoryBound(to: v4l2_format.self).pointee)
+        case cv4l2_G_PARM, cv4l2_S_PARM:
+            return exchangeRate(request, &argument.assumingMemoryBound(to: v4l2_streamparm.self).pointee)
+        case cv4l2_REQBUFS:
+            let exchange = argument.assumingMemoryBound(to: v4l2_requestbuffers.self)
+            if exchange.pointee.count > 0, let count = script.bufferCount { exchange.pointee.count = count }
+            return 0
+        case cv4l2_QUERYBUF, cv4l2_QBUF, cv4l2_DQBUF:
+            return exchangeBuffer(request, &argument.assumingMemoryBound(to: v4l2_buffer.self).pointee)
+        case cv4l2_STREAMON: return 0
+        case cv4l2_STREAMOFF:
+            queued = []
+            return 0
+        default: return ENOTTY
+        }
+    }
+
+    func wait(until deadline: MonotonicInstant, or stop: StopSignal) -> NodeEvents {
+        if !ready.isEmpty { return .readable }
+        guard next < script.events.count else {
+            if script.isAlwaysReadable { return stop.isRequested ? .stopped : .readable }
+            var file = pollfd(fd: stop.descriptor, events: Int16(POLLIN), revents: 0)
+            while poll(&file, 1, -1) < 0 {}
+            return .stopped
+        }
+        defer { next += 1 }
+        switch script.events[next] {
+        case .frames(let frames):
+            ready = frames
+            return .readable
+        case .silence:
+            return []
+        case .trouble(let events, let status):
+            readError = status
+            return events
+        }
+    }
+
+    func map(length: Int, offset: Int) throws(SystemCallFailure) -> UnsafeMutableRawBufferPointer {
+        guard length <= 1 << 24 else { throw SystemCallFailure(attempt: "map", status: ENOMEM) }
+        record.withLock { $0.mappedBuffers += 1 }
+        let bytes = UnsafeMutableRawBufferPointer.allocate(byteCount: length, alignment: 64)
+        memory[offset / 4096] = bytes
+        return bytes
+    }
+
+    func unmap(_ memory: UnsafeMutableRawBufferPointer) {
+        record.change { $0.mappedBuffers -= 1 }
+        memory.deallocate()
+    }
+}
+
+// MARK: - Answers
+
+extension ScriptedNode {
+    private func makeNoise(_ request: UInt, _ argument: UnsafeMutableRawPointer) -> Int32 {
+        // The size of what a request exchanges stands in its bits 16 to 29 (asm-generic/ioctl.h).
+        let bytes = UnsafeMutableRawBufferPointer(start: argument, count: Int(request >> 16) & 0x3FFF)
+        if random.next() % 8 == 0 { return Int32(random.next() % 40) }
+        let multiplanar = isMultiplanar
+        for index in bytes.indices where random.next() % 3 > 0 {
+            // A pointer to memory is not the driver's to change.
+            if [cv4l2_QUERYBUF, cv4l2_QBUF, cv4l2_DQBUF].contains(request), multiplanar, index >= 64 { break }
+            bytes[index] = random.next() % 2 == 0 ? UInt8(truncatingIfNeeded: random.next()) : 0
+        }
+        if request == cv4l2_QUERYCAP {
+            argument.assumingMemoryBound(to: v4l2_capability.self).pointee.capabilities = script.deviceCapabilities
+        }
+        return 0
+    }
+
+    private func answerCapability(_ answer: inout v4l2_capability) -> Int32 {
+        withUnsafeMutableBytes(of: &answer.driver) { $0.copyBytes(from: "scripted".utf8) }
+        withUnsafeMutableBytes(of: &answer.card) { $0.copyBytes(from: script.card.utf8.prefix(32)) }
+        withUnsafeMutableBytes(of: &answer.bus_info) { $0.copyBytes(from: script.busInfo.utf8.prefix(32)) }
+        answer.capabilities = script.capabilities
+        answer.device_caps = script.deviceCapabilities
+        return 0
+    }
+
+    private func answerFormat(_ answer: inout v4l2_fmtdesc) -> Int32 {
+        guard answer.index < script.formats.count else { return EINVAL }
+        let format = script.formats[Int(answer.index)]
+        answer.pixelformat = format.pixelFormat.rawValue
+        answer.flags = format.isCompressed ? UInt32(V4L2_FMT_FLAG_COMPRESSED) : 0
+        withUnsafeMutableBytes(of: &answer.description) { $0.copyBytes(from: "Pictures".utf8) }
+        return 0
+    }
+
+    private func answerSize(_ answer: inout v4l2_frmsizeenum) -> Int32 {
+        guard let format = script.formats.first(where: { $0.pixelFormat.rawValue == answer.pixel_format }) else {
+            return EINVAL
+        }
+        switch format.sizes {
+        case .discrete(let sizes):
+            guard answer.index < sizes.count else { return EINVAL }
+            answer.type = V4L2_FRMSIZE_TYPE_DISCRETE.rawValue
+            answer.discrete.width = UInt32(truncatingIfNeeded: sizes[Int(answer.index)].0)
+            answer.discrete.height = UInt32(truncatingIfNeeded: sizes[Int(answer.index)].1)
+        case .stepwise(let smallest, let largest, let step):
+            guard answer.index == 0 else { return EINVAL }
+            answer.type = V4L2_FRMSIZE_TYPE_STEPWISE.rawValue
+            answer.stepwise.min_width = UInt32(smallest.0)
+            answer.stepwise.min_height = UInt32(smallest.1)
+            answer.stepwise.max_width = UInt32(largest.0)
+            answer.stepwise.max_height = UInt32(largest.1)
+            answer.stepwise.step_width = UInt32(step.0)
+            answer.stepwise.step_height = UInt32(step.1)
+        case .endless(let width, let height):
+            answer.type = V4L2_FRMSIZE_TYPE_DISCRETE.rawValue
+            answer.discrete.width = UInt32(width) + answer.index
+            answer.discrete.height = UInt32(height)
+        }
+        return 0
+    }
+
+    private func answerRate(_ answer: inout v4l2_frmivalenum) -> Int32 {
+        guard let format = script.formats.first(where: { $0.pixelFormat.rawValue == answer.pixel_format }) else {
+            return EINVAL
+        }
+        switch format.rates {
+        case .discrete(let rates):
+            guard answer.index < rates.count else { return EINVAL }
+            answer.type = V4L2_FRMIVAL_TYPE_DISCRETE.rawValue
+            answer.discrete = v4l2_fract(numerator: 1, denominator: UInt32(rates[Int(answer.index)]))
+        case .continuous(let slowest, let fastest):
+            guard answer.index == 0 else { return EINVAL }
+            answer.type = V4L2_FRMIVAL_TYPE_CONTINUOUS.rawValue
+            answer.stepwise.min = v4l2_fract(numerator: 1, denominator: UInt32(fastest))
+            answer.stepwise.max = v4l2_fract(numerator: 1, denominator: UInt32(slowest))
+            answer.stepwise.step = v4l2_fract(numerator: 1, denominator: 1)
+        case .endless(let rate):
+            answer.type = V4L2_FRMIVAL_TYPE_DISCRETE.rawValue
+            answer.discrete = v4l2_fract(numerator: 1, denominator: UInt32(rate) + answer.index)
+        }
+        return 0
+    }
+
+    private func exchangeFormat(_ request: UInt, _ exchange: inout v4l2_format) -> Int32 {
+        var pix = current
+        if request != cv4l2_G_FMT {
+            pix.width = isMultiplanar ? exchange.fmt.pix_mp.width : exchange.fmt.pix.width
+            pix.height = isMultiplanar ? exchange.fmt.pix_mp.height : exchange.fmt.pix.height
+            pix.pixelformat = isMultiplanar ? exchange.fmt.pix_mp.pixelformat : exchange.fmt.pix.pixelformat
+            pix.field = V4L2_FIELD_NONE.rawValue
+            let row = PixelFormat(rawValue: pix.pixelformat).leastBytesPerRow(Int(pix.width))
+            pix.bytesperline = UInt32(row)
+            // Enough for the chroma planes of any format.
+            pix.sizeimage = max(UInt32(row), pix.width * 4) * pix.height
+            script.substitute?(&pix)
+            if request == cv4l2_S_FMT { current = pix }
+        }
+        guard isMultiplanar else {
+            exchange.fmt.pix = pix
+            return 0
+        }
+        exchange.fmt.pix_mp.width = pix.width
+        exchange.fmt.pix_mp.height = pix.height
+        exchange.fmt.pix_mp.pixelformat = pix.pixelformat
+        exchange.fmt.pix_mp.field = pix.field
+        exchange.fmt.pix_mp.num_planes = script.memoryPlanes
+        exchange.fmt.pix_mp.plane_fmt.0.bytesperline = pix.bytesperline
+        exchange.fmt.pix_mp.plane_fmt.0.sizeimage = pix.sizeimage
+        return 0
+    }
+
+    private func exchangeRate(_ request: UInt, _ exchange: inout v4l2_streamparm) -> Int32 {
+        let asked = exchange.parm.capture.timeperframe
+        if request == cv4l2_S_PARM {
+            record.withLock { $0.requestedRate = (asked.denominator, asked.numerator) }
+        }
+        guard request == cv4l2_S_PARM || script.statedRate != nil else { return ENOTTY }
+        exchange.parm.capture.capability = UInt32(V4L2_CAP_TIMEPERFRAME)
+        if let stated = script.statedRate {
+            exchange.parm.capture.timeperframe = v4l2_fract(numerator: stated.seconds, denominator: stated.frames)
+        }
+        return 0
+    }
+
+    private func exchangeBuffer(_ request: UInt, _ exchange: inout v4l2_buffer) -> Int32 {
+        switch request {
+        case cv4l2_QUERYBUF:
+            if isMultiplanar {
+                exchange.m.planes[0].length = current.sizeimage
+                exchange.m.planes[0].m.mem_offset = exchange.index * 4096
+            } else {
+                exchange.length = current.sizeimage
+                exchange.m.offset = exchange.index * 4096
+            }
+            return 0
+        case cv4l2_QBUF:
+            queued.append(Int(exchange.index))
+            return 0
+        default:
+            return fill(&exchange)
+        }
+    }
+
+    private func fill(_ exchange: inout v4l2_buffer) -> Int32 {
+        if let readError { return readError }
+        guard !ready.isEmpty, !queued.isEmpty else { return EAGAIN }
+        let frame = ready.removeFirst()
+        let index = frame.index ?? queued[0]
+        queued.removeAll { $0 == index }
+        let full =
+            script.formats.first { $0.pixelFormat.rawValue == current.pixelformat }?.isCompressed == true
+            ? 100 : Int(current.sizeimage)
+        let used = frame.bytesUsed ?? full
+        if let bytes = memory[index] {
+            for position in 0..<min(used, bytes.count) { bytes[position] = frame.fill }
+        }
+        exchange.index = UInt32(index)
+        exchange.flags = frame.flags
+        exchange.sequence = frame.sequence
+        exchange.timestamp.tv_sec = Int(frame.nanoseconds / 1_000_000_000)
+        exchange.timestamp.tv_usec = Int(frame.nanoseconds % 1_000_000_000 / 1000)
+        if isMultiplanar {
+            exchange.m.planes[0].bytesused = UInt32(used)
+        } else {
+            exchange.bytesused = UInt32(used)
+        }
+        return 0
+    }
+}
+
+/// A small generator with a seed (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014).
+struct SplitMix: RandomNumberGenerator {
+    var state: UInt64
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var mixed = state
+        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+        return mixed ^ (mixed >> 31)
+    }
+}

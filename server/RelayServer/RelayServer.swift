@@ -1,0 +1,111 @@
+package import Logging
+import MediaCore
+package import RelayCore
+import RoomProtocol
+import Threading
+package import WebSockets
+
+/// A running relay: the rooms of `RelayCore` behind a listening socket.
+///
+/// One thread serves all connections. Bytes go from the socket that they came from to those that they go to without
+/// being copied in between, and nothing waits for anybody.
+package final class RelayServer: Sendable {
+    /// Where the server listens, and what it allows.
+    package struct Options: Sendable {
+        /// A numeric address or a name of this machine.
+        package var host = "127.0.0.1"
+        /// The TCP port; 0 lets the system choose.
+        package var port: UInt16 = 8480
+        /// What peers are allowed.
+        package var relay = RelaySettings()
+        /// Connections at a time.
+        package var maximumConnections = 2000
+        /// Gets a line for whoever comes, goes, publishes or is turned away.
+        package var logger = Logger(label: "room-server") { _ in SwiftLogNoOpLogHandler() }
+
+        /// The options by default.
+        package init() {}
+    }
+
+    /// The version of the server.
+    package static let version = "0.1.0"
+
+    /// The port that the server listens at.
+    package let port: UInt16
+
+    private let loop: WebSocketLoop
+    private let service: LoopConfined<RelayService>
+    private let ticker: Task<Void, Never>
+
+    /// How often deadlines are looked at; they are of a second and more.
+    private static let tick: Duration = .milliseconds(100)
+
+    /// Starts to listen.
+    ///
+    /// - Parameter options: Where, and what is allowed.
+    /// - Throws: `WebSocketError` when nothing can listen there.
+    package init(_ options: Options = Options()) throws(WebSocketError) {
+        let logger = options.logger
+        loop = try WebSocketLoop(name: "relay") { line in logger.warning("\(line)") }
+        let service = LoopConfined(on: loop) {
+            RelayService(
+                relay: Relay(
+                    settings: options.relay,
+                    bootID: MonotonicClock.bootID,
+                    serverName: "room-server/\(Self.version)"
+                ),
+                logger: logger
+            )
+        }
+        self.service = service
+        var listener = ListenerOptions(host: options.host, port: options.port)
+        listener.subprotocol = WireFormat.subprotocol
+        listener.maximumConnections = options.maximumConnections
+        listener.limits = MessageLimits(
+            maximumBinaryMessage: WireFormat.maximumBinaryMessage.bytes,
+            maximumTextMessage: WireFormat.maximumTextMessage.bytes
+        )
+        listener.greeting = "This is a room server. Join it with: room-client connect --room my-room"
+        do throws(WebSocketError) {
+            port = try loop.listen(listener) { service.value }
+        } catch {
+            loop.shutdown()
+            throw error
+        }
+        let loop = loop
+        ticker = Task {
+            while !Task.isCancelled {
+                try? await Task.sleep(for: Self.tick)
+                loop.execute { service.value.timePassed() }
+            }
+        }
+    }
+
+    /// What is going on.
+    package func census() async -> Relay.Census {
+        await withCheckedContinuation { continuation in
+            loop.execute { [service] in continuation.resume(returning: service.value.census) }
+        }
+    }
+
+    /// Tells everybody that the server goes down, closes all connections and ends the thread; blocks until then.
+    package func stop() {
+        ticker.cancel()
+        let told = Monitor(false)
+        loop.execute { [service] in
+            service.value.shutDown()
+            told.change { $0 = true }
+        }
+        _ = told.wait(until: MonotonicClock.now + .seconds(1)) { $0 ? true : nil }
+        let service = service
+        let loop = loop
+        // Those who read take their leave within a moment; those who don't are not waited for.
+        let deadline = MonotonicClock.now + .milliseconds(500)
+        let isEmpty = Monitor(false)
+        while MonotonicClock.now < deadline {
+            loop.execute { if service.value.census.connections == 0 { isEmpty.change { $0 = true } } }
+            if isEmpty.wait(until: MonotonicClock.now + .milliseconds(10), for: { $0 ? true : nil }) == true { break }
+        }
+        loop.shutdown()
+    }
+}

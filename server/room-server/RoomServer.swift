@@ -1,0 +1,77 @@
+import ArgumentParser
+import Foundation
+import Logging
+import RelayServer
+import UnixSignals
+
+/// Runs the signaling and relay server.
+@main
+struct RoomServer: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "room-server",
+        abstract: "Relays live video between the participants of rooms.",
+        discussion: """
+            Listens on this machine alone unless told otherwise, so that the first run needs no set-up:
+
+              room-server
+              room-client connect --room my-room --source pattern
+              room-client subscribe --room my-room --dump out
+
+            Exit codes: 0 after Ctrl-C or SIGTERM, 64 usage, 69 the address cannot be listened at.
+            """,
+        version: RelayServer.version
+    )
+
+    @Option(help: "Address to listen at; only one of this machine's loopback (see --insecure-listen).")
+    var host = "127.0.0.1"
+
+    @Option(help: "TCP port; 0 lets the system choose one.")
+    var port: UInt16 = 8480
+
+    @Option(
+        help: ArgumentHelp(
+            "Address to listen at for a network in which everybody may join, publish and watch.",
+            discussion: "There are no access tokens yet: whoever reaches the port is in.",
+            valueName: "address"
+        )
+    )
+    var insecureListen: String?
+
+    @Flag(help: "Also log who connects and how connections end.")
+    var verbose = false
+
+    func validate() throws {
+        guard insecureListen == nil, !["127.0.0.1", "::1", "localhost"].contains(host) else { return }
+        throw ValidationError(
+            """
+            --host \(host) is reachable from other machines, and this version has no access tokens: anybody could join.
+            For a lab network where that is meant, say --insecure-listen \(host).
+            """
+        )
+    }
+
+    func run() async throws {
+        var logger = Logger(label: "room-server") { StreamLogHandler.standardError(label: $0) }
+        logger.logLevel = verbose ? .debug : .info
+        var options = RelayServer.Options()
+        options.host = insecureListen ?? host
+        options.port = port
+        options.logger = logger
+        let server: RelayServer
+        do {
+            server = try RelayServer(options)
+        } catch {
+            FileHandle.standardError.write(Data("room-server: \(error)\n".utf8))
+            throw ExitCode(69)
+        }
+        if insecureListen != nil {
+            logger.warning("everybody who reaches \(options.host):\(server.port) may join, publish and watch")
+        }
+        logger.info("listening at ws://\(options.host):\(server.port)")
+        for await signal in await UnixSignalsSequence(trapping: .sigint, .sigterm) {
+            logger.info("shutting down", metadata: ["signal": "\(signal)"])
+            break
+        }
+        server.stop()
+    }
+}
