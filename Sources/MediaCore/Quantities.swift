@@ -140,12 +140,14 @@ public struct FrameRate: Sendable {
 extension FrameRate: Hashable, Comparable {
     /// Whether both fractions have the same value.
     public static func == (lhs: FrameRate, rhs: FrameRate) -> Bool {
-        lhs.numerator * rhs.denominator == rhs.numerator * lhs.denominator
+        lhs.numerator.multipliedFullWidth(by: rhs.denominator)
+            == rhs.numerator.multipliedFullWidth(by: lhs.denominator)
     }
 
     /// Whether `lhs` is the lower rate.
     public static func < (lhs: FrameRate, rhs: FrameRate) -> Bool {
-        lhs.numerator * rhs.denominator < rhs.numerator * lhs.denominator
+        lhs.numerator.multipliedFullWidth(by: rhs.denominator)
+            < rhs.numerator.multipliedFullWidth(by: lhs.denominator)
     }
 
     /// Hashes the value of the fraction, whatever its terms.
