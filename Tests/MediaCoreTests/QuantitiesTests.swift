@@ -25,6 +25,9 @@ struct QuantitiesTests {
         #expect(FrameRate(numerator: 60, denominator: 2) == FrameRate(30))
         #expect(FrameRate(numerator: 60, denominator: 2).hashValue == FrameRate(30).hashValue)
         #expect(FrameRate(numerator: 30000, denominator: 1001) < FrameRate(30))
+        // Terms from a file or an option may be as large as they like.
+        #expect(FrameRate(numerator: .max, denominator: .max) == FrameRate(1))
+        #expect(FrameRate(numerator: .max, denominator: 2) < FrameRate(numerator: .max, denominator: 1))
     }
 
     @Test("Absurd frame rates compare and have an interval")
