@@ -77,7 +77,8 @@ let programs: [Target] = [
     .executableTarget(
         name: "room-client",
         dependencies: [
-            "RoomKit", "MediaCore", "Threading", "MediaFiles", "SyntheticSources", "VP8Codec", argumentParser, unixSignals,
+            "RoomKit", "MediaCore", "Threading", "MediaFiles", "SyntheticSources", "VP8Codec", argumentParser,
+            unixSignals,
         ],
         swiftSettings: strict
     ),

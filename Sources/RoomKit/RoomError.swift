@@ -54,7 +54,8 @@ extension RoomError {
         case .refused(let error):
             self.init(.refused, "The server refused: \(error.message).", serverCode: error.code)
         case .connectionLost(let reason): self.init(.connectionLost, reason)
-        case .protocolViolation(let problem): self.init(.protocolViolation, "The server breaks the protocol: \(problem).")
+        case .protocolViolation(let problem):
+            self.init(.protocolViolation, "The server breaks the protocol: \(problem).")
         case .joinTimedOut: self.init(.serverUnavailable, "The server did not answer the request to join in time.")
         }
     }

@@ -14,9 +14,8 @@ final class VideoReceiver: Sendable {
 
     /// Starts to decode.
     ///
-    /// - Parameters:
-    ///   - catchUpThrough: The last frame number that comes from the relay's cache.
-    ///   - subscribed: When the track was asked for.
+    /// `catchUpThrough` is the last frame number that comes from the relay's cache, and `subscribed` the moment when the
+    /// track was asked for.
     init(track: RemoteVideoTrack, clock: ClockBox, catchUpThrough: UInt32?, subscribed: MonotonicInstant) {
         self.track = track
         self.clock = clock

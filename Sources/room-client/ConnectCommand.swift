@@ -21,7 +21,7 @@ struct ConnectCommand: AsyncParsableCommand {
     @OptionGroup var connection: ConnectionOptions
     @OptionGroup var source: SourceOptions
 
-    @Option(help: ArgumentHelp("The encoder's rate, as 800k or 2M; default by size: 1.7M at 640x480, 2.5M at 1280x720."))
+    @Option(help: "The encoder's rate, as 800k or 2M; default by size: 1.7M at 640x480, 2.5M at 1280x720.")
     var maxBitrate: Bitrate?
 
     @Option(help: ArgumentHelp("Stop after so many seconds.", valueName: "seconds"))
@@ -52,7 +52,7 @@ struct ConnectCommand: AsyncParsableCommand {
         do {
             try await participant.publish(track, options: publishOptions)
             reporter.report(PublishedEvent(track), "Publishing \(description(of: track)). Ctrl-C ends it.")
-            let status = Task { try await showStatus(of: track, with: reporter, since: started) }
+            let status = Task { try await showStatus(of: track, with: reporter) }
             ending = await stop.wait(for: duration?.duration)
             status.cancel()
         } catch {
@@ -78,17 +78,17 @@ struct ConnectCommand: AsyncParsableCommand {
             case .disconnected(let error): stop.end(.session(error))
             case .requestRefused(let error): Terminal.complain("\(error)")
             case .participantConnected(let participant) where connection.verbose:
-                reporter.report(ParticipantEvent("participantConnected", participant), "\(participant.identity) joined.")
+                let event = ParticipantEvent("participantConnected", participant)
+                reporter.report(event, "\(participant.identity) joined.")
             case .participantDisconnected(let participant) where connection.verbose:
-                reporter.report(ParticipantEvent("participantDisconnected", participant), "\(participant.identity) left.")
+                let event = ParticipantEvent("participantDisconnected", participant)
+                reporter.report(event, "\(participant.identity) left.")
             default: break
             }
         }
     }
 
-    private func showStatus(of track: LocalVideoTrack, with reporter: Reporter, since started: ContinuousClock.Instant)
-        async throws
-    {
+    private func showStatus(of track: LocalVideoTrack, with reporter: Reporter) async throws {
         var before = track.statistics
         while true {
             try await Task.sleep(for: .seconds(1))

@@ -29,7 +29,7 @@ struct SourceOptions: ParsableArguments {
     @Option(help: "The camera: path, name, bus or index, as room-client devices lists them; default the first one.")
     var device: String?
 
-    @Option(help: ArgumentHelp("The camera's pixel format, as YUYV or MJPG; default whichever is best.", valueName: "fourcc"))
+    @Option(help: ArgumentHelp("The camera's pixel format, as YUYV or MJPG; default the best.", valueName: "fourcc"))
     var pixelFormat: PixelFormat?
 
     @Option(help: ArgumentHelp("The picture's size; default 640x480 or the camera's nearest.", valueName: "WxH"))

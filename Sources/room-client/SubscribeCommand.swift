@@ -185,8 +185,8 @@ final class Reception: Sendable {
                 let statistics = items[index].track.statistics
                 let fps = statistics.framesDecoded - items[index].shownBefore
                 items[index].shownBefore = statistics.framesDecoded
-                let age = statistics.frameAge.map { "  age p95 \(String(format: "%.0f", $0.p95.milliseconds)) ms" } ?? ""
-                return "\(items[index].track.publisherIdentity)/\(items[index].track.name)  \(fps) fps\(age)"
+                let age = statistics.frameAge.map { String(format: "  age p95 %.0f ms", $0.p95.milliseconds) }
+                return "\(items[index].track.publisherIdentity)/\(items[index].track.name)  \(fps) fps\(age ?? "")"
             }
         }
         return now.isEmpty ? "waiting for tracks" : now.joined(separator: "   ")
@@ -232,15 +232,14 @@ extension SubscriberSummary {
     var words: String {
         if tracks.isEmpty { return "No track was received." }
         return tracks.map { track in
-            let age =
-                track.frameAgeMs.map {
-                    String(format: "; frame age p50 %.1f, p95 %.1f, max %.1f ms", $0.p50, $0.p95, $0.max ?? $0.p95)
-                        + (track.clock == "same-host" ? " (same clock)" : String(format: " (± %.1f ms)", track.clockErrorMs))
-                } ?? ""
-            let file = track.file.map { " -> \($0)" } ?? ""
+            let age = track.frameAgeMs.map {
+                String(format: "; frame age p50 %.1f, p95 %.1f, max %.1f ms, ", $0.p50, $0.p95, $0.max ?? $0.p95)
+                    + (track.clock == "same-host" ? "same clock" : String(format: "± %.1f ms", track.clockErrorMs))
+            }
+            let file = track.file.map { "\n    -> \($0)" } ?? ""
             return """
-                \(track.participant)/\(track.track): \(track.framesReceived) frames received, \
-                \(track.framesDecoded) decoded (\(DataSize(bytes: track.bytes)), \(track.keyframes) keyframes)\(age)\(file)
+                \(track.participant)/\(track.track): \(track.framesReceived) frames received, \(track.framesDecoded) \
+                decoded (\(DataSize(bytes: track.bytes)), \(track.keyframes) keyframes)\(age ?? "")\(file)
                 """
         }.joined(separator: "\n")
     }

@@ -104,12 +104,13 @@ struct VerificationResult: Encodable {
 
     /// The result for people.
     var words: String {
-        let latency =
-            latencyMs.map { String(format: ", latency p50 %.1f p95 %.1f p99 %.1f ms", $0.p50, $0.p95, $0.p99 ?? 0) } ?? ""
+        let latency = latencyMs.map {
+            String(format: ", latency p50 %.1f p95 %.1f p99 %.1f ms", $0.p50, $0.p95, $0.p99 ?? $0.p95)
+        }
         let barcode = unreadable == frames ? ", no barcodes" : unreadable > 0 ? ", \(unreadable) unreadable" : ""
         return """
             \(file): \(width)x\(height), \(frames) frames, \(lost) lost, \(duplicated) doubled, \(reordered) reordered, \
-            \(torn) torn, \(notSent) not sent\(barcode)\(latency)
+            \(torn) torn, \(notSent) not sent\(barcode)\(latency ?? "")
             """
     }
 }

@@ -35,9 +35,11 @@ struct ChildProcess {
 }
 
 /// A pipe's reading and writing end, which children don't inherit.
+///
+/// A pair of sockets, because those can be made so at once: a child that another test starts in between would keep a
+/// pipe's end open, and its reader waiting.
 func makePipe() throws -> (reader: Int32, writer: Int32) {
     var ends: [Int32] = [0, 0]
-    try #require(pipe(&ends) == 0)
-    for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+    try #require(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0, &ends) == 0)
     return (ends[0], ends[1])
 }

@@ -46,9 +46,9 @@ struct KernelNodeTests {
         defer { try? FileManager.default.removeItem(atPath: path) }
         let system = KernelCameraSystem()
         #expect(system.holder(of: path) == nil)
-        let first = open(path, O_RDONLY)
+        let first = open(path, O_RDONLY | O_CLOEXEC)
         #expect(system.holder(of: path) == nil)
-        let second = open(path, O_RDONLY)
+        let second = open(path, O_RDONLY | O_CLOEXEC)
         #expect(system.holder(of: path) == "this program (pid \(getpid()))")
         close(first)
         close(second)
