@@ -34,11 +34,11 @@ struct ChildProcess {
     }
 }
 
-/// A pipe's reading and writing end, which children don't inherit.
+/// Two ends of a stream, to read from and to write to, which children don't inherit.
 ///
-/// A pair of sockets, because those can be made so at once: a child that another test starts in between would keep a
-/// pipe's end open, and its reader waiting.
-func makePipe() throws -> (reader: Int32, writer: Int32) {
+/// A pair of sockets rather than a pipe, because sockets are made so at once: a child that another test starts in
+/// between would keep a pipe's end open, and its reader waiting.
+func makeStream() throws -> (reader: Int32, writer: Int32) {
     var ends: [Int32] = [0, 0]
     try #require(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0, &ends) == 0)
     return (ends[0], ends[1])

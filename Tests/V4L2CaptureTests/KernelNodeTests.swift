@@ -24,7 +24,9 @@ struct KernelNodeTests {
     @Test("A wait ends by its deadline, by a request to stop, and by what the node says")
     func waiting() throws {
         let stop = try StopSignal()
-        let (reader, writer) = try makePipe()
+        var ends: [Int32] = [0, 0]
+        try #require(pipe(&ends) == 0)
+        let (reader, writer) = (ends[0], ends[1])
         defer { close(writer) }
         let node = try KernelNode(path: "/proc/self/fd/\(reader)")
         close(reader)
@@ -52,8 +54,8 @@ struct KernelNodeTests {
         #expect(system.holder(of: path) == "this program (pid \(getpid()))")
         close(first)
         close(second)
-        let (childInput, input) = try makePipe()
-        let (output, childOutput) = try makePipe()
+        let (childInput, input) = try makeStream()
+        let (output, childOutput) = try makeStream()
         let script = "exec 9<\"$0\"; echo; read line"
         let child = try ChildProcess(["sh", "-c", script, path], input: childInput, output: childOutput)
         for end in [childInput, childOutput] { close(end) }

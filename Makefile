@@ -1,0 +1,57 @@
+# What "checked" means is written here once; .ci/run calls these targets and nothing else.
+
+# Everything from Debian 12 that building, testing and the camera lab need. A Swift 6.3 toolchain comes on top.
+LIBRARIES = libwebsockets-dev libvpx-dev libv4l-dev libyuv-dev libturbojpeg0-dev libpng-dev zlib1g-dev pkg-config
+TOOLS = git make gcc libc6-dev linux-libc-dev ffmpeg vpx-tools v4l-utils python3
+LAB = qemu-system-x86 busybox-static kmod cpio xz-utils
+PACKAGES = $(LIBRARIES) $(TOOLS) $(LAB)
+
+SUDO = $(if $(filter 0,$(shell id -u)),,sudo)
+# Tests that wait for a device or a child block a thread of Swift's small pool: run side by side they starve each other.
+TEST = swift test --disable-xctest --no-parallel
+
+.PHONY: all deps build release check test test-thread test-address lab demo bench clean
+
+all: build
+
+deps:
+	@missing=$$(for package in $(PACKAGES); do \
+	    dpkg-query -W -f '$${Status}' $$package 2>/dev/null | grep -q 'install ok installed' || echo $$package; done); \
+	if [ -n "$$missing" ]; then \
+	    $(SUDO) apt-get update && \
+	    DEBIAN_FRONTEND=noninteractive $(SUDO) apt-get install -y --no-install-recommends $$missing; fi
+	@swift --version 2>/dev/null | head -n 1 || \
+	    { echo "There is no swift command: install a Swift 6.3 toolchain from swift.org." >&2; exit 1; }
+
+build: deps
+	swift build
+
+release: deps
+	swift build -c release
+
+# Format, lint and a build in which every import is a declared dependency.
+check: deps
+	swift format lint --strict --recursive Package.swift Sources server Tests
+	swift build --build-tests --explicit-target-dependency-import-check error
+
+test: deps
+	$(TEST)
+	@echo "Left to 'make lab': cameras, which are tested against the kernel's own drivers in a small virtual machine."
+
+test-thread: deps
+	$(TEST) --sanitize=thread --scratch-path .build-thread
+
+test-address: deps
+	$(TEST) --sanitize=address --scratch-path .build-address
+
+lab: deps
+	Tests/CameraLab/run
+
+demo: build
+	Examples/demo
+
+bench: release
+	Benchmarks/run
+
+clean:
+	rm -rf .build .build-thread .build-address demo-output
