@@ -8,10 +8,10 @@ struct CrashTests {
     let directory: TemporaryDirectory
     let clip: Clip
 
-    init() throws {
+    init() async throws {
         directory = try TemporaryDirectory()
         // Small, so that every byte can be tried.
-        clip = try Clip("color=gray:size=16x16:rate=5:duration=0.8,noise=alls=2:allf=t", keyframeInterval: 3)
+        clip = try await Clip("color=gray:size=16x16:rate=5:duration=0.8,noise=alls=2:allf=t", keyframeInterval: 3)
     }
 
     /// Where in the file the frames begin and end.
@@ -65,21 +65,25 @@ struct CrashTests {
         arguments: EncodedVideoFormat.allCases,
         [true, false]
     )
-    func tools(format: EncodedVideoFormat, isFinished: Bool) throws {
+    func tools(format: EncodedVideoFormat, isFinished: Bool) async throws {
         let path = directory("clip.\(format.rawValue)")
         try clip.write(format, to: path, finishing: isFinished)
         let file = try bytes(of: path)
         let frames = try frames(in: file)
-        for length in frames[0].upperBound..<file.count {
+        // What `finish` changes lies before the frames and after them: there every byte is tried, else every seventh.
+        let lengths = (frames[0].upperBound..<file.count).filter { length in
+            !isFinished || length % 7 == 0 || length >= (frames.last?.upperBound ?? 0)
+        }
+        for length in lengths {
             try store(file[..<length], at: path)
             let whole = frames.prefix { $0.upperBound <= length }.count
             let isAtEnd = frames.contains { $0.upperBound == length }
-            let vpxdec = try run("vpxdec --md5 --i420 --summary \(path)")
+            let vpxdec = try await run("vpxdec --md5 --i420 --summary \(path)")
             // libwebm refuses any file that ends in the header of a cluster, or of a block of the first second.
             if format == .ivf || isAtEnd || frames.contains(where: { $0.contains(length) }) {
                 #expect(vpxdec.complaints.contains("\(whole) decoded frames"), "\(length): \(vpxdec.complaints)")
             }
-            let ffprobe = try run(
+            let ffprobe = try await run(
                 "ffprobe -v warning -count_packets -show_entries stream=nb_read_packets -of csv=p=0 \(path)"
             )
             let packets = try #require(Int(ffprobe.output.prefix { $0.isNumber }))

@@ -25,8 +25,8 @@ struct FailureTests {
     }
 
     @Test("A block that does not fit is taken back, and the file plays", arguments: EncodedVideoFormat.allCases)
-    func fullDisk(format: EncodedVideoFormat) throws {
-        let clip = try Clip("testsrc2=size=128x96:rate=30:duration=3", keyframeInterval: 30)
+    func fullDisk(format: EncodedVideoFormat) async throws {
+        let clip = try await Clip("testsrc2=size=128x96:rate=30:duration=3", keyframeInterval: 30)
         let total = clip.pictures.reduce(0) { $0 + $1.bytes.count }
         let (number, path) = try limitedFile(total / 2)
         let file = OutputFile(OpenFile(adopting: number, path: "limited"))
@@ -52,7 +52,7 @@ struct FailureTests {
         try store(bytes(of: path), at: directory("finished"))
         let finished = try Clip(reading: EncodedVideoFormat.openReader(path: directory("finished")))
         #expect(finished.pictures == read.pictures)
-        #expect(try run("ffprobe -v warning \(directory("finished"))").complaints == "")
+        #expect(try await run("ffprobe -v warning \(directory("finished"))").complaints == "")
     }
 
     @Test("A picture that does not fit is taken back")

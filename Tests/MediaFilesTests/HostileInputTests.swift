@@ -29,8 +29,8 @@ struct HostileInputTests {
     }
 
     @Test("Changed bytes anywhere in a good file end in frames or an error", arguments: EncodedVideoFormat.allCases)
-    func mutations(format: EncodedVideoFormat) throws {
-        let clip = try Clip("testsrc2=size=32x32:rate=5:duration=1", keyframeInterval: 2)
+    func mutations(format: EncodedVideoFormat) async throws {
+        let clip = try await Clip("testsrc2=size=32x32:rate=5:duration=1", keyframeInterval: 2)
         let path = directory("clip")
         try clip.write(format, to: path)
         let file = try bytes(of: path)
@@ -72,8 +72,8 @@ struct HostileInputTests {
     }
 
     @Test("A length that is only claimed costs no memory", arguments: [[0x08], [0x01]] as [[UInt8]])
-    func claimedLength(sizeStart: [UInt8]) throws {
-        let clip = try Clip("testsrc2=size=32x32:rate=5:duration=0.2", keyframeInterval: 2)
+    func claimedLength(sizeStart: [UInt8]) async throws {
+        let clip = try await Clip("testsrc2=size=32x32:rate=5:duration=0.2", keyframeInterval: 2)
         let path = directory("clip")
         try clip.write(.webm, to: path, finishing: false)
         let block: [UInt8] =
@@ -90,19 +90,19 @@ struct HostileInputTests {
     }
 
     @Test("Other codecs, laced and encoded tracks are refused by name")
-    func refusals() throws {
+    func refusals() async throws {
         let path = directory("vp9.webm")
         let source = "testsrc2=size=32x32:rate=5:duration=0.4"
-        let vp9 = try run("ffmpeg -v error -f lavfi -i \(source) -c:v libvpx-vp9 \(path)")
+        let vp9 = try await run("ffmpeg -v error -f lavfi -i \(source) -c:v libvpx-vp9 \(path)")
         try #require(vp9.status == 0, "\(vp9.complaints)")
         let error = try #require(throws: MediaFileError.self) { _ = try EncodedVideoFormat.openReader(path: path) }
         #expect(error.code == .unsupported && error.description.contains("V_VP9"))
         let sound = directory("sound.webm")
-        #expect(try run("ffmpeg -v error -f lavfi -i sine=duration=0.1 -c:a libopus \(sound)").status == 0)
+        #expect(try await run("ffmpeg -v error -f lavfi -i sine=duration=0.1 -c:a libopus \(sound)").status == 0)
         #expect(code { _ = try EncodedVideoFormat.openReader(path: sound) } == .unsupported)
 
         let laced = directory("laced.webm")
-        let clip = try Clip(source, keyframeInterval: 10)
+        let clip = try await Clip(source, keyframeInterval: 10)
         try clip.write(.webm, to: laced)
         var file = try bytes(of: laced)
         let picture = try #require(clip.pictures.first).bytes

@@ -23,9 +23,9 @@ struct PNGTests {
         return (Int(image.width), Int(image.height), pixels)
     }
 
-    private func picture(_ source: String) throws -> VideoFrame {
+    private func picture(_ source: String) async throws -> VideoFrame {
         let file = directory("\(UUID().uuidString).y4m")
-        let ffmpeg = try run("ffmpeg -v error -f lavfi -i \(source) -frames:v 1 -pix_fmt yuv420p \(file)")
+        let ffmpeg = try await run("ffmpeg -v error -f lavfi -i \(source) -frames:v 1 -pix_fmt yuv420p \(file)")
         try #require(ffmpeg.status == 0, "\(ffmpeg.complaints)")
         let reader = try Y4MReader(path: file)
         let buffer = VideoBuffer(dimensions: reader.dimensions)
@@ -34,14 +34,14 @@ struct PNGTests {
     }
 
     @Test("Colours are those of ffmpeg's conversion", arguments: ["smptebars", "rgbtestsrc", "testsrc2"])
-    func colours(source: String) throws {
+    func colours(source: String) async throws {
         // Sizes at which the bars' edges fall between chroma samples.
-        let frame = try picture("\(source)=size=224x96")
+        let frame = try await picture("\(source)=size=224x96")
         let (ours, raw, theirs) = (directory("ours.png"), directory("raw.y4m"), directory("theirs.rgb"))
         try PNGWriter().write(frame, to: ours)
         let writer = try Y4MWriter(path: raw, dimensions: frame.dimensions, frameRate: FrameRate(1))
         try writer.write(frame)
-        let ffmpeg = try run(
+        let ffmpeg = try await run(
             "ffmpeg -v error -i \(raw) -vf scale=in_color_matrix=bt601:in_range=tv:out_range=pc"
                 + ":flags=accurate_rnd+full_chroma_int+neighbor,format=rgb24 -f rawvideo \(theirs)"
         )
@@ -77,15 +77,15 @@ struct PNGTests {
     }
 
     @Test("A turned picture is written upright", arguments: VideoRotation.allCases)
-    func rotation(rotation: VideoRotation) throws {
-        var frame = try picture("testsrc2=size=46x34")
+    func rotation(rotation: VideoRotation) async throws {
+        var frame = try await picture("testsrc2=size=46x34")
         let writer = PNGWriter()
         try writer.write(frame, to: directory("plain.png"))
         frame.rotation = rotation
         try writer.write(frame, to: directory("turned.png"))
         let filters = [0: "null", 90: "transpose=clock", 180: "hflip,vflip", 270: "transpose=cclock"]
         let filter = try #require(filters[rotation.rawValue])
-        let ffmpeg = try run(
+        let ffmpeg = try await run(
             "ffmpeg -v error -i \(directory("plain.png")) -vf \(filter) \(directory("theirs.png"))"
         )
         try #require(ffmpeg.status == 0, "\(ffmpeg.complaints)")

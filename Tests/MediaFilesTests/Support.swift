@@ -34,7 +34,7 @@ struct ToolOutput {
 /// - Parameter command: Program and arguments, between them blanks.
 /// - Returns: What it printed, once it has ended.
 /// - Throws: When it cannot be run.
-func run(_ command: String) throws -> ToolOutput {
+func run(_ command: String) async throws -> ToolOutput {
     let directory = try TemporaryDirectory()
     var actions = posix_spawn_file_actions_t()
     posix_spawn_file_actions_init(&actions)
@@ -48,13 +48,22 @@ func run(_ command: String) throws -> ToolOutput {
     var process = pid_t()
     let failure = posix_spawnp(&process, try #require(arguments[0]), &actions, nil, &arguments, &environment)
     try #require(failure == 0, "cannot run \(command): \(failure)")
-    var status: Int32 = 0
-    while waitpid(process, &status, 0) < 0 { try #require(errno == EINTR) }
     return ToolOutput(
-        status: status,
+        status: await status(of: process),
         output: String(decoding: try bytes(of: directory("out")), as: UTF8.self),
         complaints: String(decoding: try bytes(of: directory("err")), as: UTF8.self)
     )
+}
+
+/// Waits for a process on a thread of its own, so that other tests can use those that tests run on.
+private func status(of process: pid_t) async -> Int32 {
+    await withCheckedContinuation { continuation in
+        Thread.detachNewThread {
+            var status: Int32 = 0
+            while waitpid(process, &status, 0) < 0, errno == EINTR {}
+            continuation.resume(returning: status)
+        }
+    }
 }
 
 /// The content of a file. (`Data(contentsOf:)` leaks for an empty one.)
@@ -88,10 +97,10 @@ struct Clip {
     var pictures: [Picture]
 
     /// Encodes `source`, a filter of ffmpeg's, into VP8 with a keyframe every `interval` frames.
-    init(_ source: String, keyframeInterval: Int) throws {
+    init(_ source: String, keyframeInterval: Int) async throws {
         let directory = try TemporaryDirectory()
         let file = directory("clip.ivf")
-        let ffmpeg = try run(
+        let ffmpeg = try await run(
             "ffmpeg -v error -f lavfi -i \(source) -c:v libvpx -g \(keyframeInterval)"
                 + " -deadline realtime -auto-alt-ref 0 \(file)"
         )

@@ -41,10 +41,10 @@ struct Y4MTests {
     }
 
     @Test("ffmpeg sees the same pixels, and limited range, in both directions")
-    func ffmpeg() throws {
+    func ffmpeg() async throws {
         let (theirs, ours, raw) = (directory("theirs.y4m"), directory("ours.y4m"), directory("raw"))
         let source = "testsrc2=size=102x77:rate=25:duration=1"
-        #expect(try run("ffmpeg -v error -f lavfi -i \(source) -pix_fmt yuv420p \(theirs)").status == 0)
+        #expect(try await run("ffmpeg -v error -f lavfi -i \(source) -pix_fmt yuv420p \(theirs)").status == 0)
         let reader = try Y4MReader(path: theirs)
         let writer = try Y4MWriter(path: ours, dimensions: reader.dimensions, frameRate: reader.frameRate)
         let buffer = VideoBuffer(dimensions: reader.dimensions)
@@ -54,10 +54,10 @@ struct Y4MTests {
             count += 1
         }
         #expect(count == 25)
-        let probe = try run("ffprobe -v warning -show_entries stream=color_range,r_frame_rate \(ours)")
+        let probe = try await run("ffprobe -v warning -show_entries stream=color_range,r_frame_rate \(ours)")
         #expect(probe.complaints == "")
         #expect(probe.output.contains("color_range=tv") && probe.output.contains("r_frame_rate=25/1"))
-        #expect(try run("ffmpeg -v warning -i \(ours) -f rawvideo \(raw)").complaints == "")
+        #expect(try await run("ffmpeg -v warning -i \(ours) -f rawvideo \(raw)").complaints == "")
         #expect(try read(theirs).flatMap(\.self) == bytes(of: raw))
     }
 
