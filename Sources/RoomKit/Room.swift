@@ -115,7 +115,7 @@ public actor Room {
         connectOptions.subprotocol = WireFormat.subprotocol
         connectOptions.limits = MessageLimits(
             maximumBinaryMessage: WireFormat.maximumBinaryMessage.bytes,
-            maximumTextMessage: WireFormat.maximumServerText.bytes
+            maximumTextMessage: WireFormat.maximumTextMessage.bytes
         )
         loop.connect(connectOptions, handler: self)
         guard let result = await joining.value(within: .seconds(30)) else {

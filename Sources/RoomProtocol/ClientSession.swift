@@ -23,7 +23,7 @@ package struct ClientSession: Sendable {
         case send(ClientMessage)
         /// Tell the room.
         case notify(Event)
-        /// Close the connection, with the given WebSocket code.
+        /// Close the connection, with the given WebSocket code; always the last action.
         case close(code: UInt16, reason: String)
     }
 
@@ -125,6 +125,7 @@ package struct ClientSession: Sendable {
 
     /// Leaves the room.
     package mutating func leave() -> [Action] {
+        if case .ended = state { return [] }
         guard case .joined = state else { return end(.left) + [.close(code: 1000, reason: "left")] }
         return [.send(.leave(Leave(reason: "left")))] + end(.left) + [.close(code: 1000, reason: "left")]
     }
@@ -155,9 +156,12 @@ package struct ClientSession: Sendable {
             return violation("the server sent \(error)")
         }
         switch (state, message) {
-        case (_, .error(let error)) where error.fatal: return end(.refused(error))
+        // The server closes after these; a close of ours as well makes sure of it.
+        case (_, .error(let error)) where error.fatal:
+            return end(.refused(error)) + [.close(code: 1000, reason: "refused")]
         case (_, .leave(let leave)):
             return end(.dismissed(reason: leave.reason, reconnect: leave.reconnect ?? false))
+                + [.close(code: 1000, reason: "dismissed")]
         case (.joining(let asked), .joined(let joined)): return enter(joined, asked: asked, at: now)
         case (.joining, .error(let error)): return [.notify(.refused(error))]
         case (.joining, _): return violation("the server answered \"join\" with something else")
@@ -231,6 +235,7 @@ package struct ClientSession: Sendable {
     }
 
     private mutating func remember(_ participant: ParticipantInfo) {
+        for track in participants[participant.id]?.tracks ?? [] { publisherOfTrack[track.id] = nil }
         participants[participant.id] = participant
         for track in participant.tracks { publisherOfTrack[track.id] = participant.id }
     }
@@ -251,7 +256,8 @@ package struct ClientSession: Sendable {
     }
 
     private mutating func violation(_ problem: String) -> [Action] {
-        end(.protocolViolation(problem)) + [.close(code: 1002, reason: String(problem.prefix(100)))]
+        end(.protocolViolation(problem))
+            + [.close(code: 1002, reason: problem.prefix(utf8Bytes: WireFormat.maximumCloseReasonBytes))]
     }
 
     private mutating func end(_ ending: Ending) -> [Action] {

@@ -104,6 +104,11 @@ package struct MediaPacketHeader: Hashable, Sendable {
         guard message.byteCount >= Self.fixedLength else {
             throw MalformedPacket("a packet of \(message.byteCount) bytes; the header alone has \(Self.fixedLength)")
         }
+        // The relay sends a packet on as it came: one that is too long would end the sessions of its receivers.
+        guard message.byteCount <= WireFormat.maximumBinaryMessage.bytes else {
+            let limit = WireFormat.maximumBinaryMessage.bytes
+            throw MalformedPacket("a packet of \(message.byteCount) bytes; at most \(limit) are allowed")
+        }
         let version = message.byte(at: 0)
         guard version == UInt8(WireFormat.version) else {
             throw MalformedPacket("packet version \(version); this end speaks \(WireFormat.version)")

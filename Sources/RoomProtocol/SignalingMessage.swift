@@ -125,7 +125,7 @@ package enum UnreadableMessage: Error, Hashable, Sendable, CustomStringConvertib
     package var description: String {
         switch self {
         case .malformed(let problem): "a message that cannot be read: \(problem)"
-        case .unknownType(let type): "a message of the unknown type \"\(type.prefix(64))\""
+        case .unknownType(let type): "a message of the unknown type \"\(type.prefix(utf8Bytes: 64))\""
         }
     }
 }
@@ -164,11 +164,12 @@ private func summary(of error: any Error) -> String {
     }
     guard let error = error as? DecodingError else { return "not JSON" }
     switch error {
-    case .keyNotFound(let key, let context): return "\"\(path(context, key).prefix(64))\" is missing"
+    case .keyNotFound(let key, let context): return "\"\(path(context, key).prefix(utf8Bytes: 64))\" is missing"
     case .typeMismatch(_, let context) where context.codingPath.isEmpty: return "not a JSON object"
-    case .typeMismatch(let type, let context): return "\"\(path(context).prefix(64))\" is no \(type)"
-    case .valueNotFound(_, let context): return "\"\(path(context).prefix(64))\" is null"
-    default: return "not JSON"
+    case .typeMismatch(let type, let context): return "\"\(path(context).prefix(utf8Bytes: 64))\" is no \(type)"
+    case .valueNotFound(_, let context): return "\"\(path(context).prefix(utf8Bytes: 64))\" is null"
+    // The decoder does not tell the two apart, nor which field it was.
+    default: return "not JSON, or a number that its field cannot hold"
     }
 }
 

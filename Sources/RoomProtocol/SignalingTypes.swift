@@ -272,7 +272,7 @@ package struct Joined: SignalingBody {
     package var room: RoomInfo
     /// The joining participant itself.
     package var participant: ParticipantInfo
-    /// The others.
+    /// The others; those that do not fit into one message follow, each as `participantConnected`.
     package var participants: [ParticipantInfo]
     /// Room time at the answer, in microseconds.
     package var serverTime: Int64
@@ -302,7 +302,7 @@ package struct Joined: SignalingBody {
     }
 }
 
-/// Somebody joined.
+/// Somebody joined, or was in the room already and did not fit into `joined` any more.
 package struct ParticipantConnected: SignalingBody {
     package static let type = "participantConnected"
     package var participant: ParticipantInfo

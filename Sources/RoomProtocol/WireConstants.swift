@@ -14,23 +14,39 @@ package enum WireFormat {
     /// with its WebSocket header it still fits one TLS record of 16 KiB (RFC 8446, section 5.1).
     package static let maximumBinaryMessage = DataSize(bytes: 16_000)
 
-    /// The longest text message that a client may send.
+    /// The longest text message.
     package static let maximumTextMessage = DataSize.kibibytes(64)
-
-    /// The longest text message that a client must take: a full room of 1,000 with a few tracks each makes a `joined` of
-    /// some 700 kB.
-    package static let maximumServerText = DataSize.mebibytes(1)
 
     /// The largest compressed frame.
     ///
     /// A keyframe of 1920x1080 at the finest quantiser stays below 2 MB (measured on noise with libvpx).
     package static let maximumFrame = DataSize.mebibytes(4)
 
+    /// The most bytes of a close frame's reason, in UTF-8 (RFC 6455, section 5.5: 125 bytes, 2 of them the code).
+    package static let maximumCloseReasonBytes = 123
+
     /// The most bytes in a room's, participant's or track's name.
     package static let maximumNameBytes = 128
 
     /// The most tracks that one participant may have published at a time.
     package static let maximumTracksPerParticipant = 16
+}
+
+extension StringProtocol {
+    /// The beginning of the string, cut between two Unicode scalars, that has at most `count` bytes in UTF-8.
+    ///
+    /// `prefix` counts characters, of which one can be as long as its author likes.
+    package func prefix(utf8Bytes count: Int) -> String {
+        guard utf8.count > count else { return String(self) }
+        var result = String.UnicodeScalarView()
+        var bytes = 0
+        for scalar in unicodeScalars {
+            bytes += UTF8.width(scalar)
+            guard bytes <= count else { break }
+            result.append(scalar)
+        }
+        return String(result)
+    }
 }
 
 /// A point in room time: microseconds on the server's monotonic clock.

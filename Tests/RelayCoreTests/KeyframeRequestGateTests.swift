@@ -2,9 +2,11 @@ import MediaCore
 import RelayCore
 import Testing
 
-@Suite("Keyframe request gate")
+@Suite("Keyframe request gate", .timeLimit(.minutes(1)))
 struct KeyframeRequestGateTests {
     private let start = MonotonicInstant(nanoseconds: 1_000_000_000)
+
+    private func instant(_ milliseconds: Int) -> MonotonicInstant { start + .milliseconds(milliseconds) }
 
     @Test("A second request within the interval goes out when the interval is over")
     func coalesced() {
@@ -12,11 +14,135 @@ struct KeyframeRequestGateTests {
         let isFirstSent = gate.wanted(notBefore: start, at: start)
         #expect(isFirstSent)
         gate.satisfied()
-        let soon = start + .milliseconds(300)
-        let isSecondSent = gate.wanted(notBefore: soon, at: soon)
+        let isSecondSent = gate.wanted(notBefore: instant(300), at: instant(300))
         #expect(!isSecondSent)
-        #expect(gate.nextDeadline == start + .seconds(1))
-        let isSentWhenDue = gate.deadlineReached(at: start + .seconds(1))
+        #expect(gate.nextDeadline == instant(1000))
+        let isSentEarly = gate.deadlineReached(at: instant(999))
+        let isSentWhenDue = gate.deadlineReached(at: instant(1000))
+        #expect(!isSentEarly && isSentWhenDue)
+    }
+
+    @Test("A request that nothing answers is repeated each second, until a keyframe comes")
+    func repeated() {
+        var gate = KeyframeRequestGate()
+        _ = gate.wanted(notBefore: start, at: start)
+        var sent: [Int] = []
+        for millisecond in stride(from: 0, through: 3500, by: 100) {
+            let isSent = gate.deadlineReached(at: instant(millisecond))
+            if isSent { sent.append(millisecond) }
+        }
+        #expect(sent == [1000, 2000, 3000])
+        gate.satisfied()
+        #expect(gate.nextDeadline == nil)
+        let isSent = gate.deadlineReached(at: instant(9000))
+        #expect(!isSent)
+    }
+
+    @Test("Of several wishes the earliest counts, and one that is put off does not hold up another")
+    func earliest() {
+        var gate = KeyframeRequestGate()
+        let isLateSent = gate.wanted(notBefore: instant(4000), at: start)
+        #expect(!isLateSent && gate.nextDeadline == instant(4000))
+        let isSoonSent = gate.wanted(notBefore: instant(50), at: instant(50))
+        #expect(isSoonSent && gate.nextDeadline == instant(1050))
+    }
+
+    @Test("A keyframe that is expected anyway is asked for only when it does not come")
+    func expected() {
+        var gate = KeyframeRequestGate()
+        gate.keyframeExpected(at: start)
+        let isSent = gate.wanted(notBefore: instant(10), at: instant(10))
+        #expect(!isSent && gate.nextDeadline == instant(1000))
+        let isSentWhenDue = gate.deadlineReached(at: instant(1000))
         #expect(isSentWhenDue)
+    }
+
+    @Test("A clock that stands or goes back sends nothing twice")
+    func backwards() {
+        var gate = KeyframeRequestGate()
+        _ = gate.wanted(notBefore: instant(500), at: instant(500))
+        for millisecond in [500, 499, 0, 500] {
+            let isWanted = gate.wanted(notBefore: instant(millisecond), at: instant(millisecond))
+            let isReached = gate.deadlineReached(at: instant(millisecond))
+            #expect(!isWanted && !isReached)
+        }
+    }
+
+    @Test("Whatever is wanted whenever, at most one request a second goes out")
+    func rate() {
+        var generator = SeededGenerator(seed: 12)
+        var gate = KeyframeRequestGate()
+        var sent: [Int] = []
+        for millisecond in 0..<20_000 {
+            let now = instant(millisecond)
+            var isSent = false
+            switch Int.random(in: 0..<40, using: &generator) {
+            case 0:
+                let delay = Int.random(in: 0..<3000, using: &generator)
+                isSent = gate.wanted(notBefore: now + .milliseconds(delay), at: now)
+            case 1 where Int.random(in: 0..<10, using: &generator) == 0: gate.satisfied()
+            case 2 where Int.random(in: 0..<200, using: &generator) == 0: gate.keyframeExpected(at: now)
+            default: isSent = gate.deadlineReached(at: now)
+            }
+            if isSent { sent.append(millisecond) }
+        }
+        #expect(sent.count > 5)
+        #expect(zip(sent, sent.dropFirst()).allSatisfy { $1 - $0 >= 1000 })
+    }
+}
+
+@Suite("Keyframe backoff", .timeLimit(.minutes(1)))
+struct KeyframeBackoffTests {
+    private let start = MonotonicInstant(nanoseconds: 1_000_000_000)
+
+    @Test("A subscriber that keeps needing keyframes may have one after 1, 2, 4 … 32 seconds")
+    func doubling() {
+        var backoff = KeyframeBackoff()
+        var now = start
+        var gaps: [Double] = []
+        for _ in 0..<8 {
+            let granted = backoff.needed(at: now)
+            gaps.append(granted.duration(since: now).seconds)
+            now = granted + .nanoseconds(1)
+        }
+        #expect(gaps.map { $0.rounded() } == [0, 1, 2, 4, 8, 16, 32, 32])
+    }
+
+    /// Each repetition used to put the next keyframe off further, up to many minutes.
+    @Test("One that repeats itself while it waits is not put off further")
+    func repetition() {
+        var backoff = KeyframeBackoff()
+        let first = backoff.needed(at: start)
+        let again = backoff.needed(at: start)
+        #expect(first == start && again == start)
+        for millisecond in 1...1000 {
+            let granted = backoff.needed(at: start + .milliseconds(millisecond))
+            #expect(granted == start + .seconds(1))
+        }
+        let later = backoff.needed(at: start + .milliseconds(1001))
+        #expect(later == start + .seconds(3))
+    }
+
+    @Test("One that has gone without for four times its interval starts afresh")
+    func afresh() {
+        var backoff = KeyframeBackoff()
+        _ = backoff.needed(at: start)
+        _ = backoff.needed(at: start + .milliseconds(1))
+        // Granted at 1 s with an interval of 2 s: afresh from 1 + 2 + 8 = 11 s on.
+        var before = backoff
+        let early = before.needed(at: start + .milliseconds(10_999))
+        let afterEarly = before.needed(at: start + .milliseconds(11_000))
+        #expect(early == start + .milliseconds(10_999) && afterEarly == start + .milliseconds(14_999))
+        let late = backoff.needed(at: start + .seconds(11))
+        let afterLate = backoff.needed(at: start + .milliseconds(11_001))
+        #expect(late == start + .seconds(11) && afterLate == start + .seconds(12))
+    }
+
+    @Test("A clock that goes back neither traps nor gives leave earlier")
+    func backwards() {
+        var backoff = KeyframeBackoff()
+        _ = backoff.needed(at: start)
+        let granted = backoff.needed(at: start - .seconds(5))
+        #expect(granted == start)
     }
 }

@@ -120,6 +120,9 @@ struct ProtocolDocumentTests {
             "Dimensions.largestCodable": text(Dimensions.largestCodable.width),
             "maximumRooms": text(settings.maximumRooms),
             "maximumParticipantsPerRoom": text(settings.maximumParticipantsPerRoom),
+            "maximumTracksPerRoom": text(settings.maximumTracksPerRoom),
+            "messageInterval": text(settings.messageInterval),
+            "messageBurst": text(settings.messageBurst),
             "joinTimeout": text(settings.joinTimeout),
             "maximumOutbox": text(settings.maximumOutbox),
             "closeTimeout": text(settings.closeTimeout),
@@ -151,7 +154,8 @@ struct ProtocolDocumentTests {
         var last = backoff.needed(at: start)
         #expect(last == start)
         for gap in [1, 2, 4, 8, 16, 32, 32] {
-            let next = backoff.needed(at: last)
+            #expect(backoff.needed(at: last) == last, "a need is repeated")
+            let next = backoff.needed(at: last + .nanoseconds(1))
             #expect(next.duration(since: last) == .seconds(gap))
             last = next
         }

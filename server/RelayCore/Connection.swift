@@ -19,23 +19,29 @@ struct Connection: Sendable {
         var subscribesAutomatically: Bool
     }
 
-    /// A track that the participant receives.
-    struct Subscription: Sendable {
-        var track: SlotID
-        var cursor: ForwardingCursor
-        var backoff = KeyframeBackoff()
+    var phase: Phase
+    var publications: [SlotID] = []
+    /// Backoffs of tracks that the participant received earlier: coming back does not begin them anew.
+    var earlierBackoffs: [SlotID: KeyframeBackoff] = [:]
+    /// Up to when the allowance of signaling messages is used up.
+    var messagesPaidUntil: MonotonicInstant
+    var isCloseSaid = false
+    /// Whether the driver has been told to cut the connection.
+    var isCutSaid = false
+
+    /// A connection that is open since `now`.
+    init(joinsBefore deadline: MonotonicInstant, at now: MonotonicInstant) {
+        phase = .awaitingJoin(deadline: deadline)
+        messagesPaidUntil = now
     }
 
-    var phase: Phase
-    var outbox = RingBuffer<String>()
-    var outboxSize = DataSize.zero
-    var subscriptions: [Subscription] = []
-    /// Which subscription has the next turn, so that no track starves another.
-    var turn = 0
-    var publications: [SlotID] = []
-    /// Whether the driver has been told that there is something to send and has not yet found nothing.
-    var isAwake = false
-    var isCloseSaid = false
+    var isJoined: Bool {
+        if case .joined = phase { true } else { false }
+    }
+
+    var isClosing: Bool {
+        if case .closing = phase { true } else { false }
+    }
 
     var participant: Participant? {
         if case .joined(let participant) = phase { participant } else { nil }
@@ -44,19 +50,54 @@ struct Connection: Sendable {
     /// What the driver must be called for next, if anything.
     var deadline: MonotonicInstant? {
         switch phase {
-        case .awaitingJoin(let deadline), .closing(_, _, let deadline): deadline
+        case .awaitingJoin(let deadline): deadline
+        case .closing(_, _, let deadline): isCutSaid ? nil : deadline
         case .joined: nil
         }
     }
 }
 
+extension Connection {
+    /// Charges one signaling message to the allowance.
+    ///
+    /// - Returns: Whether the message is allowed.
+    mutating func pay(interval: Duration, burst: Int, at now: MonotonicInstant) -> Bool {
+        messagesPaidUntil = max(messagesPaidUntil, now) + interval
+        return messagesPaidUntil.duration(since: now) <= interval * burst
+    }
+}
+
+/// What one connection is to be sent.
+///
+/// Apart from `Connection`, so that what is done for every packet and subscriber touches little memory.
+struct Outlet: Sendable {
+    /// A track that the participant receives.
+    struct Subscription: Sendable {
+        var track: SlotID
+        var cursor: ForwardingCursor
+        var backoff = KeyframeBackoff()
+    }
+
+    var outbox = RingBuffer<String>()
+    var outboxSize = DataSize.zero
+    var subscriptions: [Subscription] = []
+    /// Which subscription has the next turn, so that no track starves another.
+    var turn = 0
+    /// Whether the driver has been told that there is something to send and has not yet found nothing.
+    var isAwake = false
+}
+
 /// A published track.
 struct Track: Sendable {
     var info: TrackInfo
+    var keyframes: KeyframeRequestGate
+}
+
+/// A published track's packets and those who take part in them; apart from `Track` as `Outlet` from `Connection`.
+struct Feed: Sendable {
     var publisher: SlotID
     var stream: TrackStream
     var subscribers: [SlotID] = []
-    var keyframes: KeyframeRequestGate
 }
 
 /// A room with somebody in it.

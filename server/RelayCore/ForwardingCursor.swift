@@ -17,11 +17,17 @@ package struct ForwardingCursor: Sendable {
         case needsKeyframe
     }
 
-    private var position: Int
+    /// The frame of which the subscriber has the beginning.
+    private enum FrameInHand {
+        case none, keyframe, other
+    }
+
+    /// Where in the stream the subscriber is: everything before has been sent or left out.
+    package private(set) var position: Int
     /// Frames from before this position come from the cache: temporal layer 0 alone, whatever their age.
     private let catchUpEnd: Int
     private var gate = TemporalLayerGate()
-    private var isMidFrame = false
+    private var frameInHand = FrameInHand.none
 
     /// The last frame number that comes from the cache; `nil` if nothing does.
     package let catchUpThrough: UInt32?
@@ -55,7 +61,23 @@ package struct ForwardingCursor: Sendable {
     package mutating func skipToKeyframe(in stream: TrackStream) {
         gate.waitForKeyframe()
         position = stream.endPosition
-        isMidFrame = false
+        frameInHand = .none
+    }
+
+    /// The subscriber says that it cannot go on with what it has: everything up to a keyframe is left out.
+    ///
+    /// - Returns: Whether one must be asked for; not if one is on its way to the subscriber, which was sent before its
+    ///   request came.
+    package mutating func keyframeRequested(in stream: TrackStream) -> Bool {
+        if frameInHand == .keyframe { return false }
+        if let keyframe = stream.newestKeyframe, keyframe >= position {
+            gate.waitForKeyframe()
+            position = keyframe
+            frameInHand = .none
+            return false
+        }
+        skipToKeyframe(in: stream)
+        return true
     }
 
     /// Decides what the subscriber, whose socket can take a packet now, is sent.
@@ -64,37 +86,48 @@ package struct ForwardingCursor: Sendable {
         while position < stream.endPosition {
             let entry = stream[position]
             let lag = now.duration(since: entry.arrival)
-            if !entry.isFirstChunk {
-                position += 1
-                guard isMidFrame else { continue }
-                guard let packet = entry.packet, lag <= policy.skipAfter || position <= catchUpEnd else {
+            let isLate = lag > policy.skipAfter && position >= catchUpEnd
+            if entry.isFirstChunk {
+                // To one who waits for a keyframe, other frames are no loss, but a keyframe that comes too late is.
+                if isLate && (entry.isKeyframe || !gate.isWaitingForKeyframe) {
                     return fallBehind(in: stream, at: now, policy: policy)
                 }
-                isMidFrame = !entry.isLastChunk
+                let isPassed = passes(entry, limit: limit(for: entry, lag: lag, policy))
+                position += 1
+                guard isPassed, let packet = entry.packet else { continue }
+                frameInHand = entry.isLastChunk ? .none : entry.isKeyframe ? .keyframe : .other
                 return .send(packet)
             }
-            if lag > policy.skipAfter && position >= catchUpEnd && !gate.isWaitingForKeyframe {
+            guard frameInHand != .none else {
+                position += 1
+                continue
+            }
+            // A keyframe that has begun is finished as long as it is kept: else a link on which each takes longer than
+            // `skipAfter` would carry their beginnings for ever and never one picture.
+            guard let packet = entry.packet, !isLate || frameInHand == .keyframe else {
                 return fallBehind(in: stream, at: now, policy: policy)
             }
             position += 1
-            let limit = position <= catchUpEnd ? 0 : limit(forLag: lag, policy)
-            guard
-                gate.passes(
-                    isKeyframe: entry.isKeyframe,
-                    temporalLayer: entry.temporalLayer,
-                    isLayerSync: entry.isLayerSync,
-                    isDiscardable: entry.isDiscardable,
-                    limit: limit
-                ),
-                let packet = entry.packet
-            else { continue }
-            isMidFrame = !entry.isLastChunk
+            if entry.isLastChunk { frameInHand = .none }
             return .send(packet)
         }
         return .idle
     }
 
-    private func limit(forLag lag: Duration, _ policy: ForwardingPolicy) -> Int {
+    private mutating func passes(_ entry: TrackStream.Entry, limit: Int) -> Bool {
+        gate.passes(
+            isKeyframe: entry.isKeyframe,
+            temporalLayer: entry.temporalLayer,
+            isLayerSync: entry.isLayerSync,
+            isDiscardable: entry.isDiscardable,
+            limit: limit
+        )
+    }
+
+    /// The highest temporal layer that the subscriber can have at `entry`.
+    private func limit(for entry: TrackStream.Entry, lag: Duration, _ policy: ForwardingPolicy) -> Int {
+        if position < catchUpEnd { return 0 }
+        if entry.packet == nil { return Int(entry.temporalLayer) - 1 }
         if lag > policy.dropMiddleLayerAfter { return 0 }
         return lag > policy.dropTopLayerAfter ? 1 : .max
     }

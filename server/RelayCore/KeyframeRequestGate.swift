@@ -62,25 +62,29 @@ package struct KeyframeBackoff: Hashable, Sendable {
     private static let longest: Duration = .seconds(32)
 
     private var interval = first
-    private var notBefore: MonotonicInstant?
+    /// When the newest need may be answered.
+    private var granted: MonotonicInstant?
 
     /// A subscriber that has not asked yet.
     package init() {}
 
     /// The subscriber needs a keyframe.
     ///
-    /// A subscriber that has gone without one for four times its interval starts afresh.
+    /// Needs before the moment that an earlier one was put off to are the same need: a receiver may repeat itself with
+    /// each frame that it cannot decode, and is not put off further for that. A subscriber that has gone without one
+    /// for four times its interval starts afresh.
     ///
     /// - Returns: When the publisher may be asked for it.
     package mutating func needed(at now: MonotonicInstant) -> MonotonicInstant {
-        guard let allowed = notBefore, now < allowed + interval * 4 else {
+        guard let granted, now < granted + interval * 5 else {
             interval = Self.first
-            notBefore = now + interval
+            granted = now
             return now
         }
-        let moment = max(allowed, now)
+        if now <= granted { return granted }
+        let moment = max(granted + interval, now)
         interval = min(interval * 2, Self.longest)
-        notBefore = moment + interval
+        self.granted = moment
         return moment
     }
 }

@@ -4,8 +4,8 @@ import RoomProtocol
 extension Relay {
     /// A binary message came; nobody else holds it yet, and the relay stamps it and then only reads it.
     package mutating func receive(_ packet: PacketBuffer, from id: SlotID, at now: MonotonicInstant) {
-        guard case .joined = connections[id]?.phase else {
-            if case .awaitingJoin = connections[id]?.phase {
+        guard connections[id]?.isJoined == true else {
+            if connections[id]?.isClosing == false {
                 fail(id, ErrorMessage(.malformedMessage, "media before \"join\"", fatal: true), at: now)
             }
             return
@@ -19,6 +19,7 @@ extension Relay {
         } catch {
             let sentence = "a media packet breaks the protocol: \(error)"
             fail(id, ErrorMessage(.malformedMessage, sentence, fatal: true), at: now)
+            dropSlowParticipants(at: now)
         }
     }
 
@@ -29,33 +30,27 @@ extension Relay {
     ) throws(MalformedPacket) {
         let header = try packet.withBytes { bytes throws(MalformedPacket) in try MediaPacketHeader(reading: bytes) }
         // A track that is not there was withdrawn while its last packets were on their way.
-        guard let trackID = trackOfAlias[header.trackAlias], let publisher = tracks[trackID]?.publisher else { return }
-        guard publisher == id else {
+        guard let trackID = trackOfAlias[header.trackAlias] else { return }
+        guard feeds[trackID.index].publisher == id else {
             throw MalformedPacket("track alias \(header.trackAlias) belongs to another participant")
         }
         packet.withMutableBytes { bytes in
             MediaPacketHeader.stamp(&bytes, relayTime: RoomTime(microseconds: now.microseconds))
         }
-        try tracks[trackID]?.stream.append(packet, header: header, at: now)
+        try feeds[trackID.index].stream.append(packet, header: header, at: now)
         if header.isKeyframe && header.isFirstChunk { tracks[trackID]?.keyframes.satisfied() }
-        let count = tracks[trackID]?.subscribers.count ?? 0
-        for index in 0..<count {
-            if let subscriber = tracks[trackID]?.subscribers[index] { wake(subscriber) }
-        }
+        for subscriber in feeds[trackID.index].subscribers { wake(subscriber) }
     }
 
     /// The packet that a connection is sent next, of whichever of its tracks has the turn.
     mutating func nextPacket(for id: SlotID, at now: MonotonicInstant) -> PacketBuffer? {
-        let count = connections[id]?.subscriptions.count ?? 0
-        guard count > 0, let turn = connections[id]?.turn else { return nil }
+        let count = outlets[id.index].subscriptions.count
+        let turn = outlets[id.index].turn
         for offset in 0..<count {
             let index = (turn + offset) % count
-            guard var subscription = connections[id]?.subscriptions[index] else { continue }
-            guard let step = step(&subscription, at: now) else { continue }
-            connections[id]?.subscriptions[index] = subscription
-            switch step {
+            switch step(of: id, subscription: index, at: now) {
             case .send(let packet):
-                connections[id]?.turn = index + 1
+                outlets[id.index].turn = index + 1
                 return packet
             case .idle:
                 break
@@ -66,27 +61,48 @@ extension Relay {
         return nil
     }
 
-    private func step(
-        _ subscription: inout Connection.Subscription,
+    private mutating func step(
+        of id: SlotID,
+        subscription index: Int,
         at now: MonotonicInstant
-    ) -> ForwardingCursor.Step? {
-        guard let track = tracks[subscription.track] else { return nil }
-        return subscription.cursor.next(in: track.stream, at: now, policy: settings.forwarding)
+    ) -> ForwardingCursor.Step {
+        let feed = outlets[id.index].subscriptions[index].track.index
+        let position = outlets[id.index].subscriptions[index].cursor.position
+        guard position < feeds[feed].stream.endPosition else { return .idle }
+        return outlets[id.index].subscriptions[index].cursor.next(
+            in: feeds[feed].stream,
+            at: now,
+            policy: settings.forwarding
+        )
     }
+
+    // MARK: Keyframes
 
     /// A subscriber cannot go on without a keyframe, for a fault of its own or of its network.
     mutating func requestKeyframe(for id: SlotID, subscription index: Int, at now: MonotonicInstant) {
-        guard var subscription = connections[id]?.subscriptions[index] else { return }
-        let moment = subscription.backoff.needed(at: now)
-        connections[id]?.subscriptions[index] = subscription
-        if tracks[subscription.track]?.keyframes.wanted(notBefore: moment, at: now) == true {
-            askForKeyframe(of: subscription.track)
-        }
+        let moment = outlets[id.index].subscriptions[index].backoff.needed(at: now)
+        wantKeyframe(of: outlets[id.index].subscriptions[index].track, notBefore: moment, at: now)
+    }
+
+    /// Has a track's publisher asked for a keyframe, as soon as that is allowed.
+    ///
+    /// One that pauses is not asked: it begins with a keyframe when it goes on.
+    mutating func wantKeyframe(of trackID: SlotID, notBefore moment: MonotonicInstant, at now: MonotonicInstant) {
+        guard tracks[trackID]?.info.enabled == true else { return }
+        if tracks[trackID]?.keyframes.wanted(notBefore: moment, at: now) == true { askForKeyframe(of: trackID) }
+        schedule(tracks[trackID]?.keyframes.nextDeadline)
+    }
+
+    /// A track's publisher has cause to begin with a keyframe; should none come, it is asked.
+    mutating func expectKeyframe(of trackID: SlotID, at now: MonotonicInstant) {
+        guard tracks[trackID]?.info.enabled == true, !feeds[trackID.index].subscribers.isEmpty else { return }
+        tracks[trackID]?.keyframes.keyframeExpected(at: now)
+        schedule(tracks[trackID]?.keyframes.nextDeadline)
     }
 
     /// Asks a track's publisher for a keyframe.
     mutating func askForKeyframe(of trackID: SlotID) {
-        guard let track = tracks[trackID] else { return }
-        send(.keyframeRequest(KeyframeRequest(trackId: track.info.id)), to: track.publisher)
+        guard let info = tracks[trackID]?.info else { return }
+        send(.keyframeRequest(KeyframeRequest(trackId: info.id)), to: feeds[trackID.index].publisher)
     }
 }

@@ -11,6 +11,12 @@ extension Relay {
     ) {
         guard let phase = connections[id]?.phase else { return }
         if case .closing = phase { return }
+        defer { dropSlowParticipants(at: now) }
+        let isAllowed = connections[id]?.pay(interval: settings.messageInterval, burst: settings.messageBurst, at: now)
+        guard isAllowed == true else {
+            let sentence = "too many messages; allowed are \(settings.messageBurst) at once"
+            return fail(id, ErrorMessage(.limitReached, sentence, fatal: true), at: now)
+        }
         do {
             let message = try ClientMessage(reading: text)
             if case .joined(let participant) = phase {
@@ -24,7 +30,6 @@ extension Relay {
             case .malformed: fail(id, ErrorMessage(.malformedMessage, "\(error)", fatal: true), at: now)
             }
         }
-        if let room = connections[id]?.participant?.room { dropSlowParticipants(in: room, at: now) }
     }
 
     private mutating func handleFirst(
@@ -56,7 +61,8 @@ extension Relay {
         switch message {
         case .publish(let body): publish(body, by: id, participant, at: now, using: &generator)
         case .unpublish(let body):
-            if let track = ownTrack(body.trackId, of: id) { removeTrack(track) }
+            guard let track = ownTrack(body.trackId, of: id) else { return sayNotFound(body.trackId, to: id) }
+            removeTrack(track)
         case .enable(let body): setEnabled(true, body.trackId, by: id, participant, at: now)
         case .disable(let body): setEnabled(false, body.trackId, by: id, participant, at: now)
         case .subscribe(let body): subscribe(to: body.trackId, id, participant, at: now)
@@ -64,13 +70,7 @@ extension Relay {
         case .keyframeRequest(let body): keyframeRequested(body.trackId, by: id, at: now)
         case .timeSync(let body): answer(body, to: id, at: now)
         case .leave:
-            removeParticipant(of: id, at: now)
-            connections[id]?.phase = .closing(
-                RoomErrorCode(rawValue: 1000),
-                reason: "left",
-                deadline: now + settings.closeTimeout
-            )
-            wake(id)
+            beginClosing(id, RoomErrorCode(rawValue: 1000), reason: "left", at: now)
         case .join, .resume:
             fail(id, ErrorMessage(.malformedMessage, "\"join\" and \"resume\" come first, once", fatal: true), at: now)
         }
@@ -98,11 +98,13 @@ extension Relay {
             return ErrorMessage(.limitReached, "the server has \(rooms.count) rooms, its limit", fatal: true)
         }
         guard room.participants.count >= settings.maximumParticipantsPerRoom else { return nil }
+        // Whoever comes back before its old connection was found dead takes its own place.
+        if room.participants.contains(where: { connections[$0]?.participant?.identity == join.identity }) { return nil }
         let sentence = "the room has \(room.participants.count) participants, its limit"
         return ErrorMessage(.limitReached, sentence, fatal: true)
     }
 
-    private func problem(withName name: String) -> String? {
+    func problem(withName name: String) -> String? {
         if name.isEmpty { return "is empty" }
         if name.utf8.count > WireFormat.maximumNameBytes {
             return "has \(name.utf8.count) bytes; \(WireFormat.maximumNameBytes) are allowed"
@@ -130,21 +132,40 @@ extension Relay {
         room.participants.append(id)
         rooms[join.room] = room
         let own = ParticipantInfo(id: participant.id, identity: participant.identity, tracks: [])
+        let infos = others.compactMap { info(of: $0) }
+        let fitting = Self.countFitting(infos)
         let joined = Joined(
             room: Joined.RoomInfo(id: room.id, name: room.name),
             participant: own,
-            participants: others.compactMap { info(of: $0) },
+            participants: Array(infos[..<fitting]),
             serverTime: now.microseconds,
             bootId: bootID,
             server: serverName
         )
         send(.joined(joined), to: id)
         notices.append(.joined(identity: join.identity, room: join.room, client: join.client))
+        for info in infos[fitting...] {
+            send(.participantConnected(ParticipantConnected(participant: info)), to: id)
+        }
         broadcast(.participantConnected(ParticipantConnected(participant: own)), in: join.room, except: id)
         guard participant.subscribesAutomatically else { return }
         for other in others {
             for track in connections[other]?.publications ?? [] { addSubscription(of: id, to: track, at: now) }
         }
+    }
+
+    /// How many of `participants` fit into `joined`, which like every text message has a limit.
+    ///
+    /// A character of a name takes at most twice its bytes in JSON, control characters being refused; the other numbers
+    /// are above what keys, ids and numbers take.
+    private static func countFitting(_ participants: [ParticipantInfo]) -> Int {
+        var room = WireFormat.maximumTextMessage.bytes - 4096
+        for (index, participant) in participants.enumerated() {
+            room -= 100 + 2 * participant.identity.utf8.count
+            for track in participant.tracks { room -= 250 + 2 * (track.name.utf8.count + track.source.utf8.count) }
+            if room < 0 { return index }
+        }
+        return participants.count
     }
 
     private mutating func replaceNamesake(_ identity: String, in room: String, at now: MonotonicInstant) {
@@ -167,8 +188,9 @@ extension Relay {
     mutating func removeParticipant(of id: SlotID, at now: MonotonicInstant) {
         guard let connection = connections[id], let participant = connection.participant else { return }
         for track in connection.publications { removeTrack(track, isQuiet: true) }
-        for subscription in connection.subscriptions { dropSubscriber(id, from: subscription.track) }
-        connections[id]?.subscriptions = []
+        let subscriptions = outlets[id.index].subscriptions
+        outlets[id.index].subscriptions = []
+        for subscription in subscriptions { dropSubscriber(id, from: subscription.track) }
         connections[id]?.phase = .awaitingJoin(deadline: now + settings.joinTimeout)
         rooms[participant.room]?.participants.removeAll { $0 == id }
         if rooms[participant.room]?.participants.isEmpty == true { rooms[participant.room] = nil }
@@ -177,204 +199,13 @@ extension Relay {
         broadcast(.participantDisconnected(message), in: participant.room, except: id)
     }
 
-    // MARK: Publishing
-
-    private mutating func publish(
-        _ request: Publish,
-        by id: SlotID,
-        _ participant: Connection.Participant,
-        at now: MonotonicInstant,
-        using generator: inout some RandomNumberGenerator
-    ) {
-        if let (code, sentence) = refusal(of: request, by: id) {
-            let error = ErrorMessage(code, sentence, fatal: false, requestId: request.requestId)
-            return send(.error(error), to: id)
-        }
-        let info = TrackInfo(
-            id: Self.makeID("TR", using: &generator),
-            alias: nextAlias,
-            name: request.name,
-            source: request.source,
-            width: request.width,
-            height: request.height,
-            frameRate: request.frameRate
-        )
-        nextAlias += 1
-        let track = Track(
-            info: info,
-            publisher: id,
-            stream: TrackStream(settings.stream),
-            keyframes: KeyframeRequestGate(settings.keyframes)
-        )
-        let trackID = tracks.insert(track)
-        trackOfAlias[info.alias] = trackID
-        trackOfID[info.id] = trackID
-        connections[id]?.publications.append(trackID)
-        send(.published(Published(requestId: request.requestId, track: info)), to: id)
-        sayLayersWanted(trackID)
-        notices.append(.published(track: info.name, identity: participant.identity, room: participant.room))
-        let announcement = TrackPublished(participantId: participant.id, track: info)
-        broadcast(.trackPublished(announcement), in: participant.room, except: id)
-        for other in rooms[participant.room]?.participants ?? [] where other != id {
-            guard connections[other]?.participant?.subscribesAutomatically == true else { continue }
-            addSubscription(of: other, to: trackID, at: now)
-        }
-    }
-
-    private func refusal(of request: Publish, by id: SlotID) -> (RoomErrorCode, String)? {
-        if let problem = problem(withName: request.name) { return (.invalidArgument, "the track's name \(problem)") }
-        guard request.kind == "video" else { return (.notSupported, "tracks of kind \"video\" alone are relayed") }
-        guard request.codec == "vp8" else { return (.notSupported, "video of codec \"vp8\" alone is relayed") }
-        let names = (connections[id]?.publications ?? []).compactMap { tracks[$0]?.info.name }
-        guard !names.contains(request.name) else {
-            return (.invalidArgument, "the participant has a track of the name \"\(request.name)\" already")
-        }
-        guard names.count < WireFormat.maximumTracksPerParticipant else {
-            return (.limitReached, "a participant may publish \(WireFormat.maximumTracksPerParticipant) tracks")
-        }
-        let largest = Dimensions.largestCodable
-        guard (1...largest.width).contains(request.width), (1...largest.height).contains(request.height) else {
-            return (.invalidArgument, "a size of \(request.width)x\(request.height); allowed are 1x1 to \(largest)")
-        }
-        guard request.frameRate > 0, request.frameRate <= 1000 else {
-            return (.invalidArgument, "a rate of \(request.frameRate); allowed are more than 0 to 1000 fps")
-        }
-        guard request.source.utf8.count <= WireFormat.maximumNameBytes else {
-            return (.invalidArgument, "a source of \(request.source.utf8.count) bytes")
-        }
-        return nil
-    }
-
-    private func ownTrack(_ trackID: String, of id: SlotID) -> SlotID? {
-        guard let track = trackOfID[trackID], tracks[track]?.publisher == id else { return nil }
-        return track
-    }
-
-    private mutating func removeTrack(_ trackID: SlotID, isQuiet: Bool = false) {
-        guard let track = tracks.remove(trackID) else { return }
-        trackOfAlias[track.info.alias] = nil
-        trackOfID[track.info.id] = nil
-        connections[track.publisher]?.publications.removeAll { $0 == trackID }
-        for subscriber in track.subscribers {
-            connections[subscriber]?.subscriptions.removeAll { $0.track == trackID }
-        }
-        guard !isQuiet, let participant = connections[track.publisher]?.participant else { return }
-        notices.append(
-            .unpublished(track: track.info.name, identity: participant.identity, room: participant.room)
-        )
-        let message = TrackUnpublished(participantId: participant.id, trackId: track.info.id)
-        broadcast(.trackUnpublished(message), in: participant.room, except: track.publisher)
-    }
-
-    private mutating func setEnabled(
-        _ enabled: Bool,
-        _ trackID: String,
-        by id: SlotID,
-        _ participant: Connection.Participant,
-        at now: MonotonicInstant
-    ) {
-        guard let track = ownTrack(trackID, of: id) else { return sayNotFound(trackID, to: id) }
-        guard tracks[track]?.info.enabled != enabled else { return }
-        tracks[track]?.info.enabled = enabled
-        if enabled {
-            tracks[track]?.keyframes.keyframeExpected(at: now)
-            let message = TrackEnabled(participantId: participant.id, trackId: trackID)
-            broadcast(.trackEnabled(message), in: participant.room, except: id)
-        } else {
-            restart(track)
-            let message = TrackDisabled(participantId: participant.id, trackId: trackID)
-            broadcast(.trackDisabled(message), in: participant.room, except: id)
-        }
-    }
-
-    /// Forgets a track's packets; its subscribers wait for the keyframe with which it goes on.
-    private mutating func restart(_ trackID: SlotID) {
-        tracks[trackID]?.stream.clear()
-        tracks[trackID]?.keyframes.satisfied()
-        guard let track = tracks[trackID] else { return }
-        for subscriber in track.subscribers {
-            let index = connections[subscriber]?.subscriptions.firstIndex { $0.track == trackID }
-            if let index { connections[subscriber]?.subscriptions[index].cursor.skipToKeyframe(in: track.stream) }
-        }
-    }
-
-    /// Tells a publisher whether anybody receives its track.
-    private mutating func sayLayersWanted(_ trackID: SlotID) {
-        guard let track = tracks[trackID] else { return }
-        let layers = track.subscribers.isEmpty ? [] : [0]
-        send(.layersWanted(LayersWanted(trackId: track.info.id, simulcastLayers: layers)), to: track.publisher)
-    }
-
-    // MARK: Subscribing
-
-    private mutating func subscribe(
-        to trackID: String,
-        _ id: SlotID,
-        _ participant: Connection.Participant,
-        at now: MonotonicInstant
-    ) {
-        guard
-            let track = trackOfID[trackID], let publisher = tracks[track]?.publisher, publisher != id,
-            connections[publisher]?.participant?.room == participant.room
-        else { return sayNotFound(trackID, to: id) }
-        guard connections[id]?.subscriptions.contains(where: { $0.track == track }) == false else { return }
-        addSubscription(of: id, to: track, at: now)
-    }
-
-    private mutating func addSubscription(of id: SlotID, to trackID: SlotID, at now: MonotonicInstant) {
-        guard let track = tracks[trackID] else { return }
-        let cursor = ForwardingCursor(joining: track.stream, at: now)
-        connections[id]?.subscriptions.append(Connection.Subscription(track: trackID, cursor: cursor))
-        tracks[trackID]?.subscribers.append(id)
-        let message = Subscribed(
-            trackId: track.info.id,
-            alias: track.info.alias,
-            catchUpThrough: cursor.catchUpThrough
-        )
-        send(.subscribed(message), to: id)
-        if track.subscribers.isEmpty {
-            // The publisher begins with a keyframe when it is wanted again.
-            tracks[trackID]?.keyframes.keyframeExpected(at: now)
-            sayLayersWanted(trackID)
-        } else if cursor.isWaitingForKeyframe(in: track.stream), track.info.enabled {
-            if tracks[trackID]?.keyframes.wanted(notBefore: now, at: now) == true { askForKeyframe(of: trackID) }
-        }
-    }
-
-    private mutating func unsubscribe(from trackID: String, _ id: SlotID) {
-        guard
-            let track = trackOfID[trackID],
-            let index = connections[id]?.subscriptions.firstIndex(where: { $0.track == track })
-        else { return sayNotFound(trackID, to: id) }
-        connections[id]?.subscriptions.remove(at: index)
-        dropSubscriber(id, from: track)
-        send(.unsubscribed(Unsubscribed(trackId: trackID)), to: id)
-    }
-
-    private mutating func dropSubscriber(_ id: SlotID, from trackID: SlotID) {
-        guard tracks.contains(trackID) else { return }
-        tracks[trackID]?.subscribers.removeAll { $0 == id }
-        guard tracks[trackID]?.subscribers.isEmpty == true else { return }
-        restart(trackID)
-        sayLayersWanted(trackID)
-    }
-
-    private mutating func keyframeRequested(_ trackID: String, by id: SlotID, at now: MonotonicInstant) {
-        guard
-            let track = trackOfID[trackID], let stream = tracks[track]?.stream,
-            let index = connections[id]?.subscriptions.firstIndex(where: { $0.track == track })
-        else { return sayNotFound(trackID, to: id) }
-        connections[id]?.subscriptions[index].cursor.skipToKeyframe(in: stream)
-        requestKeyframe(for: id, subscription: index, at: now)
-    }
-
-    private mutating func sayNotFound(_ trackID: String, to id: SlotID) {
-        let sentence = "no such track in the room, or not yours: \"\(trackID.prefix(64))\""
+    mutating func sayNotFound(_ trackID: String, to id: SlotID) {
+        let sentence = "no such track in the room, or not yours: \"\(trackID.prefix(utf8Bytes: 64))\""
         send(.error(ErrorMessage(.notFound, sentence, fatal: false)), to: id)
     }
 
     /// An id that cannot be guessed: 72 bits.
-    private static func makeID(_ prefix: String, using generator: inout some RandomNumberGenerator) -> String {
+    static func makeID(_ prefix: String, using generator: inout some RandomNumberGenerator) -> String {
         let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_")
         var id = "\(prefix)_"
         for _ in 0..<12 { id.append(alphabet[Int.random(in: 0..<alphabet.count, using: &generator)]) }

@@ -19,11 +19,19 @@ package struct Relay: Sendable {
 
     /// What is going on, for logs.
     package struct Census: Hashable, Sendable {
-        package var connections = 0
-        package var rooms = 0
-        package var tracks = 0
-        /// Bytes of packets that are kept for subscribers.
-        package var cachedBytes = 0
+        package var connections: Int
+        package var rooms: Int
+        package var tracks: Int
+        /// Memory that packets kept for subscribers take, in bytes.
+        package var cachedBytes: Int
+
+        /// A census with the given numbers.
+        package init(connections: Int = 0, rooms: Int = 0, tracks: Int = 0, cachedBytes: Int = 0) {
+            self.connections = connections
+            self.rooms = rooms
+            self.tracks = tracks
+            self.cachedBytes = cachedBytes
+        }
     }
 
     let settings: RelaySettings
@@ -31,6 +39,10 @@ package struct Relay: Sendable {
     let serverName: String
     var connections = SlotArray<Connection>()
     var tracks = SlotArray<Track>()
+    /// By a connection's index; of use while `connections` contains it.
+    var outlets: [Outlet] = []
+    /// By a track's index; of use while `tracks` contains it.
+    var feeds: [Feed] = []
     var trackOfAlias: [UInt32: SlotID] = [:]
     var trackOfID: [String: SlotID] = [:]
     var rooms: [String: Room] = [:]
@@ -38,6 +50,8 @@ package struct Relay: Sendable {
     private var awakened: [SlotID] = []
     private var overdue: [SlotID] = []
     var notices: [RelayNotice] = []
+    /// Connections whose outbox has just passed its limit.
+    private var overfull: [SlotID] = []
 
     /// A relay without rooms.
     ///
@@ -55,7 +69,7 @@ package struct Relay: Sendable {
             connections: connections.count,
             rooms: rooms.count,
             tracks: tracks.count,
-            cachedBytes: tracks.ids.reduce(0) { $0 + (tracks[$1]?.stream.size.bytes ?? 0) }
+            cachedBytes: tracks.ids.reduce(0) { $0 + feeds[$1.index].stream.size.bytes }
         )
     }
 
@@ -65,7 +79,10 @@ package struct Relay: Sendable {
     ///
     /// What comes back is the connection's name in all further calls.
     package mutating func connectionOpened(subprotocol: String?, at now: MonotonicInstant) -> SlotID {
-        let id = connections.insert(Connection(phase: .awaitingJoin(deadline: now + settings.joinTimeout)))
+        let deadline = now + settings.joinTimeout
+        let id = connections.insert(Connection(joinsBefore: deadline, at: now))
+        if id.index == outlets.count { outlets.append(Outlet()) }
+        schedule(deadline)
         if subprotocol != WireFormat.subprotocol {
             let offer = subprotocol.map { "\"\($0)\"" } ?? "no subprotocol"
             fail(
@@ -85,23 +102,27 @@ package struct Relay: Sendable {
     /// A WebSocket is closed, whoever closed it.
     package mutating func connectionClosed(_ id: SlotID, at now: MonotonicInstant) {
         removeParticipant(of: id, at: now)
-        _ = connections.remove(id)
+        if connections.remove(id) != nil { outlets[id.index] = Outlet() }
+        dropSlowParticipants(at: now)
     }
 
     /// What the connection, whose socket can take a message now, is sent; `nil` when there is nothing.
+    ///
+    /// It may wake others: a subscriber that has fallen behind makes a request to its publisher.
     package mutating func nextMessage(for id: SlotID, at now: MonotonicInstant) -> Outgoing? {
         guard connections.contains(id) else { return nil }
         if let text = popOutbox(of: id) { return .text(text) }
-        if case .closing(let code, let reason, _) = connections[id]?.phase {
-            guard connections[id]?.isCloseSaid == false else { return nil }
-            connections[id]?.isCloseSaid = true
-            return .close(code, reason: reason)
-        }
         if let packet = nextPacket(for: id, at: now) { return .media(packet) }
-        // A keyframe request of `nextPacket` may have gone to the connection itself.
-        if let text = popOutbox(of: id) { return .text(text) }
-        connections[id]?.isAwake = false
-        return nil
+        dropSlowParticipants(at: now)
+        outlets[id.index].isAwake = false
+        return closeMessage(for: id)
+    }
+
+    private mutating func closeMessage(for id: SlotID) -> Outgoing? {
+        guard case .closing(let code, let reason, _) = connections[id]?.phase else { return nil }
+        guard connections[id]?.isCloseSaid == false else { return nil }
+        connections[id]?.isCloseSaid = true
+        return .close(code, reason: reason)
     }
 
     /// Hands out the connections that have something new to send, and forgets them.
@@ -125,19 +146,30 @@ package struct Relay: Sendable {
 
     /// Tells everybody that the server is going down, and closes all connections.
     package mutating func shutDown(at now: MonotonicInstant) {
-        for id in connections.ids {
-            send(.leave(Leave(reason: "the server is shutting down", reconnect: true)), to: id)
-            beginClosing(id, .shuttingDown, reason: "the server is shutting down", at: now)
+        // Rooms and tracks first: nobody needs to hear any more who leaves.
+        rooms = [:]
+        trackOfAlias = [:]
+        trackOfID = [:]
+        for id in tracks.ids { _ = tracks.remove(id) }
+        let reason = "the server is shutting down"
+        let text = ServerMessage.leave(Leave(reason: reason, reconnect: true)).text
+        for id in connections.ids where connections[id]?.isClosing == false {
+            connections[id]?.publications = []
+            outlets[id.index].subscriptions = []
+            send(text: text, to: id)
+            beginClosing(id, .shuttingDown, reason: reason, at: now)
         }
     }
 
     // MARK: Time
 
-    /// When `deadlineReached` must be called.
-    package var nextDeadline: MonotonicInstant? {
-        let forConnections = connections.ids.compactMap { connections[$0]?.deadline }.min()
-        let forTracks = tracks.ids.compactMap { tracks[$0]?.keyframes.nextDeadline }.min()
-        return [forConnections, forTracks].compactMap(\.self).min()
+    /// When `deadlineReached` must be called; it may be early, never late.
+    package private(set) var nextDeadline: MonotonicInstant?
+
+    /// Sees to it that `deadlineReached` is called at `deadline`.
+    mutating func schedule(_ deadline: MonotonicInstant?) {
+        guard let deadline else { return }
+        nextDeadline = min(nextDeadline ?? deadline, deadline)
     }
 
     /// `nextDeadline` has come.
@@ -147,12 +179,17 @@ package struct Relay: Sendable {
             if case .awaitingJoin = connections[id]?.phase {
                 fail(id, ErrorMessage(.timedOut, "no \"join\" came in time", fatal: true), at: now)
             } else {
+                connections[id]?.isCutSaid = true
                 overdue.append(id)
             }
         }
         for id in tracks.ids where tracks[id]?.keyframes.deadlineReached(at: now) == true {
             askForKeyframe(of: id)
         }
+        dropSlowParticipants(at: now)
+        nextDeadline = nil
+        for id in connections.ids { schedule(connections[id]?.deadline) }
+        for id in tracks.ids { schedule(tracks[id]?.keyframes.nextDeadline) }
     }
 
     // MARK: Sending
@@ -171,30 +208,33 @@ package struct Relay: Sendable {
 
     private mutating func send(text: String, to id: SlotID) {
         guard connections.contains(id) else { return }
-        connections[id]?.outbox.append(text)
-        connections[id]?.outboxSize += DataSize(bytes: text.utf8.count)
+        let before = outlets[id.index].outboxSize
+        let after = before + DataSize(bytes: text.utf8.count)
+        outlets[id.index].outbox.append(text)
+        outlets[id.index].outboxSize = after
+        if before <= settings.maximumOutbox && after > settings.maximumOutbox { overfull.append(id) }
         wake(id)
     }
 
     private mutating func popOutbox(of id: SlotID) -> String? {
-        guard let text = connections[id]?.outbox.first else { return nil }
-        connections[id]?.outbox.removeFirst()
-        connections[id]?.outboxSize -= DataSize(bytes: text.utf8.count)
+        guard let text = outlets[id.index].outbox.first else { return nil }
+        outlets[id.index].outbox.removeFirst()
+        outlets[id.index].outboxSize -= DataSize(bytes: text.utf8.count)
         return text
     }
 
-    /// Lets go of the participants of a room whose signaling has piled up.
-    mutating func dropSlowParticipants(in room: String, at now: MonotonicInstant) {
-        for id in rooms[room]?.participants ?? [] {
-            guard let connection = connections[id], connection.outboxSize > settings.maximumOutbox else { continue }
+    /// Lets go of the participants whose signaling has piled up.
+    mutating func dropSlowParticipants(at now: MonotonicInstant) {
+        while let id = overfull.popLast() {
+            guard connections[id]?.isClosing == false else { continue }
             let sentence = "more than \(settings.maximumOutbox) of signaling were waiting to be read"
             fail(id, ErrorMessage(.tooSlow, sentence, fatal: true), at: now)
         }
     }
 
     mutating func wake(_ id: SlotID) {
-        guard connections[id]?.isAwake == false else { return }
-        connections[id]?.isAwake = true
+        guard connections.contains(id), !outlets[id.index].isAwake else { return }
+        outlets[id.index].isAwake = true
         awakened.append(id)
     }
 
@@ -206,15 +246,19 @@ package struct Relay: Sendable {
         beginClosing(id, RoomErrorCode(rawValue: error.code), reason: error.message, at: now)
     }
 
-    private mutating func beginClosing(
+    /// Takes the participant out of its room; what is still to be sent goes out, then the connection is closed.
+    mutating func beginClosing(
         _ id: SlotID,
         _ code: RoomErrorCode,
         reason: String,
         at now: MonotonicInstant
     ) {
-        if case .closing = connections[id]?.phase { return }
+        guard connections[id]?.isClosing == false else { return }
         removeParticipant(of: id, at: now)
-        connections[id]?.phase = .closing(code, reason: reason, deadline: now + settings.closeTimeout)
+        let deadline = now + settings.closeTimeout
+        let shortReason = reason.prefix(utf8Bytes: WireFormat.maximumCloseReasonBytes)
+        connections[id]?.phase = .closing(code, reason: shortReason, deadline: deadline)
+        schedule(deadline)
         wake(id)
     }
 }

@@ -1,6 +1,9 @@
 /// A queue in memory that is used again; it grows by doubling and never shrinks.
+///
+/// An empty one that was never used takes no memory.
 struct RingBuffer<Element: Sendable>: Sendable {
-    private var slots: [Element?] = Array(repeating: nil, count: 64)
+    /// As many as a power of two.
+    private var slots: [Element?] = []
     private var head = 0
     private(set) var count = 0
 
@@ -42,9 +45,10 @@ struct RingBuffer<Element: Sendable>: Sendable {
 
     private mutating func grow() {
         var larger: [Element?] = []
-        larger.reserveCapacity(slots.count * 2)
+        let capacity = max(slots.count * 2, 16)
+        larger.reserveCapacity(capacity)
         for index in 0..<count { larger.append(self[index]) }
-        larger.append(contentsOf: repeatElement(nil, count: slots.count * 2 - count))
+        larger.append(contentsOf: repeatElement(nil, count: capacity - count))
         slots = larger
         head = 0
     }

@@ -43,8 +43,8 @@ struct SlotArray<Element: Sendable>: Sendable {
     }
 
     func contains(_ id: SlotID) -> Bool {
-        slots.indices.contains(id.index) && slots[id.index].generation == id.generation
-            && slots[id.index].element != nil
+        // A removal changes the generation, so the element of an equal one is there.
+        slots[id.index].generation == id.generation
     }
 
     /// The element of that name; `nil` once it was removed, and then setting it does nothing.

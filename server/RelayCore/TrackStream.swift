@@ -20,6 +20,12 @@ package struct TrackStream: Sendable {
         package var isLayerSync: Bool
         package var isDiscardable: Bool
         fileprivate var bytes: Int32
+
+        /// What an entry takes besides its packet's message: its place in memory, and the packet object with its
+        /// headroom, 80 bytes and two headers of the allocator's.
+        ///
+        /// Counted so that a flood of tiny packets meets the bound too.
+        fileprivate static let overhead = MemoryLayout<Entry?>.stride + 112
     }
 
     private let settings: TrackStreamSettings
@@ -49,10 +55,15 @@ package struct TrackStream: Sendable {
     /// The packet at `position`, which is from `startPosition` to `endPosition`, the latter left out.
     package subscript(_ position: Int) -> Entry { ring[position - startPosition] }
 
+    /// Where the last keyframe begins, of whatever age and whole or not, if its beginning is still here.
+    package var newestKeyframe: Int? {
+        keyframeStart.flatMap { $0 >= startPosition ? $0 : nil }
+    }
+
     /// Where the last keyframe begins, if it and the frames of temporal layer 0 since are all here.
     package func cachedKeyframe(at now: MonotonicInstant) -> Int? {
-        guard let keyframeStart, keyframeStart >= startPosition else { return nil }
-        return now.duration(since: self[keyframeStart].arrival) <= settings.cacheAge ? keyframeStart : nil
+        guard let keyframe = newestKeyframe else { return nil }
+        return now.duration(since: self[keyframe].arrival) <= settings.cacheAge ? keyframe : nil
     }
 
     /// Stores the next packet.
@@ -80,7 +91,7 @@ package struct TrackStream: Sendable {
             bytes: Int32(packet.capacity)
         )
         ring.append(entry)
-        bytes += packet.capacity
+        bytes += packet.capacity + Entry.overhead
         discardOld(at: now)
     }
 
@@ -132,6 +143,7 @@ package struct TrackStream: Sendable {
             if isNeeded && bytes <= settings.maximumBytes.bytes { break }
             dropPacket(at: startPosition)
             ring.removeFirst()
+            bytes -= Entry.overhead
             startPosition += 1
         }
     }

@@ -1,0 +1,338 @@
+import MediaCore
+import RelayCore
+import RoomProtocol
+import Testing
+
+/// SplitMix64: the same numbers on every run.
+struct SeededGenerator: RandomNumberGenerator {
+    private var state: UInt64
+
+    init(seed: UInt64) { state = seed }
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var mixed = state
+        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+        return mixed ^ (mixed >> 31)
+    }
+}
+
+/// A track's publisher: makes frames of three temporal layers, and knows of each what it refers to.
+final class Camera {
+    let track: TrackInfo
+    let publisher: Peer
+    var bytesPerFrame: Int
+    var wantsKeyframe = true
+    /// Frames that one refers to, by number.
+    private(set) var references: [UInt32: [UInt32]] = [:]
+    private(set) var temporalLayers: [UInt32: UInt8] = [:]
+    /// Every packet sent, kept so that no other takes its place.
+    private(set) var packets: [PacketBuffer] = []
+    private var known: Set<ObjectIdentifier> = []
+    private(set) var keyframes: [UInt32] = []
+    private var nextNumber: UInt32 = 0
+    private var sinceKeyframe = 0
+    private var lastBase: UInt32 = 0
+    private var lastMiddle: UInt32 = 0
+    private var baseLayerIndex: UInt16 = 0
+
+    init(track: TrackInfo, publisher: Peer, bytesPerFrame: Int) {
+        self.track = track
+        self.publisher = publisher
+        self.bytesPerFrame = bytesPerFrame
+    }
+
+    var framesSent: Int { Int(nextNumber) }
+
+    func hasSent(_ packet: PacketBuffer) -> Bool { known.contains(ObjectIdentifier(packet)) }
+
+    /// The next frame's packets: a keyframe when one is wanted, else by the pattern 0 2 1 2, with a sync of layer 1 in
+    /// every second turn.
+    func nextFrame(extensionBytes: Int = 0) -> [PacketBuffer] {
+        let isKeyframe = wantsKeyframe
+        wantsKeyframe = false
+        sinceKeyframe = isKeyframe ? 0 : sinceKeyframe + 1
+        let layer: UInt8 = isKeyframe ? 0 : [0, 2, 1, 2][sinceKeyframe % 4]
+        let isSync = layer == 1 && sinceKeyframe % 8 == 2
+        let number = nextNumber
+        nextNumber += 1
+        switch layer {
+        case 0: references[number] = isKeyframe ? [] : [lastBase]
+        case 1: references[number] = isSync ? [lastBase] : [lastBase, lastMiddle]
+        default: references[number] = [lastBase, lastMiddle]
+        }
+        temporalLayers[number] = layer
+        if layer == 0 {
+            lastBase = number
+            baseLayerIndex &+= 1
+        }
+        if isKeyframe || layer == 1 { lastMiddle = number }
+        if isKeyframe { keyframes.append(number) }
+        let info = EncodedFrameInfo(
+            number: number,
+            timestamp: MonotonicInstant(nanoseconds: 0),
+            isKeyframe: isKeyframe,
+            temporalLayer: layer,
+            isLayerSync: isSync,
+            isDiscardable: layer == 2,
+            baseLayerIndex: baseLayerIndex
+        )
+        let made = cut(info, length: isKeyframe ? bytesPerFrame * 4 : bytesPerFrame, extensionBytes: extensionBytes)
+        packets += made
+        for packet in made { known.insert(ObjectIdentifier(packet)) }
+        return made
+    }
+
+    /// Cut as by a publisher; the payload is left as it is in memory, since nobody looks at it.
+    private func cut(_ info: EncodedFrameInfo, length: Int, extensionBytes: Int) -> [PacketBuffer] {
+        let limit = Packetizer.maximumPayload - extensionBytes
+        return stride(from: 0, to: length, by: limit).map { offset in
+            var header = MediaPacketHeader(
+                frame: info,
+                trackAlias: track.alias,
+                captureTime: RoomTime(microseconds: 77),
+                encodeDelay: .zero,
+                frameLength: length,
+                chunkOffset: offset,
+                payloadLength: min(limit, length - offset)
+            )
+            header.headerLength += extensionBytes
+            return makePacket(header)
+        }
+    }
+}
+
+func makePacket(_ header: MediaPacketHeader) -> PacketBuffer {
+    let packet = PacketBuffer(capacity: header.headerLength + header.payloadLength)
+    packet.count = header.headerLength + header.payloadLength
+    packet.withMutableBytes { message in
+        for offset in 48..<min(header.headerLength + 1, message.byteCount) {
+            message.storeBytes(of: UInt8(truncatingIfNeeded: offset), toByteOffset: offset, as: UInt8.self)
+        }
+        header.write(to: &message)
+    }
+    return packet
+}
+
+extension PacketBuffer {
+    var bytes: [UInt8] { withBytes { bytes in bytes.withUnsafeBytes { Array($0) } } }
+
+    func header() throws -> MediaPacketHeader { try withBytes { try MediaPacketHeader(reading: $0) } }
+}
+
+/// What a subscriber has of one track, and whether what it is sent makes sense.
+struct Receiver {
+    private(set) var wholeFrames: [UInt32] = []
+    private(set) var problems: [String] = []
+    let catchUpThrough: UInt32?
+    private var decoded: Set<UInt32> = []
+    private var last: MediaPacketHeader?
+
+    init(catchUpThrough: UInt32?) { self.catchUpThrough = catchUpThrough }
+
+    mutating func receive(_ packet: PacketBuffer, of camera: Camera) {
+        guard let header = try? packet.header() else { return problems.append("an unreadable packet") }
+        if !camera.hasSent(packet) { problems.append("a packet that the publisher did not send: \(header)") }
+        if header.relayTime == nil { problems.append("a packet without the relay's time: \(header)") }
+        let number = header.frameNumber
+        if header.isFirstChunk {
+            if let last, last.frameNumber >= number { problems.append("frame \(number) after \(last.frameNumber)") }
+            let missing = (camera.references[number] ?? []).filter { !decoded.contains($0) }
+            if !missing.isEmpty { problems.append("frame \(number) without \(missing), to which it refers") }
+            if let catchUpThrough, number <= catchUpThrough, header.temporalLayer > 0 {
+                problems.append("frame \(number) of layer \(header.temporalLayer) in the catch-up")
+            }
+        } else if let last, last.frameNumber == number, !last.isLastChunk {
+            if Int(header.chunkOffset) != Int(last.chunkOffset) + last.payloadLength {
+                problems.append("byte \(header.chunkOffset) of frame \(number) out of turn")
+            }
+        } else {
+            problems.append("a middle of frame \(number) without its beginning")
+        }
+        last = header
+        if header.isLastChunk {
+            decoded.insert(number)
+            wholeFrames.append(number)
+        }
+    }
+}
+
+/// One connection as seen from its client.
+final class Peer {
+    let id: SlotID
+    fileprivate(set) var messages: [ServerMessage] = []
+    fileprivate(set) var packets: [PacketBuffer] = []
+    fileprivate(set) var close: (code: RoomErrorCode, reason: String)?
+    fileprivate(set) var receivers: [UInt32: Receiver] = [:]
+    fileprivate(set) var problems: [String] = []
+    fileprivate(set) var joined: Joined?
+    fileprivate var aliases: [String: UInt32] = [:]
+    /// Bytes that the socket can take now.
+    var credit = 0
+
+    init(id: SlotID) { self.id = id }
+
+    var keyframeRequests: Int {
+        messages.count { if case .keyframeRequest = $0 { true } else { false } }
+    }
+
+    var errors: [RoomErrorCode] {
+        messages.compactMap { if case .error(let error) = $0 { RoomErrorCode(rawValue: error.code) } else { nil } }
+    }
+
+    var layersWanted: [[Int]] {
+        messages.compactMap { if case .layersWanted(let body) = $0 { body.simulcastLayers } else { nil } }
+    }
+
+    var allProblems: [String] { problems + receivers.values.flatMap(\.problems) }
+
+    func forgetMessages() { messages = [] }
+
+    func receiver(_ camera: Camera) -> Receiver? { receivers[camera.track.alias] }
+}
+
+/// A relay with its driver: a clock that stands until it is moved, and sockets that take what they are told to.
+final class RelayBench {
+    var relay: Relay
+    var now = MonotonicInstant(nanoseconds: 1_000_000_000)
+    var generator: SeededGenerator
+    private(set) var cameras: [UInt32: Camera] = [:]
+
+    init(seed: UInt64 = 1, _ change: (inout RelaySettings) -> Void = { _ in }) {
+        var settings = RelaySettings()
+        change(&settings)
+        relay = Relay(settings: settings, bootID: "boot", serverName: "bench")
+        generator = SeededGenerator(seed: seed)
+    }
+
+    // MARK: Peers
+
+    func open(subprotocol: String? = WireFormat.subprotocol) -> Peer {
+        Peer(id: relay.connectionOpened(subprotocol: subprotocol, at: now))
+    }
+
+    func send(_ message: ClientMessage, from peer: Peer) { send(text: message.text, from: peer) }
+
+    func send(text: String, from peer: Peer) { relay.receive(text, from: peer.id, at: now, using: &generator) }
+
+    /// Joins, and takes what the relay says.
+    func join(_ identity: String, room: String = "room", automatic: Bool? = nil) -> Peer {
+        let peer = open()
+        send(.join(Join(room: room, identity: identity, automaticSubscription: automatic)), from: peer)
+        pull(peer)
+        return peer
+    }
+
+    func close(_ peer: Peer) { relay.connectionClosed(peer.id, at: now) }
+
+    /// The socket of `peer` takes up to `limit` bytes of media, or all that there is.
+    func pull(_ peer: Peer, limit: Int = .max) {
+        var taken = 0
+        while taken < limit, let outgoing = relay.nextMessage(for: peer.id, at: now) {
+            switch outgoing {
+            case .text(let text): take(text, peer)
+            case .close(let code, let reason):
+                if peer.close != nil { peer.problems.append("closed twice") }
+                peer.close = (code, reason)
+            case .media(let packet):
+                taken += packet.count
+                take(packet, peer)
+            }
+        }
+    }
+
+    func pull(_ peers: [Peer]) { for peer in peers { pull(peer) } }
+
+    private func take(_ text: String, _ peer: Peer) {
+        if text.utf8.count > WireFormat.maximumTextMessage.bytes { peer.problems.append("a message too long") }
+        guard let message = try? ServerMessage(reading: text) else {
+            return peer.problems.append("unreadable: \(text)")
+        }
+        peer.messages.append(message)
+        switch message {
+        case .joined(let body): peer.joined = body
+        case .subscribed(let body):
+            peer.aliases[body.trackId] = body.alias
+            peer.receivers[body.alias] = Receiver(catchUpThrough: body.catchUpThrough)
+        case .unsubscribed(let body): forget(body.trackId, peer)
+        case .trackUnpublished(let body): forget(body.trackId, peer)
+        case .layersWanted(let body):
+            if !body.simulcastLayers.isEmpty { camera(body.trackId)?.wantsKeyframe = true }
+        case .keyframeRequest(let body): camera(body.trackId)?.wantsKeyframe = true
+        default: break
+        }
+    }
+
+    private func take(_ packet: PacketBuffer, _ peer: Peer) {
+        peer.packets.append(packet)
+        guard let header = try? packet.header(), let camera = cameras[header.trackAlias] else {
+            return peer.problems.append("a packet of no track")
+        }
+        guard peer.receivers[header.trackAlias] != nil, peer.aliases[camera.track.id] != nil else {
+            return peer.problems.append("a packet of track \(header.trackAlias), which is not subscribed to")
+        }
+        peer.receivers[header.trackAlias]?.receive(packet, of: camera)
+    }
+
+    private func forget(_ trackID: String, _ peer: Peer) { peer.aliases[trackID] = nil }
+
+    private func camera(_ trackID: String) -> Camera? { cameras.values.first { $0.track.id == trackID } }
+
+    // MARK: Tracks
+
+    /// Publishes, and takes the relay's answer; `nil` if it was refused.
+    func publish(_ peer: Peer, name: String = "front", bytesPerFrame: Int = 1000) -> Camera? {
+        send(
+            .publish(Publish(requestId: 1, name: name, source: "camera", width: 640, height: 480, frameRate: 30)),
+            from: peer
+        )
+        pull(peer)
+        let answers = peer.messages.compactMap { if case .published(let body) = $0 { body.track } else { nil } }
+        guard let track = answers.last, cameras[track.alias] == nil else { return nil }
+        let camera = Camera(track: track, publisher: peer, bytesPerFrame: bytesPerFrame)
+        cameras[track.alias] = camera
+        return camera
+    }
+
+    func receive(_ packets: [PacketBuffer], from peer: Peer) {
+        for packet in packets { relay.receive(packet, from: peer.id, at: now) }
+    }
+
+    /// The camera sends its next frame.
+    func frame(_ camera: Camera) { receive(camera.nextFrame(), from: camera.publisher) }
+
+    /// The camera sends frames, 33 ms apart, the publisher and the peers of `takers` taking all there is.
+    func run(_ camera: Camera, frames: Int, takers: [Peer] = []) {
+        for _ in 0..<frames {
+            frame(camera)
+            pull(takers + [camera.publisher])
+            advance(.milliseconds(33))
+            pull(camera.publisher)
+        }
+    }
+
+    // MARK: Time
+
+    /// Moves the clock, stopping at each deadline on the way.
+    func advance(_ duration: Duration) {
+        let end = now + duration
+        while let deadline = relay.nextDeadline, deadline <= end {
+            now = max(now, deadline)
+            relay.deadlineReached(at: now)
+        }
+        now = end
+    }
+
+    func takeAwakened() -> [SlotID] {
+        var result: [SlotID] = []
+        relay.takeAwakened { result.append($0) }
+        return result
+    }
+
+    func takeOverdue() -> [SlotID] {
+        var result: [SlotID] = []
+        relay.takeOverdue { result.append($0) }
+        return result
+    }
+}

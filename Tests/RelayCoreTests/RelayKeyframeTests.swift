@@ -1,0 +1,150 @@
+import MediaCore
+import RelayCore
+import RoomProtocol
+import Testing
+
+@Suite("Relay: keyframe requests", .timeLimit(.minutes(1)))
+struct RelayKeyframeTests {
+    private func room(viewers count: Int) throws -> (bench: RelayBench, camera: Camera, viewers: [Peer]) {
+        let bench = RelayBench()
+        let robot = bench.join("robot")
+        let viewers = (0..<count).map { bench.join("viewer \($0)") }
+        let camera = try #require(bench.publish(robot))
+        bench.pull(viewers + [robot])
+        bench.run(camera, frames: 40, takers: viewers)
+        return (bench, camera, viewers)
+    }
+
+    private func request(_ camera: Camera) -> ClientMessage {
+        .keyframeRequest(KeyframeRequest(trackId: camera.track.id))
+    }
+
+    @Test("A subscriber's request reaches the publisher, and it alone is skipped to the keyframe")
+    func request() throws {
+        let (bench, camera, viewers) = try room(viewers: 2)
+        bench.send(request(camera), from: viewers[1])
+        bench.frame(camera)
+        bench.pull(viewers + [camera.publisher])
+        #expect(viewers[1].receiver(camera)?.wholeFrames.last == 39)
+        #expect(camera.publisher.keyframeRequests == 1)
+        bench.run(camera, frames: 3, takers: viewers)
+        #expect(viewers[1].receiver(camera)?.wholeFrames.suffix(4) == [39, 41, 42, 43])
+        #expect(viewers[0].receiver(camera)?.wholeFrames == Array(0...43))
+        #expect(viewers.allSatisfy { $0.allProblems.isEmpty })
+    }
+
+    @Test("Requests of many within a second are one")
+    func coalesced() throws {
+        let (bench, camera, viewers) = try room(viewers: 50)
+        for viewer in viewers {
+            bench.send(request(camera), from: viewer)
+            bench.run(camera, frames: 1, takers: viewers)
+        }
+        bench.run(camera, frames: 10, takers: viewers)
+        #expect(camera.keyframes.count == 3, "one at the beginning, and two in some two seconds")
+        #expect(camera.publisher.keyframeRequests == 2)
+    }
+
+    @Test("One who asks all the time has a keyframe after 1, 2, 4 … seconds; one who asks once has it at once")
+    func backedOff() throws {
+        let (bench, camera, viewers) = try room(viewers: 2)
+        var seconds: [Double] = []
+        let start = bench.now
+        for _ in 0..<600 {
+            bench.send(request(camera), from: viewers[0])
+            let before = camera.keyframes.count
+            bench.run(camera, frames: 1, takers: viewers)
+            if camera.keyframes.count > before { seconds.append(bench.now.duration(since: start).seconds) }
+        }
+        #expect(seconds.map { $0.rounded() } == [0, 1, 3, 7, 15])
+        bench.send(request(camera), from: viewers[1])
+        bench.run(camera, frames: 2, takers: viewers)
+        #expect(camera.keyframes.count == 7)
+        #expect(viewers.allSatisfy { $0.allProblems.isEmpty })
+    }
+
+    /// Subscribing anew used to begin the backoff anew: a keyframe a second, for ever.
+    @Test("Subscribing anew does not begin the backoff anew")
+    func resubscribing() throws {
+        let (bench, camera, viewers) = try room(viewers: 2)
+        for _ in 0..<600 {
+            bench.send(.unsubscribe(Unsubscribe(trackId: camera.track.id)), from: viewers[0])
+            bench.send(.subscribe(Subscribe(trackId: camera.track.id)), from: viewers[0])
+            bench.send(request(camera), from: viewers[0])
+            bench.run(camera, frames: 1, takers: viewers)
+        }
+        // The cache serves the joins, a keyframe each three seconds at the most, beside those of the backoff.
+        #expect(camera.keyframes.count <= 1 + 5 + 7)
+        #expect(viewers[1].receiver(camera)?.wholeFrames == Array(0..<640))
+    }
+
+    /// The keyframe used to be thrown away, and another to be asked for a second later.
+    @Test("A request that crosses its keyframe does not lose it", arguments: [0, 1, 3])
+    func crossing(_ packetsTaken: Int) throws {
+        let bench = RelayBench()
+        let robot = bench.join("robot")
+        let viewer = bench.join("viewer")
+        let other = bench.join("other")
+        let camera = try #require(bench.publish(robot, bytesPerFrame: 10_000))
+        bench.pull([robot, viewer, other])
+        bench.run(camera, frames: 40, takers: [viewer, other])
+        bench.send(request(camera), from: viewer)
+        bench.pull(robot)
+        bench.frame(camera)
+        // Three packets of the keyframe, of which the socket takes some; then the client's second request comes.
+        for _ in 0..<packetsTaken { bench.pull(viewer, limit: 1) }
+        bench.send(request(camera), from: viewer)
+        bench.run(camera, frames: 20, takers: [viewer, other])
+        let frames = try #require(viewer.receiver(camera)).wholeFrames
+        #expect(frames.contains(40))
+        #expect(frames.contains(41) == (packetsTaken < 3), "one that was sent whole cannot be what was meant")
+        #expect(viewer.allProblems.isEmpty && other.allProblems.isEmpty)
+    }
+
+    @Test("A request that nothing answers is repeated each second, and no more after the keyframe")
+    func unanswered() throws {
+        let (bench, camera, viewers) = try room(viewers: 1)
+        bench.send(request(camera), from: viewers[0])
+        for expected in 1...4 {
+            bench.pull(camera.publisher)
+            #expect(camera.publisher.keyframeRequests == expected)
+            bench.advance(.seconds(1))
+        }
+        bench.pull(camera.publisher)
+        camera.publisher.forgetMessages()
+        bench.run(camera, frames: 1, takers: viewers)
+        bench.advance(.seconds(10))
+        bench.pull(camera.publisher)
+        #expect(camera.publisher.keyframeRequests == 0 && bench.relay.nextDeadline == nil)
+    }
+
+    @Test("A first subscriber's keyframe that does not come is asked for after a second")
+    func firstSubscriber() throws {
+        let bench = RelayBench()
+        let robot = bench.join("robot")
+        let camera = try #require(bench.publish(robot))
+        let viewer = bench.join("viewer")
+        bench.pull([robot, viewer])
+        #expect(robot.keyframeRequests == 0)
+        bench.advance(.milliseconds(999))
+        bench.pull(robot)
+        #expect(robot.keyframeRequests == 0)
+        bench.advance(.milliseconds(2))
+        bench.pull(robot)
+        #expect(robot.keyframeRequests == 1)
+        bench.run(camera, frames: 1, takers: [viewer])
+        #expect(viewer.receiver(camera)?.wholeFrames == [0])
+    }
+
+    @Test("Requests for tracks that are not received are refused")
+    func foreign() throws {
+        let (bench, camera, viewers) = try room(viewers: 1)
+        let stranger = bench.join("stranger", automatic: false)
+        bench.send(request(camera), from: stranger)
+        bench.send(request(camera), from: camera.publisher)
+        bench.pull([stranger, camera.publisher])
+        #expect(stranger.errors == [.notFound] && camera.publisher.errors == [.notFound])
+        #expect(camera.publisher.keyframeRequests == 0)
+        _ = viewers
+    }
+}

@@ -1,0 +1,192 @@
+import MediaCore
+import RelayCore
+import RoomProtocol
+import Testing
+
+@Suite("Relay: limits and endings", .timeLimit(.minutes(1)))
+struct RelayLimitTests {
+    @Test("Who does not join in time is told, and cut if it does not take its close")
+    func joinDeadline() throws {
+        let bench = RelayBench()
+        let start = bench.now
+        let idle = bench.open()
+        let stuck = bench.open()
+        let timely = bench.join("robot")
+        #expect(bench.relay.nextDeadline == start + .seconds(10))
+        bench.advance(.seconds(9))
+        bench.pull(idle)
+        #expect(idle.messages.isEmpty && idle.close == nil)
+        bench.advance(.seconds(1))
+        bench.pull([idle, timely])
+        #expect(idle.errors == [.timedOut] && idle.close?.code == .timedOut)
+        bench.close(idle)
+        #expect(bench.takeOverdue() == [])
+        bench.advance(.milliseconds(2999))
+        #expect(bench.takeOverdue() == [])
+        bench.advance(.milliseconds(1))
+        #expect(bench.takeOverdue() == [stuck.id])
+        #expect(timely.close == nil)
+    }
+
+    /// The deadline used to stay in the past until the connection was closed, and the connection to be named each time.
+    @Test("A connection to be cut is named once, and its deadline is gone")
+    func overdueOnce() {
+        let bench = RelayBench()
+        let stuck = bench.open()
+        bench.advance(.seconds(14))
+        #expect(bench.takeOverdue() == [stuck.id])
+        #expect(bench.relay.nextDeadline == nil)
+        bench.relay.deadlineReached(at: bench.now)
+        #expect(bench.takeOverdue() == [])
+        bench.close(stuck)
+        #expect(bench.relay.census == Relay.Census())
+    }
+
+    @Test("A deadline that comes early does nothing")
+    func earlyDeadline() {
+        let bench = RelayBench()
+        let peer = bench.open()
+        for _ in 0..<3 { bench.relay.deadlineReached(at: bench.now) }
+        bench.pull(peer)
+        #expect(peer.messages.isEmpty && bench.relay.nextDeadline == bench.now + .seconds(10))
+    }
+
+    @Test("Who does not read what the others say is let go as too slow, and the others are not held up")
+    func tooSlow() throws {
+        let bench = RelayBench { $0.maximumOutbox = .kibibytes(16) }
+        let robot = bench.join("robot")
+        let deaf = bench.join("deaf")
+        for index in 0..<60 {
+            let camera = try #require(bench.publish(robot, name: "\(index)"))
+            bench.send(.unpublish(Unpublish(trackId: camera.track.id)), from: robot)
+        }
+        bench.pull(robot)
+        #expect(robot.close == nil)
+        let deafID = try #require(deaf.joined?.participant.id)
+        #expect(
+            robot.messages.contains(
+                .participantDisconnected(ParticipantDisconnected(participantId: deafID))
+            )
+        )
+        deaf.forgetMessages()
+        bench.pull(deaf)
+        #expect(deaf.errors == [.tooSlow] && deaf.close?.code == .tooSlow && deaf.messages.count < 200)
+    }
+
+    /// Only those in a room were looked at, and only when somebody in it spoke.
+    @Test("Nor can anybody pile up answers before joining", arguments: [true, false])
+    func pilingUp(_ hasJoined: Bool) {
+        let bench = RelayBench { $0.maximumOutbox = .kibibytes(16) }
+        let peer = hasJoined ? bench.join("deaf") : bench.open()
+        for index in 0..<1000 { bench.send(.timeSync(TimeSync(clientTime: Int64(index))), from: peer) }
+        peer.forgetMessages()
+        bench.pull(peer)
+        #expect(peer.errors == [.tooSlow] && peer.messages.count < 400)
+    }
+
+    @Test("A publisher that reads nothing is let go although it only sends media")
+    func deafPublisher() throws {
+        let bench = RelayBench { $0.maximumOutbox = .kibibytes(1) }
+        let robot = bench.join("robot")
+        let viewer = bench.join("viewer")
+        let camera = try #require(bench.publish(robot))
+        bench.frame(camera)
+        bench.pull([viewer, robot])
+        bench.send(.keyframeRequest(KeyframeRequest(trackId: camera.track.id)), from: viewer)
+        bench.advance(.seconds(60))
+        bench.pull(robot)
+        #expect(robot.errors == [.tooSlow])
+        bench.pull(viewer)
+        #expect(viewer.close == nil && bench.relay.census.tracks == 0)
+    }
+
+    @Test("Who sends signaling without end is let go, before it can fill the others' outboxes")
+    func flood() throws {
+        let bench = RelayBench {
+            $0.messageBurst = 100
+            $0.messageInterval = .milliseconds(10)
+        }
+        let flooder = bench.join("flooder")
+        let patient = bench.join("patient")
+        for _ in 0..<300 {
+            bench.send(.timeSync(TimeSync(clientTime: 0)), from: patient)
+            bench.pull(patient)
+            bench.advance(.milliseconds(10))
+        }
+        #expect(patient.close == nil && patient.errors.isEmpty)
+        for _ in 0..<99 { bench.send(.timeSync(TimeSync(clientTime: 0)), from: patient) }
+        bench.pull(patient)
+        #expect(patient.close == nil)
+        for _ in 0..<101 { bench.send(.timeSync(TimeSync(clientTime: 0)), from: flooder) }
+        bench.pull(flooder)
+        #expect(flooder.errors == [.limitReached] && flooder.close?.code == .limitReached)
+    }
+
+    @Test("Shutting down tells everybody once to come back, and closes all; nothing is left after it")
+    func shutDown() throws {
+        let bench = RelayBench()
+        let robot = bench.join("robot")
+        let viewers = (0..<20).map { bench.join("viewer \($0)") }
+        let waiting = bench.open()
+        let camera = try #require(bench.publish(robot))
+        bench.run(camera, frames: 3, takers: viewers)
+        bench.frame(camera)
+        let peers = viewers + [robot, waiting]
+        bench.pull(robot)
+        for peer in peers { peer.forgetMessages() }
+        bench.relay.shutDown(at: bench.now)
+        bench.relay.shutDown(at: bench.now)
+        #expect(bench.relay.census == Relay.Census(connections: 22))
+        bench.frame(camera)
+        bench.send(.timeSync(TimeSync(clientTime: 0)), from: robot)
+        bench.pull(peers)
+        for peer in peers {
+            #expect(peer.messages == [.leave(Leave(reason: "the server is shutting down", reconnect: true))])
+            #expect(peer.close?.code == .shuttingDown && peer.problems.isEmpty)
+        }
+        bench.advance(.seconds(3))
+        #expect(bench.takeOverdue().count == 22)
+        for peer in peers { bench.close(peer) }
+        #expect(bench.relay.census == Relay.Census() && bench.relay.nextDeadline == nil)
+    }
+
+    @Test("A session that has ended takes no more words or media")
+    func afterEnd() throws {
+        let bench = RelayBench()
+        let robot = bench.join("robot")
+        let camera = try #require(bench.publish(robot))
+        robot.forgetMessages()
+        bench.send(.leave(Leave(reason: "left")), from: robot)
+        bench.send(.join(Join(room: "room", identity: "robot")), from: robot)
+        bench.send(text: "nonsense", from: robot)
+        bench.frame(camera)
+        bench.pull(robot)
+        #expect(robot.messages.isEmpty && robot.close?.code.rawValue == 1000 && robot.problems.isEmpty)
+        bench.pull(robot)
+        #expect(robot.problems.isEmpty)
+    }
+
+    @Test("Random text from a participant ends its session or gets an answer, and leaves the room whole")
+    func randomText() throws {
+        var generator = SeededGenerator(seed: 20)
+        let bench = RelayBench { $0.messageBurst = 100_000 }
+        let viewer = bench.join("viewer")
+        let pieces = [
+            "{", "}", "\"type\":", "\"publish\"", "\"subscribe\"", ",", "\"trackId\":", "\"TR_\"", "\"requestId\":1",
+            "[",
+            "9e99", "null", "\"leave\"", "\"reason\":\"\"", "\u{0}", "\\ud800",
+        ]
+        for index in 0..<600 {
+            let peer = bench.join("peer \(index)")
+            let text = (0..<Int.random(in: 0..<12, using: &generator))
+                .map { _ in pieces.randomElement(using: &generator) ?? "" }.joined()
+            bench.send(text: text, from: peer)
+            bench.pull([peer, viewer])
+            #expect(peer.problems.isEmpty)
+            bench.close(peer)
+        }
+        bench.pull(viewer)
+        #expect(viewer.problems.isEmpty && viewer.close == nil)
+        #expect(bench.relay.census == Relay.Census(connections: 1, rooms: 1))
+    }
+}

@@ -1,0 +1,172 @@
+import MediaCore
+import RelayCore
+import RoomProtocol
+import Testing
+
+/// Thousands of random operations on several rooms, with what must always hold checked as they go.
+@Suite("Relay: random operations", .timeLimit(.minutes(1)))
+struct RelayModelTests {
+    private final class World {
+        let bench: RelayBench
+        var generator: SeededGenerator
+        var peers: [Peer] = []
+        var cameras: [Camera] = []
+        var aliases: Set<UInt32> = []
+        var joins = 0
+
+        init(seed: UInt64) {
+            bench = RelayBench(seed: seed) {
+                $0.stream.maximumBytes = .kibibytes(256)
+                $0.maximumRooms = 3
+                $0.maximumParticipantsPerRoom = 12
+            }
+            generator = SeededGenerator(seed: seed &+ 1000)
+        }
+
+        func isOneIn(_ count: Int) -> Bool { Int.random(in: 0..<count, using: &generator) == 0 }
+        var somePeer: Peer? { peers.randomElement(using: &generator) }
+        var someCamera: Camera? { cameras.randomElement(using: &generator) }
+
+        func step() {
+            switch Int.random(in: 0..<100, using: &generator) {
+            case 0..<4: join()
+            case 4..<6: leave()
+            case 6..<9: publish()
+            case 9: withdraw()
+            case 10..<14: subscribe()
+            case 14..<16: pause()
+            case 16..<18: askForKeyframe()
+            case 18..<20: replace()
+            case 20: misbehave()
+            case 21..<70: frame()
+            case 70..<75: bench.advance(.milliseconds(Int.random(in: 0...900, using: &generator)))
+            default: pull()
+            }
+            bench.advance(.milliseconds(Int.random(in: 0...20, using: &generator)))
+            for _ in bench.takeAwakened() where isOneIn(2) { pull() }
+        }
+
+        private func join() {
+            joins += 1
+            let room = "room \(Int.random(in: 0..<4, using: &generator))"
+            let peer = bench.join("peer \(joins)", room: room, automatic: isOneIn(4) ? false : nil)
+            peers.append(peer)
+            if peer.joined == nil { close(peer) }
+        }
+
+        private func replace() {
+            guard let old = somePeer, let joined = old.joined else { return }
+            peers.append(bench.join(joined.participant.identity, room: joined.room.name))
+            bench.pull(old)
+            if let new = peers.last, new.joined == nil { close(new) }
+            if old.close != nil { close(old) }
+        }
+
+        private func leave() {
+            guard let peer = somePeer else { return }
+            if isOneIn(2) {
+                bench.send(.leave(Leave(reason: "left")), from: peer)
+                bench.pull(peer)
+            }
+            close(peer)
+        }
+
+        func close(_ peer: Peer) {
+            bench.close(peer)
+            peers.removeAll { $0 === peer }
+            cameras.removeAll { $0.publisher === peer }
+            #expect(peer.allProblems.isEmpty, "\(peer.allProblems.prefix(3))")
+        }
+
+        private func publish() {
+            guard let peer = somePeer else { return }
+            let name = "track \(Int.random(in: 0..<4, using: &generator))"
+            let size = isOneIn(4) ? 20_000 : 300
+            guard let camera = bench.publish(peer, name: name, bytesPerFrame: size) else { return }
+            #expect(aliases.insert(camera.track.alias).inserted)
+            cameras.append(camera)
+        }
+
+        private func withdraw() {
+            guard let camera = someCamera else { return }
+            bench.send(.unpublish(Unpublish(trackId: camera.track.id)), from: camera.publisher)
+            if isOneIn(2) { bench.frame(camera) }
+            cameras.removeAll { $0 === camera }
+        }
+
+        private func subscribe() {
+            guard let peer = somePeer, let camera = someCamera else { return }
+            let id = camera.track.id
+            if isOneIn(2) {
+                bench.send(.subscribe(Subscribe(trackId: id)), from: peer)
+            } else {
+                bench.send(.unsubscribe(Unsubscribe(trackId: id)), from: peer)
+            }
+        }
+
+        private func pause() {
+            guard let camera = someCamera else { return }
+            let id = camera.track.id
+            bench.send(
+                isOneIn(2) ? .disable(Disable(trackId: id)) : .enable(Enable(trackId: id)),
+                from: camera.publisher
+            )
+        }
+
+        private func askForKeyframe() {
+            guard let peer = somePeer, let camera = someCamera else { return }
+            bench.send(.keyframeRequest(KeyframeRequest(trackId: camera.track.id)), from: peer)
+        }
+
+        private func misbehave() {
+            guard let peer = somePeer, let camera = someCamera, camera.publisher !== peer, isOneIn(3) else { return }
+            bench.send(text: isOneIn(2) ? "nonsense" : #"{"type":"fanfare"}"#, from: peer)
+            bench.pull(peer)
+            if peer.close != nil { close(peer) }
+        }
+
+        private func frame() {
+            guard let camera = someCamera else { return }
+            if isOneIn(2) { bench.pull(camera.publisher) }
+            if isOneIn(60) { camera.wantsKeyframe = true }
+            let packets = camera.nextFrame()
+            for packet in packets {
+                bench.receive([packet], from: camera.publisher)
+                if isOneIn(3) { pull() }
+            }
+        }
+
+        private func pull() {
+            guard let peer = somePeer else { return }
+            bench.pull(peer, limit: isOneIn(2) ? .max : Int.random(in: 1...30_000, using: &generator))
+            // One who has been replaced or let go closes.
+            if peer.close != nil { close(peer) }
+        }
+
+        func check() {
+            let census = bench.relay.census
+            #expect(census.connections == peers.count && census.rooms <= 3)
+            #expect(census.tracks <= cameras.count)
+            #expect(census.cachedBytes <= census.tracks * 256 * 1024)
+            for peer in peers { #expect(peer.allProblems.isEmpty, "\(peer.allProblems.prefix(3))") }
+        }
+    }
+
+    @Test(
+        "Every stream stays decodable and in order, nobody is sent what is not subscribed to, nothing is left over",
+        arguments: 1...6
+    )
+    func random(_ seed: UInt64) {
+        let world = World(seed: seed)
+        for step in 0..<2500 {
+            world.step()
+            if step % 50 == 0 { world.check() }
+        }
+        world.check()
+        #expect(world.aliases.count > 20 && world.joins > 50)
+        for peer in world.peers { world.close(peer) }
+        #expect(world.bench.relay.census == Relay.Census())
+        world.bench.advance(.seconds(60))
+        #expect(world.bench.relay.nextDeadline == nil)
+    }
+}

@@ -1,0 +1,246 @@
+import MediaCore
+import RelayCore
+import RoomProtocol
+import Testing
+
+@Suite("Relay: tracks", .timeLimit(.minutes(1)))
+struct RelayTrackTests {
+    private func publish(_ change: (inout Publish) -> Void = { _ in }) -> Publish {
+        var body = Publish(requestId: 9, name: "front", source: "camera", width: 640, height: 480, frameRate: 30)
+        change(&body)
+        return body
+    }
+
+    @Test("Publishing is answered, announced and subscribed to, and the publisher hears whether anybody receives it")
+    func publishing() throws {
+        let bench = RelayBench()
+        let robot = bench.join("robot")
+        let viewer = bench.join("viewer")
+        let other = bench.join("other", automatic: false)
+        let camera = try #require(bench.publish(robot))
+        bench.pull([viewer, other])
+        let track = camera.track
+        #expect(track.id.hasPrefix("TR_") && track.alias > 0 && track.enabled && track.codec == "vp8")
+        let robotID = try #require(robot.joined?.participant.id)
+        let announcement = ServerMessage.trackPublished(TrackPublished(participantId: robotID, track: track))
+        #expect(
+            viewer.messages.suffix(2) == [
+                announcement,
+                .subscribed(Subscribed(trackId: track.id, alias: track.alias, catchUpThrough: nil)),
+            ]
+        )
+        #expect(other.messages.last == announcement)
+        #expect(robot.layersWanted.last == [0])
+    }
+
+    @Test(
+        "A publication beyond what the relay takes is refused with its request's number, without harm",
+        arguments: [
+            (
+                Publish(requestId: 9, name: "", source: "camera", width: 640, height: 480, frameRate: 30),
+                .invalidArgument
+            ),
+            (Publish(requestId: 9, name: "a\u{7f}", source: "c", width: 1, height: 1, frameRate: 1), .invalidArgument),
+            (Publish(requestId: 9, name: "a", source: "b\u{1}", width: 1, height: 1, frameRate: 1), .invalidArgument),
+            (Publish(requestId: 9, name: "a", source: "", width: 1, height: 1, frameRate: 1), .invalidArgument),
+            (Publish(requestId: 9, name: "a", source: "c", width: 0, height: 1, frameRate: 1), .invalidArgument),
+            (Publish(requestId: 9, name: "a", source: "c", width: .max, height: 1, frameRate: 1), .invalidArgument),
+            (Publish(requestId: 9, name: "a", source: "c", width: 1, height: 16384, frameRate: 1), .invalidArgument),
+            (Publish(requestId: 9, name: "a", source: "c", width: 1, height: .min, frameRate: 1), .invalidArgument),
+            (Publish(requestId: 9, name: "a", source: "c", width: 1, height: 1, frameRate: 0), .invalidArgument),
+            (Publish(requestId: 9, name: "a", source: "c", width: 1, height: 1, frameRate: -1), .invalidArgument),
+            (Publish(requestId: 9, name: "a", source: "c", width: 1, height: 1, frameRate: 1e300), .invalidArgument),
+            (
+                Publish(requestId: 9, name: "a", kind: "audio", source: "c", width: 1, height: 1, frameRate: 1),
+                .notSupported
+            ),
+            (
+                Publish(requestId: 9, name: "a", source: "c", codec: "av1", width: 1, height: 1, frameRate: 1),
+                .notSupported
+            ),
+        ] as [(Publish, RoomErrorCode)]
+    )
+    func refused(_ body: Publish, code: RoomErrorCode) throws {
+        let bench = RelayBench()
+        let robot = bench.join("robot")
+        bench.send(.publish(body), from: robot)
+        bench.pull(robot)
+        guard case .error(let error) = try #require(robot.messages.last) else {
+            Issue.record("\(robot.messages)")
+            return
+        }
+        #expect(error.code == code.rawValue && error.requestId == 9 && !error.fatal)
+        #expect(robot.close == nil && bench.relay.census.tracks == 0)
+    }
+
+    @Test("Names are unique in a participant, and tracks are limited in a participant and a room")
+    func limits() throws {
+        let bench = RelayBench { $0.maximumTracksPerRoom = 20 }
+        let robot = bench.join("robot")
+        let second = bench.join("second")
+        for index in 0..<16 { _ = try #require(bench.publish(robot, name: "\(index)")) }
+        #expect(bench.publish(robot, name: "17th") == nil)
+        #expect(bench.publish(second, name: "3") != nil)
+        #expect(bench.publish(second, name: "3") == nil)
+        for index in 4..<7 { _ = try #require(bench.publish(second, name: "\(index)")) }
+        #expect(bench.publish(second, name: "21st of the room") == nil)
+        #expect(robot.errors == [.limitReached] && second.errors == [.invalidArgument, .limitReached])
+        let freed = bench.join("third", room: "other")
+        #expect(bench.publish(freed) != nil)
+    }
+
+    @Test("Aliases and ids are never used again")
+    func aliases() throws {
+        let bench = RelayBench()
+        let robot = bench.join("robot")
+        var tracks: [TrackInfo] = []
+        for _ in 0..<20 {
+            let camera = try #require(bench.publish(robot))
+            tracks.append(camera.track)
+            bench.send(.unpublish(Unpublish(trackId: camera.track.id)), from: robot)
+        }
+        #expect(Set(tracks.map(\.alias)).count == 20 && Set(tracks.map(\.id)).count == 20)
+    }
+
+    @Test("Unpublishing is told to all, and packets that were still on their way are passed over")
+    func unpublishing() throws {
+        let bench = RelayBench()
+        let robot = bench.join("robot")
+        let viewer = bench.join("viewer")
+        let camera = try #require(bench.publish(robot))
+        bench.run(camera, frames: 3, takers: [viewer])
+        bench.frame(camera)
+        viewer.forgetMessages()
+        let count = viewer.packets.count
+        bench.send(.unpublish(Unpublish(trackId: camera.track.id)), from: robot)
+        bench.frame(camera)
+        bench.pull([viewer, robot])
+        let robotID = try #require(robot.joined?.participant.id)
+        #expect(
+            viewer.messages
+                == [.trackUnpublished(TrackUnpublished(participantId: robotID, trackId: camera.track.id))]
+        )
+        #expect(viewer.packets.count == count && robot.close == nil && viewer.allProblems.isEmpty)
+        #expect(bench.relay.census.cachedBytes == 0)
+        bench.send(.unpublish(Unpublish(trackId: camera.track.id)), from: robot)
+        bench.pull(robot)
+        #expect(robot.errors == [.notFound])
+    }
+
+    @Test("A track can be subscribed to and unsubscribed from by hand, once each")
+    func byHand() throws {
+        let bench = RelayBench()
+        let robot = bench.join("robot")
+        let viewer = bench.join("viewer", automatic: false)
+        let camera = try #require(bench.publish(robot))
+        let id = camera.track.id
+        bench.run(camera, frames: 2, takers: [viewer])
+        #expect(viewer.packets.isEmpty && robot.layersWanted == [[]])
+        bench.send(.subscribe(Subscribe(trackId: id)), from: viewer)
+        bench.send(.subscribe(Subscribe(trackId: id)), from: viewer)
+        bench.pull([robot, viewer])
+        #expect(viewer.messages.count { if case .subscribed = $0 { true } else { false } } == 1)
+        #expect(robot.layersWanted == [[], [0]])
+        bench.run(camera, frames: 4, takers: [viewer])
+        #expect(viewer.receiver(camera)?.wholeFrames == [0, 2, 3, 4, 5])
+        bench.frame(camera)
+        bench.send(.unsubscribe(Unsubscribe(trackId: id)), from: viewer)
+        bench.send(.unsubscribe(Unsubscribe(trackId: id)), from: viewer)
+        bench.pull([robot, viewer])
+        #expect(viewer.messages.last == .error(ErrorMessage(.notFound, notFound(id), fatal: false)))
+        #expect(robot.layersWanted == [[], [0], []])
+        bench.run(camera, frames: 2, takers: [viewer])
+        #expect(viewer.allProblems.isEmpty && viewer.receiver(camera)?.wholeFrames.count == 5)
+        for track in ["", "TR_none", id + "x"] {
+            viewer.forgetMessages()
+            bench.send(.subscribe(Subscribe(trackId: track)), from: viewer)
+            bench.pull(viewer)
+            #expect(viewer.errors == [.notFound])
+        }
+        bench.send(.subscribe(Subscribe(trackId: id)), from: robot)
+        bench.pull(robot)
+        #expect(robot.errors == [.notFound])
+    }
+
+    private func notFound(_ id: String) -> String { "no such track in the room, or not yours: \"\(id)\"" }
+
+    @Test("A publisher is told when its last subscriber goes and its first comes, and of nobody in between")
+    func layersWanted() throws {
+        let bench = RelayBench()
+        let robot = bench.join("robot")
+        let camera = try #require(bench.publish(robot))
+        let viewers = (0..<3).map { bench.join("viewer \($0)") }
+        bench.pull(robot)
+        #expect(robot.layersWanted == [[], [0]])
+        bench.close(viewers[0])
+        bench.send(.unsubscribe(Unsubscribe(trackId: camera.track.id)), from: viewers[1])
+        bench.pull(robot)
+        #expect(robot.layersWanted == [[], [0]])
+        bench.send(.leave(Leave(reason: "left")), from: viewers[2])
+        bench.pull(robot)
+        #expect(robot.layersWanted == [[], [0], []])
+        _ = bench.join("viewer again")
+        bench.pull(robot)
+        #expect(robot.layersWanted == [[], [0], [], [0]])
+        #expect(robot.keyframeRequests == 0)
+    }
+
+    @Test("Disabling forgets the packets; the subscribers go on at the keyframe that follows enabling")
+    func pausing() throws {
+        let bench = RelayBench()
+        let robot = bench.join("robot")
+        let viewer = bench.join("viewer")
+        let camera = try #require(bench.publish(robot))
+        bench.pull(robot)
+        bench.run(camera, frames: 3, takers: [viewer])
+        bench.frame(camera)
+        viewer.forgetMessages()
+        bench.send(.disable(Disable(trackId: camera.track.id)), from: robot)
+        bench.send(.disable(Disable(trackId: camera.track.id)), from: robot)
+        bench.pull(viewer)
+        let robotID = try #require(robot.joined?.participant.id)
+        #expect(
+            viewer.messages == [.trackDisabled(TrackDisabled(participantId: robotID, trackId: camera.track.id))]
+        )
+        #expect(viewer.receiver(camera)?.wholeFrames == [0, 1, 2])
+        #expect(bench.relay.census.cachedBytes == 0)
+        // Late joiners hear of the pause.
+        let late = bench.join("late")
+        #expect(late.joined?.participants.flatMap(\.tracks).map(\.enabled) == [false])
+        bench.send(.enable(Enable(trackId: camera.track.id)), from: robot)
+        camera.wantsKeyframe = true
+        bench.run(camera, frames: 3, takers: [viewer, late])
+        #expect(viewer.receiver(camera)?.wholeFrames == [0, 1, 2, 4, 5, 6])
+        #expect(late.receiver(camera)?.wholeFrames == [4, 5, 6])
+        #expect(viewer.allProblems.isEmpty && late.allProblems.isEmpty)
+        #expect(robot.keyframeRequests == 0)
+    }
+
+    /// Requests went to a paused publisher each second, and to one that nobody received.
+    @Test("Neither a publisher that pauses nor one without subscribers is asked for keyframes")
+    func noIdleRequests() throws {
+        let bench = RelayBench()
+        let robot = bench.join("robot")
+        let camera = try #require(bench.publish(robot))
+        bench.send(.disable(Disable(trackId: camera.track.id)), from: robot)
+        let viewer = bench.join("viewer")
+        bench.send(.keyframeRequest(KeyframeRequest(trackId: camera.track.id)), from: viewer)
+        let second = bench.join("second")
+        bench.advance(.seconds(10))
+        bench.pull([robot, viewer, second])
+        #expect(robot.keyframeRequests == 0)
+        bench.close(viewer)
+        bench.close(second)
+        bench.send(.enable(Enable(trackId: camera.track.id)), from: robot)
+        bench.advance(.seconds(10))
+        bench.pull(robot)
+        #expect(robot.keyframeRequests == 0 && bench.relay.nextDeadline == nil)
+        // Enabled with a subscriber, but silent: asked.
+        bench.send(.disable(Disable(trackId: camera.track.id)), from: robot)
+        _ = bench.join("viewer")
+        bench.send(.enable(Enable(trackId: camera.track.id)), from: robot)
+        bench.advance(.milliseconds(2500))
+        bench.pull(robot)
+        #expect(robot.keyframeRequests == 2)
+    }
+}

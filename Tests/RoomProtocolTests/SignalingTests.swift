@@ -1,0 +1,358 @@
+import RoomProtocol
+import Testing
+
+private let track = TrackInfo(
+    id: "TR_1",
+    alias: 7,
+    name: "front \"door\" / é",
+    source: "camera",
+    width: 1280,
+    height: 720,
+    frameRate: 29.5,
+    enabled: false
+)
+private let trackJSON = """
+    {"alias":7,"codec":"vp8","enabled":false,"frameRate":29.5,"height":720,"id":"TR_1","kind":"video",\
+    "name":"front \\"door\\" / é","source":"camera","width":1280}
+    """
+
+/// Every message of a client with the text that it has on the wire.
+let clientMessages: [(ClientMessage, String)] = [
+    (
+        .join(
+            Join(
+                room: "lab",
+                identity: "robot",
+                token: "t",
+                bootId: "b",
+                automaticSubscription: false,
+                client: "room-client/1"
+            )
+        ),
+        """
+        {"automaticSubscription":false,"bootId":"b","client":"room-client/1","identity":"robot","room":"lab",\
+        "token":"t","type":"join","version":1}
+        """
+    ),
+    (.join(Join(room: "lab", identity: "robot")), #"{"identity":"robot","room":"lab","type":"join","version":1}"#),
+    (.resume(Resume(resumeToken: "r")), #"{"resumeToken":"r","type":"resume","version":1}"#),
+    (
+        .publish(Publish(requestId: 3, name: "front", source: "camera", width: 640, height: 480, frameRate: 30)),
+        """
+        {"codec":"vp8","frameRate":30,"height":480,"kind":"video","name":"front","requestId":3,"source":"camera",\
+        "type":"publish","width":640}
+        """
+    ),
+    (.unpublish(Unpublish(trackId: "TR_1")), #"{"trackId":"TR_1","type":"unpublish"}"#),
+    (.enable(Enable(trackId: "TR_1")), #"{"trackId":"TR_1","type":"enable"}"#),
+    (.disable(Disable(trackId: "TR_1")), #"{"trackId":"TR_1","type":"disable"}"#),
+    (.subscribe(Subscribe(trackId: "TR_1")), #"{"trackId":"TR_1","type":"subscribe"}"#),
+    (
+        .subscribe(fullSubscribe),
+        #"{"frameRate":15,"height":240,"priority":"low","trackId":"TR_1","type":"subscribe","width":320}"#
+    ),
+    (.unsubscribe(Unsubscribe(trackId: "TR_1")), #"{"trackId":"TR_1","type":"unsubscribe"}"#),
+    (.keyframeRequest(KeyframeRequest(trackId: "TR_1")), #"{"trackId":"TR_1","type":"keyframeRequest"}"#),
+    (
+        .keyframeRequest(KeyframeRequest(trackId: "TR_1", simulcastLayer: 1)),
+        #"{"simulcastLayer":1,"trackId":"TR_1","type":"keyframeRequest"}"#
+    ),
+    (.timeSync(TimeSync(clientTime: -5)), #"{"clientTime":-5,"type":"timeSync"}"#),
+    (.leave(Leave(reason: "left")), #"{"reason":"left","type":"leave"}"#),
+]
+
+private var fullSubscribe: Subscribe {
+    var subscribe = Subscribe(trackId: "TR_1")
+    subscribe.width = 320
+    subscribe.height = 240
+    subscribe.frameRate = 15
+    subscribe.priority = "low"
+    return subscribe
+}
+
+private var fullJoined: Joined {
+    var joined = Joined(
+        room: Joined.RoomInfo(id: "RM_1", name: "lab"),
+        participant: ParticipantInfo(id: "PA_2", identity: "viewer", tracks: []),
+        participants: [ParticipantInfo(id: "PA_1", identity: "robot", tracks: [track])],
+        serverTime: 123,
+        bootId: "b",
+        server: "room-server/1"
+    )
+    joined.resumeToken = "r"
+    return joined
+}
+
+/// Every message of a server with the text that it has on the wire.
+let serverMessages: [(ServerMessage, String)] = [
+    (
+        .joined(fullJoined),
+        """
+        {"bootId":"b","participant":{"id":"PA_2","identity":"viewer","tracks":[]},\
+        "participants":[{"id":"PA_1","identity":"robot","tracks":[\(trackJSON)]}],"resumeToken":"r",\
+        "room":{"id":"RM_1","name":"lab"},"server":"room-server/1","serverTime":123,"type":"joined","version":1}
+        """
+    ),
+    (
+        .participantConnected(
+            ParticipantConnected(participant: ParticipantInfo(id: "PA_1", identity: "robot", tracks: []))
+        ),
+        #"{"participant":{"id":"PA_1","identity":"robot","tracks":[]},"type":"participantConnected"}"#
+    ),
+    (
+        .participantDisconnected(ParticipantDisconnected(participantId: "PA_1")),
+        #"{"participantId":"PA_1","type":"participantDisconnected"}"#
+    ),
+    (
+        .published(Published(requestId: 3, track: track)),
+        #"{"requestId":3,"track":\#(trackJSON),"type":"published"}"#
+    ),
+    (
+        .trackPublished(TrackPublished(participantId: "PA_1", track: track)),
+        #"{"participantId":"PA_1","track":\#(trackJSON),"type":"trackPublished"}"#
+    ),
+    (
+        .trackUnpublished(TrackUnpublished(participantId: "PA_1", trackId: "TR_1")),
+        #"{"participantId":"PA_1","trackId":"TR_1","type":"trackUnpublished"}"#
+    ),
+    (
+        .trackEnabled(TrackEnabled(participantId: "PA_1", trackId: "TR_1")),
+        #"{"participantId":"PA_1","trackId":"TR_1","type":"trackEnabled"}"#
+    ),
+    (
+        .trackDisabled(TrackDisabled(participantId: "PA_1", trackId: "TR_1")),
+        #"{"participantId":"PA_1","trackId":"TR_1","type":"trackDisabled"}"#
+    ),
+    (
+        .subscribed(Subscribed(trackId: "TR_1", alias: 7, catchUpThrough: 90)),
+        #"{"alias":7,"catchUpThrough":90,"trackId":"TR_1","type":"subscribed"}"#
+    ),
+    (
+        .subscribed(Subscribed(trackId: "TR_1", alias: .max, catchUpThrough: nil)),
+        #"{"alias":4294967295,"trackId":"TR_1","type":"subscribed"}"#
+    ),
+    (.unsubscribed(Unsubscribed(trackId: "TR_1")), #"{"trackId":"TR_1","type":"unsubscribed"}"#),
+    (
+        .layersWanted(LayersWanted(trackId: "TR_1", simulcastLayers: [0, 2])),
+        #"{"simulcastLayers":[0,2],"trackId":"TR_1","type":"layersWanted"}"#
+    ),
+    (.keyframeRequest(KeyframeRequest(trackId: "TR_1")), #"{"trackId":"TR_1","type":"keyframeRequest"}"#),
+    (
+        .timeSync(TimeSync(clientTime: 5, serverTime: .max)),
+        #"{"clientTime":5,"serverTime":9223372036854775807,"type":"timeSync"}"#
+    ),
+    (
+        .error(ErrorMessage(.notFound, "no such track", fatal: false, requestId: 3)),
+        #"{"code":4404,"fatal":false,"message":"no such track","name":"notFound","requestId":3,"type":"error"}"#
+    ),
+    (
+        .leave(Leave(reason: "going down", reconnect: true)),
+        #"{"reason":"going down","reconnect":true,"type":"leave"}"#
+    ),
+]
+
+@Suite("Signaling messages", .timeLimit(.minutes(1)))
+struct SignalingTests {
+    @Test("A client's message has exactly this text, and comes back from it")
+    func clientGolden() throws {
+        for (message, text) in clientMessages {
+            #expect(message.text == text)
+            #expect(try ClientMessage(reading: text) == message)
+        }
+    }
+
+    @Test("A server's message has exactly this text, and comes back from it")
+    func serverGolden() throws {
+        for (message, text) in serverMessages {
+            #expect(message.text == text)
+            #expect(try ServerMessage(reading: text) == message)
+        }
+    }
+
+    @Test("Unknown fields are ignored, whatever they hold")
+    func unknownFields() throws {
+        for (message, text) in clientMessages {
+            let longer = #"{"aNewField":[{"deep":[null,true,1e3]}],"type2":"x","# + text.dropFirst()
+            #expect(try ClientMessage(reading: longer) == message)
+        }
+        for (message, text) in serverMessages {
+            let longer = #"{"aNewField":[{"deep":[null,true,1e3]}],"# + text.dropFirst()
+            #expect(try ServerMessage(reading: longer) == message)
+        }
+    }
+
+    @Test("An unknown type is told apart from what cannot be read, and quoted in a bounded length")
+    func unknownType() {
+        #expect(throws: UnreadableMessage.unknownType("dance")) { try ClientMessage(reading: #"{"type":"dance"}"#) }
+        #expect(throws: UnreadableMessage.unknownType("joined")) { try ClientMessage(reading: #"{"type":"joined"}"#) }
+        #expect(throws: UnreadableMessage.unknownType("join")) { try ServerMessage(reading: #"{"type":"join"}"#) }
+        // One character of 60 kB: a prefix of characters is no bound.
+        let endless = "e" + String(repeating: "\u{301}", count: 30_000)
+        #expect(UnreadableMessage.unknownType(endless).description.utf8.count < 200)
+    }
+
+    @Test(
+        "What is missing or of the wrong kind is named",
+        arguments: [
+            (#"{"type":"join","version":1,"identity":"a"}"#, "\"room\""),
+            (#"{"type":"join","version":"1","room":"r","identity":"a"}"#, "\"version\""),
+            (#"{"type":"join","version":null,"room":"r","identity":"a"}"#, "\"version\""),
+            (#"{"type":"join","version":1,"room":7,"identity":"a"}"#, "\"room\""),
+            (
+                #"{"type":"join","version":1,"room":"r","identity":"a","automaticSubscription":1}"#,
+                "\"automaticSubscription\""
+            ),
+            (#"{"type":"timeSync","clientTime":{}}"#, "\"clientTime\""),
+            (#"{"type":7}"#, "\"type\""),
+            (#"{"typ":"join"}"#, "\"type\""),
+            (#"{}"#, "\"type\""),
+        ]
+    )
+    func namedField(_ text: String, field: String) {
+        let error = #expect(throws: UnreadableMessage.self) { try ClientMessage(reading: text) }
+        guard case .malformed(let problem) = error else {
+            Issue.record("\(String(describing: error))")
+            return
+        }
+        #expect(problem.contains(field))
+    }
+
+    @Test("A number that its field cannot hold is called that", arguments: ["1.5", "9223372036854775808", "1e400"])
+    func numberBeyondField(_ number: String) {
+        let error = #expect(throws: UnreadableMessage.self) {
+            try ClientMessage(reading: #"{"type":"timeSync","clientTime":\#(number)}"#)
+        }
+        #expect(error?.description.contains("timeSync: not JSON, or a number that its field cannot hold") == true)
+    }
+
+    @Test("A field inside another is named with its way")
+    func nestedField() {
+        let text = #"{"type":"published","requestId":1,"track":{"id":"TR_1","alias":"7"}}"#
+        let error = #expect(throws: UnreadableMessage.self) { try ServerMessage(reading: text) }
+        #expect(error?.description.contains("\"track.alias\"") == true)
+    }
+
+    @Test("Every code has a name, and an error says it")
+    func codes() throws {
+        for number in [4400, 4401, 4403, 4404, 4405, 4408, 4409, 4410, 4413, 4414, 4426, 4429, 4500, 4503] {
+            let code = RoomErrorCode(rawValue: number)
+            #expect(code.name != "unknown")
+            #expect("\(ErrorMessage(code, "Sorry.", fatal: true))".contains("\(number) \(code.name)"))
+        }
+        #expect(RoomErrorCode(rawValue: 1).name == "unknown")
+    }
+
+    @Test(
+        "A string is cut at bytes, never within a character's encoding",
+        arguments: [
+            ("abc", 3, "abc"), ("abc", 2, "ab"), ("aé", 2, "a"), ("aé", 3, "aé"), ("😀", 3, ""), ("", 0, ""),
+        ]
+    )
+    func cutting(_ text: String, count: Int, expected: String) {
+        #expect(text.prefix(utf8Bytes: count) == expected)
+    }
+}
+
+@Suite("Hostile signaling", .timeLimit(.minutes(1)))
+struct HostileSignalingTests {
+    /// Reads `text` as both ends do; the result does not matter, only that there is one, and that it can be said.
+    @discardableResult
+    private func read(_ text: String) -> (isClientMessage: Bool, isServerMessage: Bool) {
+        var results = (false, false)
+        do {
+            let message = try ClientMessage(reading: text)
+            results.0 = (try? ClientMessage(reading: message.text)) == message
+        } catch { #expect(error.description.utf8.count < 400) }
+        do {
+            let message = try ServerMessage(reading: text)
+            results.1 = (try? ServerMessage(reading: message.text)) == message
+        } catch { #expect(error.description.utf8.count < 400) }
+        return results
+    }
+
+    private static let noObjects = [
+        "", " ", "null", "true", "7", "\"join\"", "[]", "[{\"type\":\"leave\",\"reason\":\"\"}]", "{", "}", "{]",
+        "{\"type\"}",
+        "{\"type\":\"leave\",\"reason\":\"a\"", "{\"type\":\"leave\",\"reason\":\"a\"} {}",
+        "{type:\"leave\",reason:\"a\"}",
+        "{'type':'leave','reason':'a'}", "{\"type\":\"leave\",\"reason\":NaN}",
+        "{\"type\":\"timeSync\",\"clientTime\":NaN}",
+        "{\"type\":\"timeSync\",\"clientTime\":Infinity}", "{\"type\":\"timeSync\",\"clientTime\":0x10}",
+        "{\"type\":\"timeSync\",\"clientTime\":01}", "{\"type\":\"timeSync\",\"clientTime\":--1}",
+        "{\"type\":\"leave\",\"reason\":\"\\ud800\"}", "{\"type\":\"leave\",\"reason\":\"\\udc00\\ud800\"}",
+        "{\"type\":\"leave\",\"reason\":\"\\u12\"}", "{\"type\":\"leave\",\"reason\":\"\\x41\"}",
+        "{\"type\":\"leave\",\"reason\":\"\u{0}\"}", "{\"type\":\"leave\",\"reason\":\"a\nb\"}", "{\u{0}\"\u{0}t\u{0}",
+    ]
+
+    @Test("What is no JSON object is refused", arguments: noObjects.indices)
+    func noObject(_ index: Int) {
+        #expect(read(Self.noObjects[index]) == (false, false))
+    }
+
+    @Test("Nesting of 10,000 levels is refused, closed or not", arguments: ["[", "{\"a\":", "{\"type\":["])
+    func deep(_ opening: String) {
+        let unclosed = String(repeating: opening, count: 10_000)
+        #expect(read(unclosed) == (false, false))
+        let closing = opening.reversed().filter { "[{".contains($0) }.map { $0 == "[" ? "]" : "}" }.joined()
+        #expect(read(unclosed + "0" + String(repeating: closing, count: 10_000)) == (false, false))
+        let inside = "{\"type\":\"leave\",\"reason\":\"a\",\"x\":" + unclosed
+        #expect(read(inside + "0" + String(repeating: closing, count: 10_000) + "}") == (false, false))
+    }
+
+    @Test("64 KiB of digits, of escapes or of fields give a result")
+    func long() {
+        let digits = String(repeating: "9", count: 65_000)
+        read("{\"type\":\"timeSync\",\"clientTime\":\(digits)}")
+        read("{\"type\":\"publish\",\"frameRate\":0.\(digits)}")
+        read("{\"type\":\"publish\",\"frameRate\":1e\(digits)}")
+        read("{\"type\":\"" + String(repeating: "\\u0301", count: 10_000) + "\"}")
+        read("{" + (0..<6000).map { "\"k\($0)\":1" }.joined(separator: ",") + "}")
+        read(digits)
+    }
+
+    @Test("A rate that no number can hold is refused, or is one that can be sent on")
+    func hugeRate() {
+        let publish = clientMessages[3].1
+        for number in ["1e309", "-1e309", "1e308", "1e-400", "179769313486231580793e289"] {
+            read(publish.replacing("\"frameRate\":30", with: "\"frameRate\":\(number)"))
+        }
+    }
+
+    @Test("Of a field that comes twice one value counts, and nothing else breaks")
+    func duplicateKeys() throws {
+        let text = #"{"type":"leave","type":"leave","reason":"a","reason":"b"}"#
+        let message = try? ClientMessage(reading: text)
+        #expect([nil, .leave(Leave(reason: "a")), .leave(Leave(reason: "b"))].contains(message))
+    }
+
+    @Test("Seeded mutations of good messages are refused, or read as what can be sent on")
+    func mutations() {
+        var generator = SeededGenerator(seed: 5)
+        let texts = clientMessages.map(\.1) + serverMessages.map(\.1)
+        let pieces = Array("{}[]\",:\\0179.eE+-ntu \u{0}é").map { Array(String($0).utf8) }
+        for round in 0..<2500 {
+            var bytes = Array(texts[round % texts.count].utf8)
+            for _ in 0..<Int.random(in: 1...3, using: &generator) {
+                let offset = Int.random(in: 0..<bytes.count, using: &generator)
+                switch Int.random(in: 0..<4, using: &generator) {
+                case 0: bytes.remove(at: offset)
+                case 1: bytes.removeSubrange(offset...)
+                case 2: bytes[offset] = UInt8.random(in: 0...127, using: &generator)
+                default: bytes.insert(contentsOf: pieces.randomElement(using: &generator) ?? [], at: offset)
+                }
+                if bytes.isEmpty { bytes = [0x7B] }
+            }
+            read(String(decoding: bytes, as: UTF8.self))
+        }
+    }
+
+    @Test("A message cut anywhere is refused")
+    func truncated() {
+        for text in clientMessages.map(\.1) + [serverMessages[0].1] {
+            for count in 0..<text.utf8.count {
+                let cut = String(decoding: text.utf8.prefix(count), as: UTF8.self)
+                #expect(read(cut) == (false, false))
+            }
+        }
+    }
+}
