@@ -84,7 +84,8 @@ let programs: [Target] = [
     ),
     .executableTarget(
         name: "room-server",
-        dependencies: ["RelayServer", argumentParser, logging, unixSignals],
+        // RelayCore too: its settings lie in RelayServer's options, and a change of their layout must reach here.
+        dependencies: ["RelayServer", "RelayCore", argumentParser, logging, unixSignals],
         path: "server/room-server",
         swiftSettings: strict
     ),
