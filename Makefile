@@ -2,9 +2,11 @@
 
 # Everything from Debian 12 that building, testing and the camera lab need. A Swift 6.3 toolchain comes on top.
 LIBRARIES = libwebsockets-dev libvpx-dev libv4l-dev libyuv-dev libturbojpeg0-dev libpng-dev zlib1g-dev pkg-config
+# What the toolchain itself links against and runs on (swift.org, "Linux installation", Debian 12).
+TOOLCHAIN = binutils libc6-dev libcurl4 libedit2 libgcc-12-dev libncurses6 libsqlite3-0 libstdc++-12-dev libxml2 tzdata
 TOOLS = git make gcc libc6-dev linux-libc-dev ffmpeg vpx-tools v4l-utils python3
 LAB = qemu-system-x86 busybox-static kmod cpio xz-utils
-PACKAGES = $(LIBRARIES) $(TOOLS) $(LAB)
+PACKAGES = $(LIBRARIES) $(TOOLCHAIN) $(TOOLS) $(LAB)
 
 SUDO = $(if $(filter 0,$(shell id -u)),,sudo)
 # Tests that wait for a device or a child block a thread of Swift's small pool: run side by side they starve each other.
