@@ -1,0 +1,138 @@
+// What a client says to the server; `SignalingMessage.swift` reads and writes it.
+
+/// The first message of a session.
+package struct Join: SignalingBody {
+    package static let type = "join"
+    /// The protocol version that the client speaks.
+    package var version: Int
+    package var room: String
+    package var identity: String
+    package var token: String?
+    /// The machine's boot id, so that a client beside the server knows that they share a clock.
+    package var bootId: String?
+    /// Whether every track is subscribed to as it is published; so if left out.
+    package var automaticSubscription: Bool?
+    /// Program and version, for the server's log.
+    package var client: String?
+
+    package init(
+        version: Int = WireFormat.version,
+        room: String,
+        identity: String,
+        token: String? = nil,
+        bootId: String? = nil,
+        automaticSubscription: Bool? = nil,
+        client: String? = nil
+    ) {
+        self.version = version
+        self.room = room
+        self.identity = identity
+        self.token = token
+        self.bootId = bootId
+        self.automaticSubscription = automaticSubscription
+        self.client = client
+    }
+}
+
+/// Asks to go on with a session that lost its connection.
+package struct Resume: SignalingBody {
+    package static let type = "resume"
+    package var version: Int
+    package var resumeToken: String
+
+    package init(version: Int = WireFormat.version, resumeToken: String) {
+        self.version = version
+        self.resumeToken = resumeToken
+    }
+}
+
+/// Announces a track.
+package struct Publish: SignalingBody {
+    package static let type = "publish"
+    /// Chosen by the client; comes back in the answer.
+    package var requestId: Int
+    package var name: String
+    package var kind: String
+    package var source: String
+    package var codec: String
+    package var width: Int
+    package var height: Int
+    package var frameRate: Double
+
+    package init(
+        requestId: Int,
+        name: String,
+        kind: String = "video",
+        source: String,
+        codec: String = "vp8",
+        width: Int,
+        height: Int,
+        frameRate: Double
+    ) {
+        self.requestId = requestId
+        self.name = name
+        self.kind = kind
+        self.source = source
+        self.codec = codec
+        self.width = width
+        self.height = height
+        self.frameRate = frameRate
+    }
+}
+
+/// Withdraws a track.
+package struct Unpublish: SignalingBody {
+    package static let type = "unpublish"
+    package var trackId: String
+
+    package init(trackId: String) {
+        self.trackId = trackId
+    }
+}
+
+/// Says that a track's publisher sends again.
+package struct Enable: SignalingBody {
+    package static let type = "enable"
+    package var trackId: String
+
+    package init(trackId: String) {
+        self.trackId = trackId
+    }
+}
+
+/// Says that a track's publisher pauses.
+package struct Disable: SignalingBody {
+    package static let type = "disable"
+    package var trackId: String
+
+    package init(trackId: String) {
+        self.trackId = trackId
+    }
+}
+
+/// Asks for a track, or changes what is wanted of it.
+package struct Subscribe: SignalingBody {
+    package static let type = "subscribe"
+    package var trackId: String
+    /// The size at which the track is shown, in pixels.
+    package var width: Int?
+    package var height: Int?
+    /// The highest useful rate, in frames per second.
+    package var frameRate: Double?
+    /// `low`, `standard` or `high`.
+    package var priority: String?
+
+    package init(trackId: String) {
+        self.trackId = trackId
+    }
+}
+
+/// Wants a track no longer.
+package struct Unsubscribe: SignalingBody {
+    package static let type = "unsubscribe"
+    package var trackId: String
+
+    package init(trackId: String) {
+        self.trackId = trackId
+    }
+}
