@@ -8,9 +8,10 @@ struct RelayForwardingTests {
     /// A room with a camera and viewers that have heard of each other.
     private func room(
         viewers count: Int,
-        bytesPerFrame: Int = 1000
+        bytesPerFrame: Int = 1000,
+        _ change: (inout RelaySettings) -> Void = { _ in }
     ) throws -> (bench: RelayBench, camera: Camera, viewers: [Peer]) {
-        let bench = RelayBench()
+        let bench = RelayBench(change)
         let robot = bench.join("robot")
         let viewers = (0..<count).map { bench.join("viewer \($0)") }
         let camera = try #require(bench.publish(robot, bytesPerFrame: bytesPerFrame))
@@ -242,6 +243,7 @@ struct RelayForwardingTests {
         bench.run(camera, frames: 5, takers: viewers)
         bench.run(camera, frames: 60, takers: [viewers[0]])
         bench.pull(viewers[1])
+        bench.pull(camera.publisher)
         // The keyframe comes, and the socket of the one who waits for it stands still for a second.
         bench.run(camera, frames: 30, takers: [viewers[0]])
         #expect(camera.keyframes.count == 2)
@@ -253,6 +255,17 @@ struct RelayForwardingTests {
         #expect(camera.keyframes.count == 3)
         #expect(viewers[1].receiver(camera)?.wholeFrames.dropFirst(5).first == camera.keyframes[2])
         #expect(viewers.allSatisfy { $0.allProblems.isEmpty })
+    }
+
+    @Test("Packets that are kept for less time than the policy would send them count as left out")
+    func shortWindow() throws {
+        let (bench, camera, viewers) = try room(viewers: 2) { $0.stream.liveWindow = .milliseconds(50) }
+        for index in 0..<85 {
+            bench.run(camera, frames: 1, takers: [viewers[0]])
+            if index % 8 == 7 { bench.pull(viewers[1]) }
+        }
+        #expect(viewers.allSatisfy { $0.allProblems.isEmpty })
+        #expect(viewers[1].receiver(camera)?.wholeFrames.count ?? 0 > 20)
     }
 
     @Test("Time that stands still or goes back for a moment breaks nothing")

@@ -70,6 +70,7 @@ struct RelayKeyframeTests {
         for _ in 0..<600 {
             bench.send(.unsubscribe(Unsubscribe(trackId: camera.track.id)), from: viewers[0])
             bench.send(.subscribe(Subscribe(trackId: camera.track.id)), from: viewers[0])
+            bench.pull(viewers[0])
             bench.send(request(camera), from: viewers[0])
             bench.run(camera, frames: 1, takers: viewers)
         }
