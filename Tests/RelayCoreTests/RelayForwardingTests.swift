@@ -265,7 +265,7 @@ struct RelayForwardingTests {
             if index % 8 == 7 { bench.pull(viewers[1]) }
         }
         #expect(viewers.allSatisfy { $0.allProblems.isEmpty })
-        #expect(viewers[1].receiver(camera)?.wholeFrames.count ?? 0 > 20)
+        #expect(viewers[1].receiver(camera)?.wholeFrames.count ?? 0 >= 20)
     }
 
     @Test("Time that stands still or goes back for a moment breaks nothing")
