@@ -21,14 +21,18 @@ final class FrameQueue: Sendable {
     enum Outcome: Sendable {
         case taken
         case dropped
-        /// Dropped, and everything until a keyframe will be.
+        /// Dropped, and everything until a keyframe will be; said once, so that one is asked for once.
         case needsKeyframe
     }
 
     private struct State: Sendable {
+        /// What came before the queue did; taken first, and of no depth.
+        var opening: ArraySlice<ReceivedFrame> = []
         var frames: [ReceivedFrame] = []
         var gate = TemporalLayerGate()
         var dropped = 0
+        /// Whether whoever waits for a keyframe has been told that one is needed.
+        var isNeedSaid = false
         var isClosed = false
     }
 
@@ -52,24 +56,38 @@ final class FrameQueue: Sendable {
             let wasWaiting = state.gate.isWaitingForKeyframe
             guard state.gate.passes(frame.frame.info, limit: limit(forDepth: depth, frame)) else {
                 state.dropped += 1
-                return wasWaiting ? .needsKeyframe : .dropped
+                guard wasWaiting && !state.isNeedSaid else { return .dropped }
+                state.isNeedSaid = true
+                return .needsKeyframe
             }
+            state.isNeedSaid = false
             state.frames.append(frame)
             return .taken
+        }
+    }
+
+    /// Puts in the frames with which everything begins: a keyframe, and all that followed it.
+    func begin(with opening: [ReceivedFrame]) {
+        state.change { state in
+            state.opening = opening.filter { state.gate.passes($0.frame.info) }[...]
         }
     }
 
     /// Takes the next frame, waiting for one; `nil` once the queue is closed and empty.
     func take() -> ReceivedFrame? {
         state.wait { state -> ReceivedFrame?? in
+            if let first = state.opening.popFirst() { return .some(first) }
             if !state.frames.isEmpty { return .some(state.frames.removeFirst()) }
             return state.isClosed ? .some(nil) : nil
         } ?? nil
     }
 
-    /// Gives up what waits; nothing is let in until a keyframe.
+    /// Gives up what waits; nothing is let in until a keyframe, which the caller asks for.
     func waitForKeyframe() {
-        state.withLock { Self.giveUp(&$0) }
+        state.withLock { state in
+            Self.giveUp(&state)
+            state.isNeedSaid = true
+        }
     }
 
     /// Lets nothing in any more; what waits is still to be taken.
@@ -81,6 +99,7 @@ final class FrameQueue: Sendable {
         state.dropped += state.frames.count
         state.frames.removeAll(keepingCapacity: true)
         state.gate.waitForKeyframe()
+        state.isNeedSaid = false
     }
 
     private func limit(forDepth depth: Int, _ frame: ReceivedFrame) -> Int {

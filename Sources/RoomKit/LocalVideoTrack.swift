@@ -52,11 +52,13 @@ public final class LocalVideoTrack: Sendable {
 
     /// Takes the publisher that works for the track now; `false` if it has one already.
     func attach(_ publisher: VideoPublisher) -> Bool {
-        self.publisher.withLock { current in
+        let isAttached = self.publisher.withLock { current in
             guard current == nil || current?.isStopped == true else { return false }
             current = publisher
             return true
         }
+        if isAttached && !isEnabled { publisher.pause() }
+        return isAttached
     }
 
     var attached: VideoPublisher? { publisher.withLock { $0 } }

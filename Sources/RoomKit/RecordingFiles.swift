@@ -1,3 +1,4 @@
+import Glibc
 import MediaCore
 import MediaFiles
 import VP8Codec
@@ -43,9 +44,7 @@ struct RecordingFiles: ~Copyable {
             case .pictures(let writer, let path):
                 guard let picture = frame.picture else { return nil }
                 picturesWritten += 1
-                let number = String(picturesWritten)
-                let padded = String(repeating: "0", count: max(0, 6 - number.count)) + number
-                try writer.write(picture, to: "\(path)-\(padded).png")
+                try writer.write(picture, to: self.path(ofFile: path, number: picturesWritten))
             }
         } catch {
             throw RecordingError(error)
@@ -83,18 +82,40 @@ struct RecordingFiles: ~Copyable {
         guard let size, size != dimensions else { return nil }
         try finish()
         dimensions = size
+        picturesWritten = 0
         while true {
             filesOpened += 1
             let path = "\(directory)/\(name)" + (filesOpened == 1 ? "" : "-\(filesOpened)")
-            do throws(MediaFileError) {
-                video = try open(path, size)
-            } catch {
-                guard error.code == .fileExists, filesOpened < Self.maximumFiles else { throw RecordingError(error) }
-                continue
-            }
-            log = try FrameLogWriter(path: "\(path).frames.jsonl")
-            return "\(path).\(format.rawValue)"
+            if try begin(path, size) { return self.path(ofFile: path, number: 1) }
         }
+    }
+
+    /// Begins the files of the name `path`; `false` if one of them is there already.
+    ///
+    /// The log comes first: every format has one, while a name of single pictures is no file.
+    private mutating func begin(_ path: String, _ size: Dimensions) throws(RecordingError) -> Bool {
+        let logPath = "\(path).frames.jsonl"
+        do throws(RecordingError) {
+            log = try FrameLogWriter(path: logPath)
+        } catch {
+            guard error.isFileThere, filesOpened < Self.maximumFiles else { throw error }
+            return false
+        }
+        do throws(MediaFileError) {
+            video = try open(path, size)
+        } catch {
+            log = nil
+            unsafe unlink(logPath)
+            guard error.code == .fileExists, filesOpened < Self.maximumFiles else { throw RecordingError(error) }
+            return false
+        }
+        return true
+    }
+
+    private func path(ofFile path: String, number: Int) -> String {
+        guard format == .png else { return "\(path).\(format.rawValue)" }
+        let digits = String(number)
+        return "\(path)-\(String(repeating: "0", count: max(0, 6 - digits.count)))\(digits).png"
     }
 
     private func open(_ path: String, _ size: Dimensions) throws(MediaFileError) -> Video {

@@ -22,6 +22,7 @@ public final class RemoteVideoTrack: Sendable {
         var isEnabled: Bool
         var renderers: [any VideoRenderer] = []
         var sinks: [any ReceivedFrameSink] = []
+        var opening = TrackOpening()
         var statistics = RemoteVideoTrackStatistics()
         var ages = LatencyStatistics()
         var requestKeyframe: (@Sendable () -> Void)?
@@ -67,8 +68,12 @@ public final class RemoteVideoTrack: Sendable {
         state.withLock { state in state.renderers.removeAll { $0 === renderer } }
     }
 
+    /// Hands every decoded frame to `sink`, from the last keyframe on if that came only just now.
     func addSink(_ sink: any ReceivedFrameSink) {
-        state.withLock { $0.sinks.append(sink) }
+        state.withLock { state in
+            sink.begin(with: state.opening.frames)
+            state.sinks.append(sink)
+        }
     }
 
     func removeSink(_ sink: any ReceivedFrameSink) {
@@ -78,6 +83,14 @@ public final class RemoteVideoTrack: Sendable {
     /// Who takes frames now.
     var consumers: (renderers: [any VideoRenderer], sinks: [any ReceivedFrameSink]) {
         state.withLock { ($0.renderers, $0.sinks) }
+    }
+
+    /// Notes a decoded frame, and gives those that are to take it.
+    func note(_ frame: ReceivedFrame) -> [any ReceivedFrameSink] {
+        state.withLock { state in
+            state.opening.note(frame)
+            return state.sinks
+        }
     }
 
     func setEnabled(_ isEnabled: Bool) {

@@ -56,7 +56,8 @@ public actor Room {
     private var aliases: [String: UInt32] = [:]
     private var asked: [String: MonotonicInstant] = [:]
     private var joinSent = MonotonicClock.now
-    private var stopping: [Task<Void, Never>] = []
+    private var stopping: [Int: Task<Void, Never>] = [:]
+    private var nextTicket = 0
 
     init(options: ConnectOptions, loop: WebSocketLoop) {
         self.options = options
@@ -93,7 +94,7 @@ public actor Room {
     public func disconnect() async {
         for publication in publishers { await unpublish(publication.track) }
         perform(session.leave())
-        for task in stopping { await task.value }
+        for task in Array(stopping.values) { await task.value }
     }
 
     /// Asks for a track of somebody else; only needed where automatic subscription is off.
@@ -200,6 +201,8 @@ public actor Room {
         publishers.append((track, info.id, publisher))
         publisher.setWanted(wantedLayers[info.id].map { !$0.isEmpty } ?? false)
         publisher.begin(route)
+        // Paused before there was anybody to tell; telling it twice does no harm.
+        if publisher.isPaused { announce(isEnabled: false, trackID: info.id) }
     }
 
     private func announce(isEnabled: Bool, trackID: String) {
@@ -263,18 +266,16 @@ public actor Room {
         case .participantConnected(let info):
             eventSink.yield(.participantConnected(add(info)))
         case .participantDisconnected(let info):
-            for track in info.tracks { endReception(of: track.id) }
-            guard let participant = participants.removeValue(forKey: info.id) else { return }
+            guard let participant = participants[info.id] else { return }
+            for track in participant.videoTracks { withdraw(track, of: participant) }
+            participants[info.id] = nil
             eventSink.yield(.participantDisconnected(participant))
         case .trackPublished(let info, let publisher):
             guard let participant = participants[publisher.id] else { return }
             eventSink.yield(.trackPublished(add(info, of: participant), participant))
         case .trackUnpublished(let info, let publisher):
-            endReception(of: info.id)
             guard let (track, participant) = known(info, publisher) else { return }
-            tracks[info.id] = nil
-            participant.remove(track)
-            eventSink.yield(.trackUnpublished(track, participant))
+            withdraw(track, of: participant)
         case .trackEnabled(let info, let publisher), .trackDisabled(let info, let publisher):
             guard let (track, participant) = known(info, publisher) else { return }
             track.setEnabled(info.enabled)
@@ -284,9 +285,8 @@ public actor Room {
             eventSink.yield(.trackSubscribed(track, participant))
             beginReception(of: track, alias: info.alias, catchUpThrough: catchUpThrough)
         case .unsubscribed(let info, let publisher):
-            endReception(of: info.id)
             guard let (track, participant) = known(info, publisher) else { return }
-            eventSink.yield(.trackUnsubscribed(track, participant))
+            if endReception(of: info.id) { eventSink.yield(.trackUnsubscribed(track, participant)) }
         case .published(let requestID, let info):
             publishReplies[requestID]?.fulfill(.success(info))
         case .refused(let error):
@@ -324,6 +324,15 @@ public actor Room {
         return track
     }
 
+    /// Forgets a track that is there no longer, and tells of it.
+    private func withdraw(_ track: RemoteVideoTrack, of participant: RemoteParticipant) {
+        if endReception(of: track.sid) { eventSink.yield(.trackUnsubscribed(track, participant)) }
+        tracks[track.sid] = nil
+        asked[track.sid] = nil
+        participant.remove(track)
+        eventSink.yield(.trackUnpublished(track, participant))
+    }
+
     private func known(_ info: TrackInfo, _ publisher: ParticipantInfo) -> (RemoteVideoTrack, RemoteParticipant)? {
         guard let track = tracks[info.id], let participant = participants[publisher.id] else { return nil }
         return (track, participant)
@@ -336,7 +345,8 @@ public actor Room {
         let lost = error ?? RoomError(.notConnected, "The room was left.")
         for reply in publishReplies.values { reply.fulfill(.failure(lost)) }
         for publication in publishers {
-            stopping.append(Task { await stop(publication.track, publication.publisher) })
+            let (track, publisher) = (publication.track, publication.publisher)
+            finish { await self.stop(track, publisher) }
         }
         publishers = []
         for track in Array(aliases.keys) { endReception(of: track) }
@@ -362,11 +372,24 @@ public actor Room {
         aliases[trackID] = alias
     }
 
-    private func endReception(of trackID: String) {
-        guard let alias = aliases.removeValue(forKey: trackID) else { return }
-        guard let reception = receptions.removeValue(forKey: alias) else { return }
+    /// Ends the receiving of a track; says whether it was received.
+    @discardableResult
+    private func endReception(of trackID: String) -> Bool {
+        guard let alias = aliases.removeValue(forKey: trackID) else { return false }
+        guard let reception = receptions.removeValue(forKey: alias) else { return false }
         reception.receiver.track.setKeyframeRequest(nil)
-        stopping.append(Task.detached { reception.receiver.stop() })
+        finish { await Task.detached { reception.receiver.stop() }.value }
+        return true
+    }
+
+    /// Has something ended that `disconnect` waits for.
+    private func finish(_ body: @escaping @Sendable () async -> Void) {
+        let ticket = nextTicket
+        nextTicket += 1
+        stopping[ticket] = Task {
+            await body()
+            stopping[ticket] = nil
+        }
     }
 
     private func receive(_ packet: PacketBuffer) throws(MalformedPacket) {

@@ -2,11 +2,11 @@
 public enum RoomEvent: Sendable {
     /// Somebody joined.
     case participantConnected(RemoteParticipant)
-    /// Somebody left; the participant's tracks are gone.
+    /// Somebody left; that the participant's tracks are gone has been told before.
     case participantDisconnected(RemoteParticipant)
     /// Somebody published a track.
     case trackPublished(RemoteVideoTrack, RemoteParticipant)
-    /// Somebody withdrew a track.
+    /// Somebody withdrew a track, or left; that it is received no longer has been told before.
     case trackUnpublished(RemoteVideoTrack, RemoteParticipant)
     /// A track's frames begin to come.
     case trackSubscribed(RemoteVideoTrack, RemoteParticipant)

@@ -10,16 +10,20 @@ public struct RecordingError: Error, Hashable, Sendable, CustomStringConvertible
     public let description: String
     /// Whether the disk is full.
     public let isStorageFull: Bool
+    /// Whether there is a file of that name.
+    let isFileThere: Bool
 
     init(path: String, errorNumber: Int32) {
         let reason = unsafe String(cString: strerror(errorNumber))
         description = "Could not write \(path): \(reason)."
         isStorageFull = errorNumber == ENOSPC || errorNumber == EDQUOT
+        isFileThere = errorNumber == EEXIST
     }
 
     init(_ error: MediaFileError) {
         description = "\(error)"
         isStorageFull = error.code == .storageFull
+        isFileThere = error.code == .fileExists
     }
 }
 
@@ -72,7 +76,7 @@ public final class TrackRecorder: Sendable {
     public init(track: RemoteVideoTrack, directory: String, recorderID: String, format: Format) throws(RecordingError) {
         self.track = track
         try Self.makeDirectory(directory)
-        let name = [track.publisherIdentity, track.name, recorderID].map(Self.fileName).joined(separator: "-")
+        let name = Self.fileName(of: track, recorderID)
         let frameRate = track.frameRate
         tap = RecorderTap(format: format) { [weak track] in track?.requestKeyframe() }
         let (tap, statistics) = (tap, statisticsBox)
@@ -130,6 +134,14 @@ public final class TrackRecorder: Sendable {
         }
     }
 
+    /// The name of all files of a recording, without number and extension.
+    ///
+    /// Of the 255 bytes that Linux allows (`NAME_MAX`), number and extension take up to 19.
+    private static func fileName(of track: RemoteVideoTrack, _ recorderID: String) -> String {
+        let parts = [(track.publisherIdentity, 100), (track.name, 100), (recorderID, 32)]
+        return parts.map { fileName($0.0, limit: $0.1) }.joined(separator: "-")
+    }
+
     private static func makeDirectory(_ path: String) throws(RecordingError) {
         var partial = path.hasPrefix("/") ? "/" : ""
         for component in path.split(separator: "/") {
@@ -139,9 +151,19 @@ public final class TrackRecorder: Sendable {
         }
     }
 
-    /// A name as part of a file's name: no slash, no leading dot, no control characters.
-    private static func fileName(_ name: String) -> String {
-        let safe = String(name.map { $0 == "/" || $0.isNewline || $0.asciiValue.map { $0 < 0x20 } == true ? "_" : $0 })
+    /// A name as part of a file's name: no slash, no leading dot, no control characters, at most `limit` bytes.
+    ///
+    /// By scalars, because a slash with an accent is one character, and still a slash to the system.
+    private static func fileName(_ name: String, limit: Int) -> String {
+        var safe = ""
+        for scalar in name.unicodeScalars {
+            let isSafe = scalar != "/" && scalar.properties.generalCategory != .control
+            safe.unicodeScalars.append(isSafe ? scalar : "_")
+            if safe.utf8.count > limit {
+                safe.unicodeScalars.removeLast()
+                break
+            }
+        }
         return safe.hasPrefix(".") ? "_" + safe.dropFirst() : safe
     }
 }
@@ -163,6 +185,11 @@ private final class RecorderTap: ReceivedFrameSink, Sendable {
     var wantsPictures: Bool { pictures != nil }
 
     var dropped: Int { frames.dropped + droppedPictures.withLock { $0 } }
+
+    func begin(with opening: [ReceivedFrame]) {
+        // Of pictures there is nothing to begin with: nobody wanted them.
+        if pictures == nil { frames.begin(with: opening) }
+    }
 
     func receive(_ frame: ReceivedFrame) {
         if let pictures {

@@ -92,6 +92,14 @@ final class VideoPublisher: VideoSink, Sendable {
         await route.withLock { $0 }?.announceEnabled(isEnabled)
     }
 
+    /// Begins as a track that is not enabled; the server learns of it when it has accepted the track.
+    func pause() {
+        isEnabled.store(false, ordering: .relaxed)
+    }
+
+    /// Whether the server must be told that the track is not enabled.
+    var isPaused: Bool { !isEnabled.load(ordering: .relaxed) }
+
     func requestKeyframe() {
         isKeyframeWanted.store(true, ordering: .relaxed)
     }

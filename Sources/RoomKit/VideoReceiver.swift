@@ -85,7 +85,7 @@ final class VideoReceiver: Sendable {
             if let picture {
                 for renderer in renderers { renderer.render(picture) }
             }
-            for sink in sinks { sink.receive(received) }
+            for sink in track.note(received) { sink.receive(received) }
         }
     }
 

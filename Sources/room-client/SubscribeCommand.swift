@@ -102,21 +102,15 @@ struct SubscribeCommand: AsyncParsableCommand {
                     "Receiving \"\(track.name)\" of \(track.publisherIdentity) (\(track.dimensions))."
                 )
                 reception.begin(track)
-            case .trackUnpublished(let track, _), .trackUnsubscribed(let track, _):
+            case .trackUnsubscribed(let track, _):
                 reporter.report(
                     TrackEvent("trackUnsubscribed", track),
                     "\"\(track.name)\" of \(track.publisherIdentity) is over."
                 )
-            case .participantDisconnected(let participant):
-                for track in participant.videoTracks {
-                    reporter.report(
-                        TrackEvent("trackUnsubscribed", track),
-                        "\"\(track.name)\" of \(track.publisherIdentity) is over: the participant left."
-                    )
-                }
             case .requestRefused(let error): Terminal.complain("\(error)")
             case .disconnected(let error): stop.end(.session(error))
-            case .participantConnected, .trackEnabled, .trackDisabled: break
+            case .participantConnected, .participantDisconnected, .trackUnpublished, .trackEnabled, .trackDisabled:
+                break
             }
         }
     }
