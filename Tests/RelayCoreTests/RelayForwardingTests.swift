@@ -265,7 +265,8 @@ struct RelayForwardingTests {
             if index % 8 == 7 { bench.pull(viewers[1]) }
         }
         #expect(viewers.allSatisfy { $0.allProblems.isEmpty })
-        #expect(viewers[1].receiver(camera)?.wholeFrames.count ?? 0 >= 20)
+        // Each sync of layer 1 was gone by the time it could be sent, so layer 0 is all that decodes.
+        #expect(viewers[1].receiver(camera)?.wholeFrames == stride(from: 0, to: 80, by: 4).map { UInt32($0) })
     }
 
     @Test("Time that stands still or goes back for a moment breaks nothing")
