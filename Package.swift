@@ -65,7 +65,8 @@ let assembly: [Target] =
         [
             "MediaCore", "Threading", "RoomProtocol", "V4L2Capture", "VP8Codec", "VideoProcessing", "WebSockets",
             "MediaFiles", "SyntheticSources",
-        ]
+        ],
+        testedWith: ["RelayServer", "RelayCore"]
     )
     + library(
         "RelayServer",

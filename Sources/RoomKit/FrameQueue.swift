@@ -82,11 +82,19 @@ final class FrameQueue: Sendable {
         } ?? nil
     }
 
-    /// Gives up what waits; nothing is let in until a keyframe, which the caller asks for.
-    func waitForKeyframe() {
+    /// Gives up what waits before the next keyframe; if none waits, nothing is let in until one comes.
+    ///
+    /// - Returns: Whether a keyframe is needed, which the caller then asks for.
+    func skipToKeyframe() -> Bool {
         state.withLock { state in
-            Self.giveUp(&state)
-            state.isNeedSaid = true
+            guard let next = state.frames.firstIndex(where: { $0.frame.info.isKeyframe }) else {
+                Self.giveUp(&state)
+                state.isNeedSaid = true
+                return true
+            }
+            state.dropped += next
+            state.frames.removeFirst(next)
+            return false
         }
     }
 

@@ -10,8 +10,12 @@ public final class LocalVideoTrack: Sendable {
     /// What it is announced to show: `camera`, `screen`, `pattern`, `noise`, `file` or `other`.
     public let sourceKind: String
 
-    private let publisher = Monitor<VideoPublisher?>(nil)
-    private let enabled = Monitor(true)
+    private struct State: Sendable {
+        var publisher: VideoPublisher?
+        var isEnabled = true
+    }
+
+    private let state = Monitor(State())
 
     /// A track of the pictures of `source`; publishing it starts a source that can be started.
     public init(source: any VideoSource, name: String? = nil) {
@@ -28,17 +32,21 @@ public final class LocalVideoTrack: Sendable {
     }
 
     /// Whether pictures are sent; a track that is not enabled stays published, and its source runs on.
-    public var isEnabled: Bool { enabled.withLock { $0 } }
+    public var isEnabled: Bool { state.withLock { $0.isEnabled } }
 
-    /// Pauses or resumes sending.
+    /// Pauses or resumes sending; a track may also be published paused.
     public func setEnabled(_ isEnabled: Bool) async {
-        enabled.withLock { $0 = isEnabled }
-        await publisher.withLock { $0 }?.setEnabled(isEnabled)
+        let publisher = state.withLock { state in
+            state.isEnabled = isEnabled
+            state.publisher?.setEnabled(isEnabled)
+            return state.publisher
+        }
+        await publisher?.announceEnabled(isEnabled)
     }
 
     /// What has become of the pictures since the track was published.
     public var statistics: LocalVideoTrackStatistics {
-        var statistics = publisher.withLock { $0 }?.statistics ?? LocalVideoTrackStatistics()
+        var statistics = attached?.statistics ?? LocalVideoTrackStatistics()
         guard let capturer = source as? any VideoCapturer else { return statistics }
         let capture = capturer.captureStatistics
         statistics.framesCaptured = capture.framesCaptured
@@ -47,21 +55,22 @@ public final class LocalVideoTrack: Sendable {
         return statistics
     }
 
-    /// The error that ended the encoding, if one did.
-    public var failure: RoomError? { publisher.withLock { $0 }?.failure }
+    /// Why pictures are not encoded at present; `nil` while they are.
+    ///
+    /// Each such failure also comes as `RoomEvent.localTrackFailed`, and so does a camera's.
+    public var failure: RoomError? { attached?.failure }
 
-    /// Takes the publisher that works for the track now; `false` if it has one already.
+    /// Takes the publisher that works for the track from now on; `false` if it has one already.
     func attach(_ publisher: VideoPublisher) -> Bool {
-        let isAttached = self.publisher.withLock { current in
-            guard current == nil || current?.isStopped == true else { return false }
-            current = publisher
+        state.withLock { state in
+            if let current = state.publisher, !current.isOver { return false }
+            state.publisher = publisher
+            publisher.setEnabled(state.isEnabled)
             return true
         }
-        if isAttached && !isEnabled { publisher.pause() }
-        return isAttached
     }
 
-    var attached: VideoPublisher? { publisher.withLock { $0 } }
+    private var attached: VideoPublisher? { state.withLock { $0.publisher } }
 }
 
 /// What has become of a local track's pictures.

@@ -27,21 +27,30 @@ public final class LocalParticipant: Sendable {
         state.withLock { $0.sid = sid }
     }
 
+    /// What is published at present.
+    public var videoTracks: [LocalVideoTrack] {
+        get async { await state.withLock({ $0.room })?.localTracks ?? [] }
+    }
+
     /// Starts a track's source and publishes it.
     ///
-    /// Returns once the server has accepted the track; pictures are encoded as soon as somebody receives them.
+    /// Waits for the source's first picture, at most 10 s, as its size is announced; returns once the server has
+    /// accepted the track. Pictures are encoded as soon as somebody receives them. A camera that gives out later is told
+    /// of by `RoomEvent.localTrackFailed`.
     ///
     /// - Parameters:
     ///   - track: A track that is not published yet.
     ///   - options: How it is encoded.
-    /// - Throws: `RoomError`, or what the source's start throws (`CameraError` for a camera); nothing is published then,
-    ///   and the source is stopped again.
+    /// - Throws: `RoomError`, what the source's start throws (`CameraError` for a camera), or `CancellationError`;
+    ///   nothing is published then, and the source is stopped again.
     public func publish(_ track: LocalVideoTrack, options: VideoPublishOptions = VideoPublishOptions()) async throws {
         guard let room = state.withLock({ $0.room }) else { throw RoomError(.notConnected, "The room was left.") }
         try await room.publish(track, options: options)
     }
 
     /// Withdraws a track and stops its source; does nothing for a track that is not published.
+    ///
+    /// Returns when its threads have ended, so that its statistics are final and it can be published again.
     public func unpublish(_ track: LocalVideoTrack) async {
         await state.withLock { $0.room }?.unpublish(track)
     }

@@ -56,7 +56,8 @@ public final class RemoteVideoTrack: Sendable {
 
     /// Hands every decoded picture to `renderer`, on the track's thread; adding it twice does nothing.
     ///
-    /// Pictures that a late joiner gets from the relay's cache are not handed out: they are stale.
+    /// Pictures that a late joiner gets from the relay's cache are not handed out: they are stale. The track keeps the
+    /// renderer until it is removed.
     public func addRenderer(_ renderer: any VideoRenderer) {
         state.withLock { state in
             if !state.renderers.contains(where: { $0 === renderer }) { state.renderers.append(renderer) }
@@ -126,7 +127,7 @@ public struct FrameAgeSummary: Hashable, Sendable {
 }
 
 /// What has been received of a remote track.
-public struct RemoteVideoTrackStatistics: Sendable {
+public struct RemoteVideoTrackStatistics: Hashable, Sendable {
     /// Whole frames that came, those of the relay's cache among them.
     public var framesReceived = 0
     /// Frames that were decoded.

@@ -1,6 +1,7 @@
 package import MediaCore
 import RoomProtocol
 import Threading
+import V4L2Capture
 package import WebSockets
 
 /// A room that this program has joined.
@@ -12,7 +13,9 @@ public actor Room {
     public nonisolated let name: String
     /// What happens in the room from the moment of joining, for one reader.
     ///
-    /// Up to 1,024 events wait for it; beyond that the newest are lost.
+    /// Nothing is missed between `connect` and the first iteration: up to 1,024 events wait; beyond that the newest are
+    /// lost. Who was there before us is in `remoteParticipants`; who came since is there and comes as an event as well.
+    /// The sequence ends with the session.
     public nonisolated let events: AsyncStream<RoomEvent>
     /// This program in the room.
     public nonisolated let localParticipant: LocalParticipant
@@ -32,11 +35,21 @@ public actor Room {
         var receiver: VideoReceiver
     }
 
+    /// A track of ours that is published.
+    private struct Publication {
+        var track: LocalVideoTrack
+        var trackID: String
+        var publisher: VideoPublisher
+        /// Tells the application when the track's camera gives out.
+        var watch: Task<Void, Never>?
+    }
+
     private nonisolated let loop: WebSocketLoop
     private let eventSink: AsyncStream<RoomEvent>.Continuation
     private let clock = ClockBox()
     private let packets = PacketBufferPool()
     private let joining = Promise<Result<Joined, RoomError>>()
+    private let connectionEnded = Promise<Void>()
     private let options: ConnectOptions
     private var session: ClientSession
     private var connection: WebSocketConnection?
@@ -44,10 +57,14 @@ public actor Room {
     private var timer: Task<Void, any Error>?
     private var hasJoined = false
     private var hasEnded = false
+    /// Why the session has ended, for those who ask for something afterwards.
+    private var ending = RoomError(.notConnected, "The room was left.")
 
     private var nextRequestID = 1
     private var publishReplies: [Int: Promise<Result<TrackInfo, RoomError>>] = [:]
-    private var publishers: [(track: LocalVideoTrack, trackID: String, publisher: VideoPublisher)] = []
+    private var publishers: [Publication] = []
+    /// Publishers of tracks that are about to be published.
+    private var waitingPublishers: [VideoPublisher] = []
     private var turn = 0
 
     private var participants: [String: RemoteParticipant] = [:]
@@ -56,8 +73,11 @@ public actor Room {
     private var aliases: [String: UInt32] = [:]
     private var asked: [String: MonotonicInstant] = [:]
     private var joinSent = MonotonicClock.now
-    private var stopping: [Int: Task<Void, Never>] = [:]
-    private var nextTicket = 0
+    /// The last receiver of a track, which may still be about to end.
+    private var formerReceivers: [String: VideoReceiver] = [:]
+    /// What `disconnect` waits for, by a number of its own.
+    private var unfinished: [Int: Task<Void, Never>] = [:]
+    private var unfinishedNumber = 0
 
     init(options: ConnectOptions, loop: WebSocketLoop) {
         self.options = options
@@ -87,14 +107,28 @@ public actor Room {
     /// The others in the room.
     public var remoteParticipants: [RemoteParticipant] { Array(participants.values) }
 
+    /// The server's id for the room, `RM…`.
+    public private(set) var sid = ""
+
     /// Leaves the room: withdraws what is published, lets what is encoded go out, closes the connection.
     ///
-    /// Returns when all threads of the room's tracks have ended, so that their statistics are final. Leaving twice does
-    /// nothing.
+    /// Returns when all threads of the room's tracks have ended, so that their statistics are final, and the server has
+    /// been told, or after a second if it does not listen. Leaving twice does nothing.
     public func disconnect() async {
         for publication in publishers { await unpublish(publication.track) }
         perform(session.leave())
-        for task in Array(stopping.values) { await task.value }
+        while let task = unfinished.first?.value { await task.value }
+        _ = await connectionEnded.value(within: .seconds(1))
+    }
+
+    /// Has `disconnect` wait for `work`.
+    private func finishLater(_ work: @escaping @Sendable () async -> Void) {
+        unfinishedNumber += 1
+        let number = unfinishedNumber
+        unfinished[number] = Task {
+            await work()
+            unfinished[number] = nil
+        }
     }
 
     /// Asks for a track of somebody else; only needed where automatic subscription is off.
@@ -119,52 +153,93 @@ public actor Room {
             maximumTextMessage: WireFormat.maximumTextMessage.bytes
         )
         loop.connect(connectOptions, handler: self)
-        guard let result = await joining.value(within: .seconds(30)) else {
+        let answer = await joining.value(within: .seconds(30))
+        guard let result = answer, !Task.isCancelled else {
+            perform(session.leave())
+            try Task.checkCancellation()
             throw RoomError(.serverUnavailable, "No answer from \(options.url) in time.")
         }
         let joined = try result.get()
+        sid = joined.room.id
         localParticipant.joined(as: joined.participant.id)
     }
 
     // MARK: Publishing
 
     func publish(_ track: LocalVideoTrack, options: VideoPublishOptions) async throws {
-        guard !hasEnded else { throw RoomError(.notConnected, "The room was left.") }
+        guard !hasEnded else { throw ending }
         let publisher = VideoPublisher(options: options)
         guard track.attach(publisher) else {
             throw RoomError(.alreadyPublished, "The track \"\(track.name)\" is published already.")
         }
-        track.source.sink = publisher
+        let settled = Promise<Void>()
+        finishLater { _ = await settled.value() }
+        waitingPublishers.append(publisher)
+        defer {
+            waitingPublishers.removeAll { $0 === publisher }
+            settled.fulfill(())
+        }
         do {
-            let capturer = track.source as? any VideoCapturer
-            try await capturer?.startCapture()
-            guard let dimensions = await publisher.firstDimensions(within: .seconds(10)) else {
-                throw RoomError(.noFramesCaptured, "The source of \"\(track.name)\" delivered no picture within 10 s.")
-            }
-            let rate = capturer?.captureFormat?.frameRate ?? FrameRate(30)
-            let info = try await announce(track, dimensions: dimensions, frameRate: rate)
-            begin(track, publisher, info, frameRate: rate)
+            try await start(track, publisher)
         } catch {
             await stop(track, publisher)
+            publisher.retire()
             throw error
         }
     }
 
+    /// Starts a track's source, announces the track with what the source delivers, and begins to encode.
+    private func start(_ track: LocalVideoTrack, _ publisher: VideoPublisher) async throws {
+        let camera = track.source as? CameraSource
+        let capturer = track.source as? any VideoCapturer
+        let failures = camera?.failures()
+        track.source.sink = publisher
+        try await capturer?.startCapture()
+        let dimensions = await publisher.firstDimensions(within: .seconds(10))
+        try Task.checkCancellation()
+        guard !hasEnded else { throw ending }
+        guard let dimensions else {
+            if let failure = camera?.failure { throw failure }
+            throw RoomError(.noFramesCaptured, "The source of \"\(track.name)\" delivered no picture within 10 s.")
+        }
+        let rate = capturer?.captureFormat?.frameRate ?? FrameRate(30)
+        let info = try await announce(track, dimensions: dimensions, frameRate: rate)
+        // The session may have ended between the answer and now.
+        guard !hasEnded else { throw ending }
+        begin(track, publisher, info, frameRate: rate)
+        guard let failures else { return }
+        let watch = Task { [weak self] in
+            for await failure in failures { await self?.report(failure, of: track) }
+        }
+        publishers[publishers.count - 1].watch = watch
+    }
+
     func unpublish(_ track: LocalVideoTrack) async {
         guard let publication = publishers.first(where: { $0.track === track }) else { return }
-        await stop(track, publication.publisher)
-        await flush(publication.publisher.sendQueue)
-        guard publishers.contains(where: { $0.track === track }) else { return }
-        publishers.removeAll { $0.track === track }
+        let publisher = publication.publisher
+        publication.watch?.cancel()
+        await stop(track, publisher)
+        await flush(publisher.sendQueue)
+        defer { publisher.retire() }
+        // The session may have ended meanwhile, or somebody else have done the same.
+        guard let index = publishers.firstIndex(where: { $0.publisher === publisher }) else { return }
+        publishers.remove(at: index)
+        wantedLayers[publication.trackID] = nil
         send(.unpublish(Unpublish(trackId: publication.trackID)))
     }
+
+    private func report(_ failure: any Error, of track: LocalVideoTrack) {
+        eventSink.yield(.localTrackFailed(track, failure))
+    }
+
+    /// The tracks that are published at present.
+    var localTracks: [LocalVideoTrack] { publishers.map(\.track) }
 
     private func announce(
         _ track: LocalVideoTrack,
         dimensions: Dimensions,
         frameRate: FrameRate
     ) async throws -> TrackInfo {
-        guard !hasEnded else { throw RoomError(.notConnected, "The room was left.") }
         let requestID = nextRequestID
         nextRequestID += 1
         let reply = Promise<Result<TrackInfo, RoomError>>()
@@ -183,6 +258,9 @@ public actor Room {
             )
         )
         guard let result = await reply.value(within: .seconds(10)) else {
+            // An answer in the last moment: nobody will publish what it accepts.
+            if case .success(let info)? = reply.current { send(.unpublish(Unpublish(trackId: info.id))) }
+            try Task.checkCancellation()
             throw RoomError(.connectionLost, "The server did not answer the request to publish in time.")
         }
         return try result.get()
@@ -196,24 +274,26 @@ public actor Room {
             frameRate: frameRate,
             clock: clock,
             wake: { [loop] in loop.execute(requestWrite) },
-            announceEnabled: { [weak self] isEnabled in await self?.announce(isEnabled: isEnabled, trackID: info.id) }
+            announceEnabled: { [weak self] isEnabled in await self?.announce(isEnabled: isEnabled, trackID: info.id) },
+            reportFailure: { [eventSink, weak track] failure in
+                if let track { eventSink.yield(.localTrackFailed(track, failure)) }
+            }
         )
-        publishers.append((track, info.id, publisher))
+        publishers.append(Publication(track: track, trackID: info.id, publisher: publisher))
         publisher.setWanted(wantedLayers[info.id].map { !$0.isEmpty } ?? false)
         publisher.begin(route)
-        // Paused before there was anybody to tell; telling it twice does no harm.
-        if publisher.isPaused { announce(isEnabled: false, trackID: info.id) }
+        if !track.isEnabled { announce(isEnabled: false, trackID: info.id) }
     }
 
     private func announce(isEnabled: Bool, trackID: String) {
         send(isEnabled ? .enable(Enable(trackId: trackID)) : .disable(Disable(trackId: trackID)))
     }
 
-    /// Stops a track's source, then its encoder; neither on the room's own thread, as both are waited for.
+    /// Stops a track's source, then its encoder.
     private func stop(_ track: LocalVideoTrack, _ publisher: VideoPublisher) async {
         await (track.source as? any VideoCapturer)?.stopCapture()
-        track.source.sink = nil
-        await Task.detached { publisher.stop() }.value
+        if track.source.sink === publisher { track.source.sink = nil }
+        await publisher.stop()
     }
 
     /// Lets the frames that are encoded go out, for at most half a second.
@@ -230,6 +310,7 @@ public actor Room {
     // MARK: Driving the session
 
     private func send(_ message: ClientMessage) {
+        guard !hasEnded else { return }
         perform([.send(message)])
     }
 
@@ -266,9 +347,8 @@ public actor Room {
         case .participantConnected(let info):
             eventSink.yield(.participantConnected(add(info)))
         case .participantDisconnected(let info):
-            guard let participant = participants[info.id] else { return }
+            guard let participant = participants.removeValue(forKey: info.id) else { return }
             for track in participant.videoTracks { withdraw(track, of: participant) }
-            participants[info.id] = nil
             eventSink.yield(.participantDisconnected(participant))
         case .trackPublished(let info, let publisher):
             guard let participant = participants[publisher.id] else { return }
@@ -286,15 +366,23 @@ public actor Room {
             beginReception(of: track, alias: info.alias, catchUpThrough: catchUpThrough)
         case .unsubscribed(let info, let publisher):
             guard let (track, participant) = known(info, publisher) else { return }
-            if endReception(of: info.id) { eventSink.yield(.trackUnsubscribed(track, participant)) }
+            unsubscribed(track, of: participant)
         case .published(let requestID, let info):
-            publishReplies[requestID]?.fulfill(.success(info))
+            guard let reply = publishReplies[requestID] else {
+                // The answer came too late: whoever asked has been told that nothing is published.
+                return send(.unpublish(Unpublish(trackId: info.id)))
+            }
+            reply.fulfill(.success(info))
         case .refused(let error):
             let failure = RoomError(.refused, "The server refused: \(error.message).", serverCode: error.code)
             if let reply = error.requestId.flatMap({ publishReplies[$0] }) { return reply.fulfill(.failure(failure)) }
             eventSink.yield(.requestRefused(failure))
         case .layersWanted(let trackID, let layers):
-            wantedLayers[trackID] = layers
+            // Only of a track that is published, or about to be, is it worth remembering.
+            let isOurs = !waitingPublishers.isEmpty || publishers.contains { $0.trackID == trackID }
+            if isOurs && wantedLayers.count < 4 * WireFormat.maximumTracksPerParticipant {
+                wantedLayers[trackID] = layers
+            }
             publishers.first { $0.trackID == trackID }?.publisher.setWanted(!layers.isEmpty)
         case .keyframeRequested(let trackID):
             publishers.first { $0.trackID == trackID }?.publisher.requestKeyframe()
@@ -324,15 +412,6 @@ public actor Room {
         return track
     }
 
-    /// Forgets a track that is there no longer, and tells of it.
-    private func withdraw(_ track: RemoteVideoTrack, of participant: RemoteParticipant) {
-        if endReception(of: track.sid) { eventSink.yield(.trackUnsubscribed(track, participant)) }
-        tracks[track.sid] = nil
-        asked[track.sid] = nil
-        participant.remove(track)
-        eventSink.yield(.trackUnpublished(track, participant))
-    }
-
     private func known(_ info: TrackInfo, _ publisher: ParticipantInfo) -> (RemoteVideoTrack, RemoteParticipant)? {
         guard let track = tracks[info.id], let participant = participants[publisher.id] else { return nil }
         return (track, participant)
@@ -341,12 +420,16 @@ public actor Room {
     private func end(_ error: RoomError?) {
         guard !hasEnded else { return }
         hasEnded = true
-        joining.fulfill(.failure(error ?? RoomError(.notConnected, "The room was left.")))
-        let lost = error ?? RoomError(.notConnected, "The room was left.")
-        for reply in publishReplies.values { reply.fulfill(.failure(lost)) }
+        ending = error ?? ending
+        joining.fulfill(.failure(ending))
+        for reply in publishReplies.values { reply.fulfill(.failure(ending)) }
+        for publisher in waitingPublishers { publisher.giveUpWaiting() }
         for publication in publishers {
-            let (track, publisher) = (publication.track, publication.publisher)
-            finish { await self.stop(track, publisher) }
+            publication.watch?.cancel()
+            finishLater { [self] in
+                await stop(publication.track, publication.publisher)
+                publication.publisher.retire()
+            }
         }
         publishers = []
         for track in Array(aliases.keys) { endReception(of: track) }
@@ -366,30 +449,38 @@ public actor Room {
             track: track,
             clock: clock,
             catchUpThrough: catchUpThrough,
-            subscribed: asked[trackID] ?? joinSent
+            subscribed: asked[trackID] ?? joinSent,
+            after: formerReceivers.removeValue(forKey: trackID)
         )
         receptions[alias] = Reception(receiver: receiver)
         aliases[trackID] = alias
     }
 
-    /// Ends the receiving of a track; says whether it was received.
-    @discardableResult
-    private func endReception(of trackID: String) -> Bool {
-        guard let alias = aliases.removeValue(forKey: trackID) else { return false }
-        guard let reception = receptions.removeValue(forKey: alias) else { return false }
-        reception.receiver.track.setKeyframeRequest(nil)
-        finish { await Task.detached { reception.receiver.stop() }.value }
-        return true
+    private func endReception(of trackID: String) {
+        guard let alias = aliases.removeValue(forKey: trackID) else { return }
+        guard let reception = receptions.removeValue(forKey: alias) else { return }
+        let receiver = reception.receiver
+        receiver.track.setKeyframeRequest(nil)
+        receiver.close()
+        if tracks[trackID] != nil { formerReceivers[trackID] = receiver }
+        finishLater { await receiver.stop() }
     }
 
-    /// Has something ended that `disconnect` waits for.
-    private func finish(_ body: @escaping @Sendable () async -> Void) {
-        let ticket = nextTicket
-        nextTicket += 1
-        stopping[ticket] = Task {
-            await body()
-            stopping[ticket] = nil
-        }
+    /// Ends the reception of a track and tells the application, if it was received.
+    private func unsubscribed(_ track: RemoteVideoTrack, of participant: RemoteParticipant) {
+        guard aliases[track.sid] != nil else { return }
+        endReception(of: track.sid)
+        eventSink.yield(.trackUnsubscribed(track, participant))
+    }
+
+    /// Forgets a track that is there no longer, and tells of it.
+    private func withdraw(_ track: RemoteVideoTrack, of participant: RemoteParticipant) {
+        unsubscribed(track, of: participant)
+        tracks[track.sid] = nil
+        asked[track.sid] = nil
+        formerReceivers[track.sid] = nil
+        participant.remove(track)
+        eventSink.yield(.trackUnpublished(track, participant))
     }
 
     private func receive(_ packet: PacketBuffer) throws(MalformedPacket) {
@@ -455,6 +546,8 @@ extension Room: WebSocketHandler {
 
     private func closed(_ closure: WebSocketClosure) {
         connection = nil
+        signals = []
+        defer { connectionEnded.fulfill(()) }
         switch closure {
         case .byUs(_, let reason): perform(session.connectionClosed("The connection was closed: \(reason)."))
         case .byPeer(let code, let reason):

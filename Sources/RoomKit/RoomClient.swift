@@ -11,7 +11,8 @@ public enum RoomClient {
     ///
     /// - Parameter options: Where, as whom, with which tracks.
     /// - Returns: The room, joined.
-    /// - Throws: `RoomError`; what a track's source throws when it cannot start.
+    /// - Throws: `RoomError`; what a track's source throws when it cannot start; `CancellationError`. Nothing is joined
+    ///   then.
     public static func connect(options: ConnectOptions) async throws -> Room {
         let url: WebSocketURL
         do {

@@ -10,12 +10,16 @@ public enum RoomEvent: Sendable {
     case trackUnpublished(RemoteVideoTrack, RemoteParticipant)
     /// A track's frames begin to come.
     case trackSubscribed(RemoteVideoTrack, RemoteParticipant)
-    /// A track's frames come no longer.
+    /// A track's frames come no longer; exactly one for each `trackSubscribed`, unless the session ends first.
     case trackUnsubscribed(RemoteVideoTrack, RemoteParticipant)
     /// A track's publisher sends again.
     case trackEnabled(RemoteVideoTrack, RemoteParticipant)
     /// A track's publisher pauses.
     case trackDisabled(RemoteVideoTrack, RemoteParticipant)
+    /// A track of ours delivers nothing: its camera has given out (`CameraError`), or its pictures cannot be encoded.
+    ///
+    /// It stays published. After a camera's failure, unpublish it and publish it again when the camera is back.
+    case localTrackFailed(LocalVideoTrack, any Error)
     /// The server refused something that was asked of it.
     case requestRefused(RoomError)
     /// The session is over, with the error that ended it; `nil` if we left. Nothing comes after it.
@@ -23,7 +27,7 @@ public enum RoomEvent: Sendable {
 }
 
 /// Whether a room can be used.
-public enum RoomState: Sendable {
+public enum RoomState: Hashable, Sendable {
     /// Joined.
     case connected
     /// Left, or lost.

@@ -72,7 +72,7 @@ public final class TrackRecorder: Sendable {
     ///   - directory: Where the files go.
     ///   - recorderID: Tells the files of several recorders of one track apart; usually the own participant's `sid`.
     ///   - format: What is written.
-    /// - Throws: When the directory cannot be made.
+    /// - Throws: When the directory cannot be made or written to.
     public init(track: RemoteVideoTrack, directory: String, recorderID: String, format: Format) throws(RecordingError) {
         self.track = track
         try Self.makeDirectory(directory)
@@ -87,6 +87,12 @@ public final class TrackRecorder: Sendable {
             }
         }
         track.addSink(tap)
+    }
+
+    /// A recorder that is dropped without `stop` completes its file by itself, soon.
+    deinit {
+        track.removeSink(tap)
+        tap.close()
     }
 
     /// What has been written.
@@ -136,17 +142,23 @@ public final class TrackRecorder: Sendable {
 
     /// The name of all files of a recording, without number and extension.
     ///
-    /// Of the 255 bytes that Linux allows (`NAME_MAX`), number and extension take up to 19.
+    /// Of the 255 bytes that Linux allows (`NAME_MAX`), numbers and extension take up to 17, and the name that a PNG
+    /// file has until it is whole another 13.
     private static func fileName(of track: RemoteVideoTrack, _ recorderID: String) -> String {
-        let parts = [(track.publisherIdentity, 100), (track.name, 100), (recorderID, 32)]
+        let parts = [(track.publisherIdentity, 90), (track.name, 90), (recorderID, 32)]
         return parts.map { fileName($0.0, limit: $0.1) }.joined(separator: "-")
     }
 
     private static func makeDirectory(_ path: String) throws(RecordingError) {
+        guard !path.isEmpty else { throw RecordingError(path: path, errorNumber: ENOENT) }
         var partial = path.hasPrefix("/") ? "/" : ""
         for component in path.split(separator: "/") {
             partial += (partial.isEmpty || partial.hasSuffix("/") ? "" : "/") + component
             guard unsafe mkdir(partial, 0o755) != 0, errno != EEXIST else { continue }
+            throw RecordingError(path: path, errorNumber: errno)
+        }
+        // A file in its place, or no right to write there, is better known now than at the first frame.
+        guard unsafe access("\(path)/.", W_OK | X_OK) == 0 else {
             throw RecordingError(path: path, errorNumber: errno)
         }
     }
@@ -154,7 +166,7 @@ public final class TrackRecorder: Sendable {
     /// A name as part of a file's name: no slash, no leading dot, no control characters, at most `limit` bytes.
     ///
     /// By scalars, because a slash with an accent is one character, and still a slash to the system.
-    private static func fileName(_ name: String, limit: Int) -> String {
+    static func fileName(_ name: String, limit: Int) -> String {
         var safe = ""
         for scalar in name.unicodeScalars {
             let isSafe = scalar != "/" && scalar.properties.generalCategory != .control
@@ -169,7 +181,7 @@ public final class TrackRecorder: Sendable {
 }
 
 /// The recorder's end of the track: takes frames on the decoder's thread.
-private final class RecorderTap: ReceivedFrameSink, Sendable {
+final class RecorderTap: ReceivedFrameSink, Sendable {
     /// Raw pictures wait in few, as each is large; compressed frames wait in up to two seconds.
     private let pictures: BoundedQueue<ReceivedFrame>?
     private let frames: FrameQueue

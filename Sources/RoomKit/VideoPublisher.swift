@@ -3,11 +3,13 @@ import RoomProtocol
 import Synchronization
 import Threading
 import VP8Codec
+import VideoProcessing
 
 /// Takes a local track's pictures, encodes them on a thread of its own and queues the packets for the connection.
 ///
 /// Pictures wait in a mailbox of one, where the newest wins. A picture is dropped before it is encoded, never after:
-/// when nobody receives the track, when the connection has not taken the frames before, or to hold the bit rate.
+/// when nobody receives the track, when the connection has not taken the frames before, or to hold the bit rate. One
+/// that its source gives as turned is turned upright first, as the wire has no place for that.
 final class VideoPublisher: VideoSink, Sendable {
     /// What ties a publisher to its session, once the server has accepted the track.
     struct Route: Sendable {
@@ -20,11 +22,14 @@ final class VideoPublisher: VideoSink, Sendable {
         var wake: @Sendable () -> Void
         /// Tells the server that the track is enabled or not.
         var announceEnabled: @Sendable (Bool) async -> Void
+        /// Tells the application that pictures cannot be encoded, on the encoder's thread; once, until one can again.
+        var reportFailure: @Sendable (RoomError) -> Void
     }
 
     let sendQueue = SendQueue()
     private let options: VideoPublishOptions
-    private let firstFrame = Promise<Dimensions>()
+    private let firstFrame = Promise<Dimensions?>()
+    private let threadEnded = Promise<Void>()
     private let mailbox = Mailbox<VideoFrame>()
     private let counts = Monitor(LocalVideoTrackStatistics())
     private let route = Monitor<Route?>(nil)
@@ -33,7 +38,7 @@ final class VideoPublisher: VideoSink, Sendable {
     private let isWanted = Atomic(false)
     private let isEnabled = Atomic(true)
     private let isKeyframeWanted = Atomic(false)
-    private let hasStopped = Atomic(false)
+    private let isRetired = Atomic(false)
 
     init(options: VideoPublishOptions) {
         self.options = options
@@ -47,7 +52,7 @@ final class VideoPublisher: VideoSink, Sendable {
 
     func onVideoFrame(_ frame: VideoFrame) {
         counts.withLock { $0.framesCaptured += 1 }
-        firstFrame.fulfill(frame.dimensions)
+        firstFrame.fulfill(frame.rotation.swapsDimensions ? frame.dimensions.transposed : frame.dimensions)
         guard isWanted.load(ordering: .relaxed), isEnabled.load(ordering: .relaxed) else { return drop(.notWanted) }
         if mailbox.put(frame) != nil { drop(.encoderBusy) }
     }
@@ -65,19 +70,30 @@ final class VideoPublisher: VideoSink, Sendable {
 
     var failure: RoomError? { error.withLock { $0 } }
 
-    var isStopped: Bool { hasStopped.load(ordering: .acquiring) }
+    /// Whether the track may have another publisher.
+    var isOver: Bool { isRetired.load(ordering: .acquiring) }
 
     var trackID: String? { route.withLock { $0?.trackID } }
 
-    /// The size of the first picture, waited for at most `timeout`.
+    /// The upright size of the first picture, waited for at most `timeout`.
     func firstDimensions(within timeout: Duration) async -> Dimensions? {
-        await firstFrame.value(within: timeout)
+        await firstFrame.value(within: timeout) ?? nil
+    }
+
+    /// Ends the waiting for the first picture.
+    func giveUpWaiting() {
+        firstFrame.fulfill(nil)
     }
 
     /// Begins to encode, for the track that the server has accepted.
     func begin(_ route: Route) {
         self.route.withLock { $0 = route }
-        thread.withLock { $0 = WorkerThread(name: "encoder") { [self] in encode(for: route) } }
+        thread.withLock { thread in
+            thread = WorkerThread(name: "encoder") { [self] in
+                encode(for: route)
+                threadEnded.fulfill(())
+            }
+        }
     }
 
     /// Whether somebody receives the track; when somebody begins to, the next frame is a keyframe.
@@ -86,29 +102,33 @@ final class VideoPublisher: VideoSink, Sendable {
         self.isWanted.store(isWanted, ordering: .relaxed)
     }
 
-    func setEnabled(_ isEnabled: Bool) async {
+    /// Whether pictures are encoded; when they are again, the next frame is a keyframe.
+    func setEnabled(_ isEnabled: Bool) {
         if isEnabled { isKeyframeWanted.store(true, ordering: .relaxed) }
         self.isEnabled.store(isEnabled, ordering: .relaxed)
+    }
+
+    /// Tells the server of `setEnabled`.
+    func announceEnabled(_ isEnabled: Bool) async {
         await route.withLock { $0 }?.announceEnabled(isEnabled)
     }
-
-    /// Begins as a track that is not enabled; the server learns of it when it has accepted the track.
-    func pause() {
-        isEnabled.store(false, ordering: .relaxed)
-    }
-
-    /// Whether the server must be told that the track is not enabled.
-    var isPaused: Bool { !isEnabled.load(ordering: .relaxed) }
 
     func requestKeyframe() {
         isKeyframeWanted.store(true, ordering: .relaxed)
     }
 
     /// Ends the encoding and waits for its thread; a picture that still waits is dropped.
-    func stop() {
-        hasStopped.store(true, ordering: .releasing)
+    func stop() async {
         if mailbox.close() != nil { drop(.late) }
-        thread.withLock { $0 }?.join()
+        guard let thread = thread.withLock({ $0 }) else { return }
+        // Suspended rather than blocked: the picture in the encoder can take a while.
+        _ = await threadEnded.value()
+        thread.join()
+    }
+
+    /// Lets the track have another publisher, once this one has stopped and its publication is withdrawn.
+    func retire() {
+        isRetired.store(true, ordering: .releasing)
     }
 
     private func drop(_ reason: FrameDropReason) {
@@ -124,7 +144,7 @@ final class VideoPublisher: VideoSink, Sendable {
             frameRate: route.frameRate
         )
         while let frame = mailbox.take() {
-            guard isWanted.load(ordering: .relaxed) else {
+            guard isWanted.load(ordering: .relaxed), isEnabled.load(ordering: .relaxed) else {
                 drop(.notWanted)
                 continue
             }
@@ -147,13 +167,26 @@ final class VideoPublisher: VideoSink, Sendable {
                     counts.framesEncoded += 1
                     if info.isKeyframe { counts.keyframes += 1 }
                 }
+                error.withLock { $0 = nil }
                 sendQueue.append(&encoding.packets, isDiscardable: info.isDiscardable, at: MonotonicClock.now)
                 route.wake()
             } catch {
                 drop(.corrupt)
-                self.error.withLock { $0 = RoomError(.encodingFailed, "\(error)") }
+                // What was asked for is still due, and nothing may refer to a picture that did not go out.
+                isKeyframeWanted.store(true, ordering: .relaxed)
+                note(error, route)
             }
         }
+    }
+}
+
+extension VideoPublisher {
+    private func note(_ failure: RoomError, _ route: Route) {
+        let isFirst = error.withLock { error in
+            defer { error = failure }
+            return error == nil
+        }
+        if isFirst { route.reportFailure(failure) }
     }
 }
 
@@ -166,6 +199,7 @@ private struct TrackEncoding: ~Copyable {
     private let targetBitrate: Bitrate?
     private let frameRate: FrameRate
     private let pool = PacketBufferPool()
+    private let scaler = FrameScaler()
     private var encoder: VP8Encoder?
     private var largest = Dimensions(width: 0, height: 0)
     /// The numbers of the next frame, whichever encoder makes it.
@@ -180,11 +214,35 @@ private struct TrackEncoding: ~Copyable {
     }
 
     /// Encodes a frame and cuts it into `packets`; `nil` if the encoder left it out.
+    ///
+    /// - Throws: `encodingFailed`; then the next frame has to be a keyframe.
     mutating func encode(
         _ frame: VideoFrame,
         forceKeyframe: Bool,
         clock: ClockBox
-    ) throws(VP8Error) -> EncodedFrameInfo? {
+    ) throws(RoomError) -> EncodedFrameInfo? {
+        let outcome: EncodedFrameInfo??
+        do throws(VP8Error) {
+            outcome = try encodeUpright(scaler.upright(frame), forceKeyframe: forceKeyframe, clock: clock)
+        } catch {
+            throw RoomError(.encodingFailed, "\(error)")
+        }
+        guard let outcome else { return nil }
+        guard let info = outcome else {
+            let problem = "A picture of \(frame.dimensions) comes to more than \(WireFormat.maximumFrame)"
+            throw RoomError(.encodingFailed, "\(problem), which cannot be sent: lower its size or the bit rate.")
+        }
+        nextNumber &+= 1
+        baseLayerIndex = info.baseLayerIndex
+        return info
+    }
+
+    /// - Returns: `nil` if the encoder left the frame out, `.some(nil)` if what it made is too large to be sent.
+    private mutating func encodeUpright(
+        _ frame: VideoFrame,
+        forceKeyframe: Bool,
+        clock: ClockBox
+    ) throws(VP8Error) -> EncodedFrameInfo?? {
         try fit(frame.dimensions)
         let captureTime = clock.estimate.roomTime(at: frame.timestamp)
         let number = nextNumber
@@ -194,7 +252,9 @@ private struct TrackEncoding: ~Copyable {
         swap(&packets, &self.packets)
         let packetizer = packetizer
         let pool = pool
-        let result = try encoder?.encode(frame, forceKeyframe: forceKeyframe) { info, bytes in
+        defer { swap(&packets, &self.packets) }
+        return try encoder?.encode(frame, forceKeyframe: forceKeyframe) { info, bytes -> EncodedFrameInfo? in
+            guard bytes.byteCount <= WireFormat.maximumFrame.bytes else { return nil }
             var info = info
             info.number = number
             info.baseLayerIndex = info.temporalLayer == 0 ? nextBaseIndex : currentBaseIndex
@@ -208,11 +268,6 @@ private struct TrackEncoding: ~Copyable {
             )
             return info
         }
-        swap(&packets, &self.packets)
-        guard let info = result ?? nil else { return nil }
-        nextNumber &+= 1
-        baseLayerIndex = info.baseLayerIndex
-        return info
     }
 
     /// Makes the encoder one for pictures of `dimensions`: a size above its first one takes a new encoder.

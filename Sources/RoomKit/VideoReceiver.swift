@@ -1,5 +1,6 @@
 import MediaCore
 import RoomProtocol
+import Synchronization
 import Threading
 import VP8Codec
 
@@ -10,18 +11,34 @@ final class VideoReceiver: Sendable {
     private let catchUpThrough: UInt32?
     private let subscribed: MonotonicInstant
     private let queue = FrameQueue()
+    /// Frames that could not be decoded.
+    private let damaged = Atomic(0)
     private let thread = Monitor<WorkerThread?>(nil)
+    private let threadEnded = Promise<Void>()
 
     /// Starts to decode.
     ///
     /// `catchUpThrough` is the last frame number that comes from the relay's cache, and `subscribed` the moment when the
-    /// track was asked for.
-    init(track: RemoteVideoTrack, clock: ClockBox, catchUpThrough: UInt32?, subscribed: MonotonicInstant) {
+    /// track was asked for. A `former` receiver of the track, which has been told to stop, hands out its last pictures
+    /// first: the track's renderers are never called by two threads at a time.
+    init(
+        track: RemoteVideoTrack,
+        clock: ClockBox,
+        catchUpThrough: UInt32?,
+        subscribed: MonotonicInstant,
+        after former: VideoReceiver? = nil
+    ) {
         self.track = track
         self.clock = clock
         self.catchUpThrough = catchUpThrough
         self.subscribed = subscribed
-        thread.withLock { $0 = WorkerThread(name: "decoder") { [self] in decode() } }
+        thread.withLock { thread in
+            thread = WorkerThread(name: "decoder") { [self] in
+                former?.join()
+                decode()
+                threadEnded.fulfill(())
+            }
+        }
     }
 
     /// Takes a whole frame, on the connection's thread.
@@ -44,12 +61,30 @@ final class VideoReceiver: Sendable {
             isCatchUp: catchUpThrough.map { info.number <= $0 } ?? false,
             clock: estimate
         )
-        if case .needsKeyframe = queue.put(received) { track.requestKeyframe() }
+        let outcome = queue.put(received)
+        if outcome == .needsKeyframe { track.requestKeyframe() }
+        if outcome != .taken || info.isKeyframe { countDropped() }
+    }
+
+    /// Brings the track's count up to date: a keyframe may have taken the place of all that waited.
+    private func countDropped() {
+        track.update { $0.framesDropped = queue.dropped + damaged.load(ordering: .relaxed) }
+    }
+
+    /// Takes no more frames; what waits is still decoded.
+    func close() {
+        queue.close()
     }
 
     /// Ends the decoding once what waits is decoded, and waits for the thread.
-    func stop() {
-        queue.close()
+    func stop() async {
+        close()
+        // Suspended rather than blocked, as renderers can take their time.
+        _ = await threadEnded.value()
+        join()
+    }
+
+    private func join() {
         thread.withLock { $0 }?.join()
     }
 
@@ -74,9 +109,10 @@ final class VideoReceiver: Sendable {
                     }
                 }
             } catch {
-                queue.waitForKeyframe()
-                track.update { $0.framesDropped = queue.dropped + 1 }
-                track.requestKeyframe()
+                damaged.add(1, ordering: .relaxed)
+                let isKeyframeNeeded = queue.skipToKeyframe()
+                countDropped()
+                if isKeyframeNeeded { track.requestKeyframe() }
                 continue
             }
             received.decoded = MonotonicClock.now
@@ -93,7 +129,6 @@ final class VideoReceiver: Sendable {
         guard let decoded = received.decoded else { return }
         track.update { statistics in
             statistics.framesDecoded += 1
-            statistics.framesDropped = queue.dropped
             if statistics.timeToFirstFrame == nil {
                 statistics.timeToFirstFrame = decoded.duration(since: subscribed)
             }

@@ -109,7 +109,8 @@ struct SubscribeCommand: AsyncParsableCommand {
                 )
             case .requestRefused(let error): Terminal.complain("\(error)")
             case .disconnected(let error): stop.end(.session(error))
-            case .participantConnected, .participantDisconnected, .trackUnpublished, .trackEnabled, .trackDisabled:
+            case .participantConnected, .participantDisconnected, .trackUnpublished, .trackEnabled, .trackDisabled,
+                .localTrackFailed:
                 break
             }
         }

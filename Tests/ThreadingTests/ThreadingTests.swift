@@ -28,6 +28,15 @@ struct MailboxTests {
         #expect(mailbox.put(7) == 7)
     }
 
+    @Test("Closing gives back what nobody took, once")
+    func closingGivesBack() {
+        let mailbox = Mailbox<Int>()
+        mailbox.put(1)
+        #expect(mailbox.close() == 1)
+        #expect(mailbox.close() == nil)
+        #expect(mailbox.take() == nil)
+    }
+
     @Test("Every element is either taken or given back")
     func nothingVanishes() {
         let mailbox = Mailbox<Int>()
@@ -42,6 +51,49 @@ struct MailboxTests {
         thread.join()
         let sum = taken.load(ordering: .relaxed) + displaced
         #expect(sum == 20_000)
+    }
+}
+
+@Suite("Bounded queue", .timeLimit(.minutes(1)))
+struct BoundedQueueTests {
+    @Test("What does not fit is refused, and what is in comes out in order")
+    func depth() {
+        let queue = BoundedQueue<Int>(depth: 2)
+        #expect([queue.put(1), queue.put(2), queue.put(3)] == [true, true, false])
+        #expect(queue.take() == 1)
+        #expect(queue.put(4))
+        #expect([queue.take(), queue.take()] == [2, 4])
+    }
+
+    @Test("Closed, it refuses everything and gives what waits, then ends every take")
+    func closing() {
+        let queue = BoundedQueue<Int>(depth: 2)
+        #expect(queue.put(1))
+        queue.close()
+        #expect(!queue.put(2))
+        #expect(queue.take() == 1)
+        #expect(queue.take() == nil)
+    }
+
+    @Test("Closing ends a take that waits")
+    func closingWakes() {
+        let queue = BoundedQueue<Int>(depth: 2)
+        let thread = WorkerThread(name: "taker") { while queue.take() != nil {} }
+        queue.close()
+        thread.join()
+    }
+
+    @Test("Every element is either taken or refused")
+    func nothingVanishes() {
+        let queue = BoundedQueue<Int>(depth: 3)
+        let taken = Monitor<[Int]>([])
+        let thread = WorkerThread(name: "taker") {
+            while let element = queue.take() { taken.withLock { $0.append(element) } }
+        }
+        let accepted = (0..<20_000).filter { queue.put($0) }
+        queue.close()
+        thread.join()
+        #expect(taken.withLock { $0 } == accepted)
     }
 }
 

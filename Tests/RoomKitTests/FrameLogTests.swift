@@ -1,0 +1,63 @@
+import Foundation
+import MediaCore
+import RoomProtocol
+import Testing
+
+@testable import RoomKit
+
+@Suite("Frame log", .timeLimit(.minutes(1)))
+struct FrameLogTests {
+    private func write(_ frames: [ReceivedFrame]) throws -> String {
+        let directory = try TemporaryDirectory()
+        let path = directory.path + "/a.frames.jsonl"
+        do {
+            let log = try FrameLogWriter(path: path)
+            for frame in frames { try log.write(frame) }
+        }
+        return try String(contentsOfFile: path, encoding: .utf8)
+    }
+
+    private var frames: [ReceivedFrame] {
+        var shown = bareFrame(7, key: true)
+        shown.received = shown.frame.info.timestamp + .milliseconds(5)
+        shown.decoded = shown.received + .milliseconds(2)
+        shown.clock = ClockEstimate(basis: .estimated, offset: .seconds(1), errorBound: .milliseconds(3))
+        return [shown, bareFrame(8, layer: 2, isCatchUp: true), bareFrame(.max)]
+    }
+
+    @Test("What is written is read again, in room time")
+    func roundTrip() throws {
+        let entries = try FrameLogEntry.read(write(frames))
+        #expect(entries == frames.map { FrameLogEntry($0) })
+        let captured = timestamp(at: 7).microseconds + 1_000_000
+        #expect(entries[0].captured == captured)
+        #expect(entries[0].received == captured + 5000 && entries[0].decoded == captured + 7000)
+        #expect(entries[0].clock == "estimated" && entries[1].clock == "same-host")
+        #expect(entries.map(\.catchUp) == [false, true, false])
+        #expect(entries.map(\.layer) == [0, 2, 0])
+    }
+
+    @Test("Cut anywhere, the whole lines are read")
+    func cut() throws {
+        let text = try write(frames)
+        let lines = text.split(separator: "\n").map { $0.utf8.count + 1 }
+        for length in 0...text.utf8.count {
+            let whole = [lines[0], lines[0] + lines[1], text.utf8.count].count { $0 <= length }
+            #expect(try FrameLogEntry.read(String(decoding: text.utf8.prefix(length), as: UTF8.self)).count == whole)
+        }
+    }
+
+    @Test("A line that is damaged is not passed over", arguments: ["{}\n", "x\n", "[1]\n", "{\"number\":-1}\n"])
+    func damaged(line: String) {
+        #expect(throws: (any Error).self) { try FrameLogEntry.read(line) }
+    }
+
+    @Test("A log that exists is not overwritten")
+    func existing() throws {
+        let directory = try TemporaryDirectory()
+        let path = directory.path + "/a"
+        try Data("old".utf8).write(to: URL(fileURLWithPath: path))
+        #expect(throws: RecordingError.self) { _ = try FrameLogWriter(path: path) }
+        #expect(try String(contentsOfFile: path, encoding: .utf8) == "old")
+    }
+}

@@ -1,0 +1,127 @@
+import MediaCore
+import Synchronization
+import Testing
+import Threading
+
+@testable import RoomKit
+
+@Suite("Frame queue", .timeLimit(.minutes(1)))
+struct FrameQueueTests {
+    /// The temporal layers of a 4-frame pattern: 0 2 1 2.
+    private func layer(_ number: UInt32) -> UInt8 { [0, 2, 1, 2][Int(number) % 4] }
+
+    private func drain(_ queue: FrameQueue) -> [UInt32] {
+        queue.close()
+        var numbers: [UInt32] = []
+        while let frame = queue.take() { numbers.append(frame.frame.info.number) }
+        return numbers
+    }
+
+    private func put(_ frames: [ReceivedFrame], into queue: FrameQueue) -> [FrameQueue.Outcome] {
+        frames.map { queue.put($0) }
+    }
+
+    @Test("Nothing is let in before a keyframe, and it is said that one is needed")
+    func keyframeFirst() {
+        let queue = FrameQueue()
+        #expect(put([bareFrame(1), bareFrame(2, layer: 1)], into: queue) == [.needsKeyframe, .dropped])
+        #expect(put([bareFrame(3, key: true), bareFrame(4)], into: queue) == [.taken, .taken])
+        #expect(queue.dropped == 2)
+        #expect(drain(queue) == [3, 4])
+    }
+
+    @Test("As it fills, layer 2 is left out, then layer 1, then everything up to a keyframe")
+    func depths() {
+        let depths = FrameQueue.Depths(dropTopLayer: 4, dropMiddleLayer: 8, skip: 12, catchUp: 64)
+        let queue = FrameQueue(depths)
+        #expect(queue.put(bareFrame(0, key: true)) == .taken)
+        // Up to four wait: all layers come in.
+        #expect(put((1...3).map { bareFrame($0, layer: layer($0)) }, into: queue) == [.taken, .taken, .taken])
+        // Up to eight: layers 0 and 1 alone.
+        let middle = put((4...11).map { bareFrame($0, layer: layer($0)) }, into: queue)
+        #expect(middle == [.taken, .dropped, .taken, .dropped, .taken, .dropped, .taken, .dropped])
+        // Up to twelve: layer 0 alone.
+        let low = put((12...27).map { bareFrame($0, layer: layer($0)) }, into: queue)
+        #expect(low.enumerated().allSatisfy { ($0.element == .taken) == ($0.offset % 4 == 0) })
+        // Then, with the thirteenth, all that wait are given up; that a keyframe is needed is said once.
+        #expect(low.firstIndex(of: .needsKeyframe) == 13 && low.count { $0 == .needsKeyframe } == 1)
+        #expect(put([bareFrame(28), bareFrame(29, layer: 2)], into: queue) == [.dropped, .dropped])
+        #expect(queue.put(bareFrame(30, key: true)) == .taken)
+        #expect(queue.dropped == 30)
+        #expect(drain(queue) == [30])
+    }
+
+    @Test("A keyframe that finds it full comes in, in place of all that wait")
+    func keyframeWhenFull() {
+        let queue = FrameQueue(FrameQueue.Depths(dropTopLayer: 2, dropMiddleLayer: 2, skip: 3, catchUp: 3))
+        #expect(put([bareFrame(0, key: true), bareFrame(1), bareFrame(2)], into: queue) == [.taken, .taken, .taken])
+        #expect(queue.put(bareFrame(3, key: true)) == .taken)
+        #expect(queue.dropped == 3)
+        #expect(drain(queue) == [3])
+    }
+
+    @Test("Frames of the cache are let in beyond the other depths, up to a bound of their own")
+    func catchUp() {
+        let queue = FrameQueue(FrameQueue.Depths(dropTopLayer: 2, dropMiddleLayer: 4, skip: 6, catchUp: 20))
+        #expect(queue.put(bareFrame(0, key: true, isCatchUp: true)) == .taken)
+        for number in 1..<20 { #expect(queue.put(bareFrame(UInt32(number), isCatchUp: true)) == .taken) }
+        #expect(queue.put(bareFrame(20, isCatchUp: true)) == .needsKeyframe)
+        #expect(queue.dropped == 21)
+        #expect(drain(queue) == [])
+    }
+
+    @Test("Live frames behind those of the cache are not given up with them")
+    func liveBehindCatchUp() {
+        let queue = FrameQueue(FrameQueue.Depths(dropTopLayer: 2, dropMiddleLayer: 4, skip: 6, catchUp: 20))
+        #expect(queue.put(bareFrame(0, key: true, isCatchUp: true)) == .taken)
+        for number in 1..<10 { #expect(queue.put(bareFrame(UInt32(number), isCatchUp: true)) == .taken) }
+        #expect(queue.put(bareFrame(10)) == .taken)
+        #expect(drain(queue) == Array(0...10))
+    }
+
+    // A keyframe that waited behind a damaged frame was thrown away, and another one asked for.
+    @Test("After a damaged frame, decoding goes on with the keyframe that waits already")
+    func keyframeWaits() {
+        let queue = FrameQueue()
+        _ = put([bareFrame(0, key: true), bareFrame(1), bareFrame(2, key: true), bareFrame(3)], into: queue)
+        #expect(!queue.skipToKeyframe())
+        #expect(queue.take()?.frame.info.number == 0)
+        #expect(!queue.skipToKeyframe())
+        #expect(queue.dropped == 1)
+        #expect(queue.put(bareFrame(4)) == .taken)
+        #expect(drain(queue) == [2, 3, 4])
+    }
+
+    @Test("After a damaged frame without a keyframe behind it, nothing is let in until one comes")
+    func keyframeIsDue() {
+        let queue = FrameQueue()
+        _ = put([bareFrame(0, key: true), bareFrame(1)], into: queue)
+        #expect(queue.take() != nil)
+        #expect(queue.skipToKeyframe())
+        #expect(queue.put(bareFrame(2)) == .dropped, "the caller asks for one")
+        #expect(queue.dropped == 2)
+    }
+
+    @Test("What a recording begins with is taken first, however much, as far as it can be decoded")
+    func opening() {
+        let queue = FrameQueue(FrameQueue.Depths(dropTopLayer: 2, dropMiddleLayer: 2, skip: 2, catchUp: 2))
+        queue.begin(with: [bareFrame(1), bareFrame(2, key: true)] + (3..<30).map { bareFrame($0) })
+        #expect(queue.put(bareFrame(30)) == .taken)
+        #expect(drain(queue) == Array(2...30))
+    }
+
+    @Test("Closed, it lets nothing in, gives what waits and ends a waiting take")
+    func closing() {
+        let queue = FrameQueue()
+        _ = queue.put(bareFrame(0, key: true))
+        let taken = Monitor<[UInt32]>([])
+        let thread = WorkerThread(name: "taker") {
+            while let frame = queue.take() { taken.withLock { $0.append(frame.frame.info.number) } }
+        }
+        queue.close()
+        thread.join()
+        #expect(taken.withLock { $0 } == [0])
+        #expect(queue.put(bareFrame(1, key: true)) == .dropped)
+        #expect(queue.take() == nil)
+    }
+}

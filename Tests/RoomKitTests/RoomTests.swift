@@ -1,0 +1,342 @@
+import MediaCore
+import RelayCore
+import RelayServer
+import RoomProtocol
+import Testing
+import Threading
+import WebSockets
+
+@testable import RoomKit
+
+/// A server in this process, and those who join it.
+private final class Stage {
+    let server: RelayServer
+
+    init() throws {
+        var options = RelayServer.Options()
+        options.port = 0
+        server = try RelayServer(options)
+    }
+
+    deinit {
+        server.stop()
+    }
+
+    func options(_ identity: String) -> ConnectOptions {
+        var options = ConnectOptions(roomName: "lab")
+        options.url = "ws://127.0.0.1:\(server.port)"
+        options.identity = identity
+        return options
+    }
+
+    func join(_ identity: String) async throws -> Room {
+        try await RoomClient.connect(options: options(identity))
+    }
+}
+
+private func pattern(_ name: String? = nil) -> LocalVideoTrack {
+    LocalVideoTrack(source: PatternSource(dimensions: Dimensions(width: 64, height: 48)), name: name)
+}
+
+extension RoomEvent {
+    /// The event's name and whom it is about.
+    fileprivate var words: String {
+        switch self {
+        case .participantConnected(let participant): "connected \(participant.identity)"
+        case .participantDisconnected(let participant): "disconnected \(participant.identity)"
+        case .trackPublished(let track, _): "published \(track.name)"
+        case .trackUnpublished(let track, _): "unpublished \(track.name)"
+        case .trackSubscribed(let track, _): "subscribed \(track.name)"
+        case .trackUnsubscribed(let track, _): "unsubscribed \(track.name)"
+        case .trackEnabled(let track, _): "enabled \(track.name)"
+        case .trackDisabled(let track, _): "disabled \(track.name)"
+        case .localTrackFailed(let track, _): "failed \(track.name)"
+        case .requestRefused: "refused"
+        case .disconnected(let error): error.map { "lost \($0.code)" } ?? "left"
+        }
+    }
+}
+
+/// A room's events up to the one with the given words, or the last.
+private func events(of room: Room, through last: String) async -> [String] {
+    var words: [String] = []
+    for await event in room.events {
+        words.append(event.words)
+        if words.last == last { break }
+    }
+    return words
+}
+
+private func error<Value>(of task: Task<Value, any Error>) async -> (any Error)? {
+    do {
+        _ = try await task.value
+        return nil
+    } catch {
+        return error
+    }
+}
+
+@Suite("Room", .timeLimit(.minutes(2)))
+struct RoomTests {
+    @Test("A room that was left is freed, with its tracks and their threads")
+    func freed() async throws {
+        let stage = try Stage()
+        weak var weakRoom: Room?
+        weak var weakOther: Room?
+        weak var weakTrack: RemoteVideoTrack?
+        weak var weakPublisher: VideoPublisher?
+        do {
+            let (room, other) = (try await stage.join("robot"), try await stage.join("viewer"))
+            (weakRoom, weakOther) = (room, other)
+            let track = pattern()
+            try await room.localParticipant.publish(track)
+            weakPublisher = track.source.sink as? VideoPublisher
+            #expect(weakPublisher != nil)
+            for await event in other.events {
+                guard case .trackSubscribed(let track, _) = event else { continue }
+                weakTrack = track
+                break
+            }
+            try await eventually { (weakTrack?.statistics.framesDecoded ?? 1) > 0 }
+            await room.disconnect()
+            await other.disconnect()
+            await room.disconnect()
+            #expect(await room.state == .disconnected)
+        }
+        try await eventually { weakRoom == nil && weakOther == nil }
+        #expect(weakTrack == nil && weakPublisher == nil)
+    }
+
+    @Test("Once disconnect returns, the server knows, and nobody has to wait for it")
+    func toldOfLeaving() async throws {
+        let stage = try Stage()
+        let room = try await stage.join("robot")
+        #expect(await stage.server.census().rooms == 1)
+        #expect(await room.sid.hasPrefix("RM_"))
+        await room.disconnect()
+        #expect(await stage.server.census().rooms == 0)
+    }
+
+    @Test("What happened before the events were first looked at is not lost")
+    func earlyEvents() async throws {
+        let stage = try Stage()
+        let viewer = try await stage.join("viewer")
+        let robot = try await stage.join("robot")
+        try await robot.localParticipant.publish(pattern())
+        await robot.disconnect()
+        let seen = await events(of: viewer, through: "disconnected robot")
+        #expect(
+            seen == [
+                "connected robot", "published pattern", "subscribed pattern", "unsubscribed pattern",
+                "unpublished pattern", "disconnected robot",
+            ]
+        )
+        await viewer.disconnect()
+        #expect(await events(of: viewer, through: "") == ["left"])
+    }
+
+    // A track of a participant whose connection broke was never said to be unsubscribed, and its entry stayed.
+    @Test("A participant who is lost takes the tracks along, each said to be unsubscribed")
+    func lostParticipant() async throws {
+        let stage = try Stage()
+        let viewer = try await stage.join("viewer")
+        let robot = try await stage.join("robot")
+        try await robot.localParticipant.publish(pattern())
+        // Another one of the same identity replaces the first, whose tracks are not withdrawn one by one.
+        let second = try await stage.join("robot")
+        let seen = await events(of: viewer, through: "disconnected robot")
+        #expect(seen.suffix(3) == ["unsubscribed pattern", "unpublished pattern", "disconnected robot"])
+        let lost = await events(of: robot, through: "")
+        #expect(lost.last == "lost refused")
+        for room in [robot, second, viewer] { await room.disconnect() }
+    }
+
+    @Test("A track can be withdrawn and published again, with one end for each beginning")
+    func publishAgain() async throws {
+        let stage = try Stage()
+        let viewer = try await stage.join("viewer")
+        let robot = try await stage.join("robot")
+        let track = pattern()
+        for _ in 0..<3 {
+            try await robot.localParticipant.publish(track)
+            #expect(await robot.localParticipant.videoTracks.map(\.name) == ["pattern"])
+            await robot.localParticipant.unpublish(track)
+            await robot.localParticipant.unpublish(track)
+            #expect(await robot.localParticipant.videoTracks.isEmpty)
+        }
+        await robot.disconnect()
+        let seen = await events(of: viewer, through: "disconnected robot")
+        let cycle = ["published pattern", "subscribed pattern", "unsubscribed pattern", "unpublished pattern"]
+        #expect(seen == ["connected robot"] + cycle + cycle + cycle + ["disconnected robot"])
+        let statistics = track.statistics
+        #expect(statistics.framesCaptured == statistics.framesEncoded + statistics.framesDropped.total)
+        await viewer.disconnect()
+    }
+
+    @Test("A track that is published already is refused, and goes on")
+    func publishTwice() async throws {
+        let stage = try Stage()
+        let robot = try await stage.join("robot")
+        let track = pattern()
+        try await robot.localParticipant.publish(track)
+        let task = Task { try await robot.localParticipant.publish(track) }
+        #expect((await error(of: task) as? RoomError)?.code == .alreadyPublished)
+        #expect(track.source.sink != nil)
+        let namesake = Task { try await robot.localParticipant.publish(pattern()) }
+        #expect((await error(of: namesake) as? RoomError)?.code == .refused)
+        await robot.disconnect()
+    }
+
+    // The track was sent all the same: what was set before publishing was forgotten.
+    @Test("A track that was paused before it was published is published paused")
+    func publishedPaused() async throws {
+        let stage = try Stage()
+        let viewer = try await stage.join("viewer")
+        let robot = try await stage.join("robot")
+        let track = pattern()
+        await track.setEnabled(false)
+        try await robot.localParticipant.publish(track)
+        _ = await events(of: viewer, through: "disabled pattern")
+        try await eventually { track.statistics.framesCaptured > 5 }
+        #expect(track.statistics.framesEncoded == 0)
+        await track.setEnabled(true)
+        #expect(await events(of: viewer, through: "enabled pattern") == ["enabled pattern"])
+        try await eventually { track.statistics.framesEncoded > 0 }
+        await robot.disconnect()
+        await viewer.disconnect()
+    }
+
+    // Publishing went on waiting for a picture, ten seconds long, in a room that was left.
+    @Test("Leaving ends a publishing that waits for its first picture, and the track can be used elsewhere")
+    func leaveWhilePublishing() async throws {
+        let stage = try Stage()
+        let robot = try await stage.join("robot")
+        let source = HandSource()
+        let track = LocalVideoTrack(source: source)
+        let task = Task { try await robot.localParticipant.publish(track) }
+        try await eventually { source.sink != nil }
+        await robot.disconnect()
+        #expect((await error(of: task) as? RoomError)?.code == .notConnected)
+        #expect(source.sink == nil)
+        let again = try await stage.join("robot")
+        let publishing = Task { try await again.localParticipant.publish(track) }
+        try await eventually { source.sink != nil }
+        source.deliver(picture(64, 48))
+        try await publishing.value
+        await again.disconnect()
+    }
+
+    @Test("A server that goes down ends a publishing with what ended the session")
+    func serverStopsWhilePublishing() async throws {
+        let stage = try Stage()
+        let robot = try await stage.join("robot")
+        let source = HandSource()
+        let task = Task { try await robot.localParticipant.publish(LocalVideoTrack(source: source)) }
+        try await eventually { source.sink != nil }
+        stage.server.stop()
+        #expect((await error(of: task) as? RoomError)?.code == .connectionLost)
+        #expect(await events(of: robot, through: "") == ["lost connectionLost"])
+        let late = Task { try await robot.localParticipant.publish(pattern()) }
+        #expect((await error(of: late) as? RoomError)?.code == .connectionLost)
+        await robot.disconnect()
+    }
+
+    @Test("Cancelling ends a publishing, and nothing stays behind at the server")
+    func cancelledPublishing() async throws {
+        let stage = try Stage()
+        let robot = try await stage.join("robot")
+        let source = HandSource()
+        let task = Task { try await robot.localParticipant.publish(LocalVideoTrack(source: source)) }
+        try await eventually { source.sink != nil }
+        task.cancel()
+        #expect(await error(of: task) is CancellationError)
+        #expect(source.sink == nil)
+        #expect(await stage.server.census().tracks == 0)
+        await robot.disconnect()
+    }
+
+    @Test("Cancelling ends a connecting, and the server lets the participant go")
+    func cancelledConnecting() async throws {
+        let stage = try Stage()
+        // A listener that accepts WebSockets and never answers.
+        final class Silence: WebSocketHandler {
+            let opened: @Sendable () -> Void
+            let closed: @Sendable () -> Void
+            init(opened: @escaping @Sendable () -> Void, closed: @escaping @Sendable () -> Void) {
+                (self.opened, self.closed) = (opened, closed)
+            }
+            func opened(_ connection: WebSocketConnection) { opened() }
+            func receivedText(_ text: String, from connection: WebSocketConnection) {}
+            func receivedBinary(_ message: PacketBuffer, from connection: WebSocketConnection) {}
+            func nextMessage(for connection: WebSocketConnection) -> OutgoingMessage? { nil }
+            func closed(_ connection: WebSocketConnection, _ closure: WebSocketClosure) { closed() }
+        }
+        let connections = Monitor((opened: 0, closed: 0))
+        let loop = try WebSocketLoop(name: "silence")
+        defer { loop.shutdown() }
+        var listener = ListenerOptions()
+        listener.subprotocol = WireFormat.subprotocol
+        let port = try loop.listen(listener) {
+            Silence(
+                opened: { connections.change { $0.opened += 1 } },
+                closed: { connections.change { $0.closed += 1 } }
+            )
+        }
+        var options = stage.options("robot")
+        options.url = "ws://127.0.0.1:\(port)"
+        let task = Task { [options] in try await RoomClient.connect(options: options) }
+        try await eventually { connections.withLock { $0.opened } == 1 }
+        task.cancel()
+        #expect(await error(of: task) is CancellationError)
+        try await eventually { connections.withLock { $0.closed } == 1 }
+    }
+
+    @Test("A picture that cannot be sent is told of as an event, and the track goes on")
+    func localFailure() async throws {
+        let stage = try Stage()
+        let viewer = try await stage.join("viewer")
+        let robot = try await stage.join("robot")
+        let source = HandSource()
+        let track = LocalVideoTrack(source: source, name: "noise")
+        var options = VideoPublishOptions()
+        options.maxBitrate = .kilobitsPerSecond(1_000_000)
+        let publishing = Task { [options] in try await robot.localParticipant.publish(track, options: options) }
+        try await eventually { source.sink != nil }
+        source.deliver(picture(64, 48))
+        try await publishing.value
+        _ = await events(of: viewer, through: "subscribed noise")
+        try await eventually {
+            source.deliver(noise(3072, 3072))
+            return track.failure != nil
+        }
+        #expect(await events(of: robot, through: "failed noise").last == "failed noise")
+        try await eventually {
+            source.deliver(picture(64, 48))
+            return track.failure == nil && track.statistics.framesEncoded > 0
+        }
+        await robot.disconnect()
+        await viewer.disconnect()
+    }
+
+    @Test("A room is not full of what was, however often others come and go")
+    func comingAndGoing() async throws {
+        let stage = try Stage()
+        let viewer = try await stage.join("viewer")
+        weak var lastTrack: RemoteVideoTrack?
+        for _ in 0..<3 {
+            let robot = try await stage.join("robot")
+            try await robot.localParticipant.publish(pattern())
+            for await event in viewer.events {
+                if case .trackSubscribed(let track, _) = event { lastTrack = track }
+                if case .trackSubscribed = event { break }
+            }
+            await robot.disconnect()
+            for await event in viewer.events {
+                if case .participantDisconnected = event { break }
+            }
+            try await eventually { lastTrack == nil }
+        }
+        #expect(await viewer.remoteParticipants.isEmpty)
+        await viewer.disconnect()
+    }
+}

@@ -1,0 +1,224 @@
+import Foundation
+import MediaCore
+import Synchronization
+import Testing
+import Threading
+
+@testable import RoomKit
+@testable import RoomProtocol
+
+/// When the picture at `index` of 30 a second was captured: near enough to now for no age to be absurd.
+func timestamp(at index: Int) -> MonotonicInstant {
+    MonotonicInstant(microseconds: 5_000_000 + Int64(index) * 33_333)
+}
+
+/// A picture whose left half is dark and whose right half is bright, with some detail that depends on `index`.
+func picture(_ width: Int, _ height: Int, at index: Int = 0, rotation: VideoRotation = .none) -> VideoFrame {
+    let buffer = VideoBuffer(dimensions: Dimensions(width: width, height: height))
+    buffer.withMutablePlanes { luma, chromaU, chromaV in
+        luma.update(repeating: 40)
+        for row in 0..<height {
+            for column in width / 2..<width { luma[row * buffer.lumaStride + column] = 200 }
+            luma[row * buffer.lumaStride + (row + index) % width] = 120
+        }
+        chromaU.update(repeating: 128)
+        chromaV.update(repeating: 128)
+    }
+    return VideoFrame(buffer: buffer, timestamp: timestamp(at: index), rotation: rotation)
+}
+
+/// A picture that no encoder makes small.
+func noise(_ width: Int, _ height: Int, at index: Int = 0) -> VideoFrame {
+    let buffer = VideoBuffer(dimensions: Dimensions(width: width, height: height))
+    buffer.withMutablePlanes { luma, chromaU, chromaV in
+        luma.withUnsafeMutableBytes { bytes in
+            if let start = bytes.baseAddress { arc4random_buf(start, bytes.count) }
+        }
+        chromaU.update(repeating: 128)
+        chromaV.update(repeating: 128)
+    }
+    return VideoFrame(buffer: buffer, timestamp: timestamp(at: index))
+}
+
+/// Waits for what another thread brings about; the suite's time limit ends a wait in vain.
+func wait(until condition: () -> Bool) {
+    while !condition() { usleep(500) }
+}
+
+/// As above, of a task.
+func eventually(_ condition: () async -> Bool) async throws {
+    while await !condition() { try await Task.sleep(for: .milliseconds(1)) }
+}
+
+/// A source whose pictures the test makes.
+final class HandSource: VideoSource {
+    private let state = Monitor<(any VideoSink)?>(nil)
+
+    var sink: (any VideoSink)? {
+        get { state.withLock { $0 } }
+        set { state.withLock { $0 = newValue } }
+    }
+
+    var isScreencast: Bool { false }
+
+    func requestOutputFormat(_ request: VideoFormatRequest) {}
+
+    func deliver(_ frame: VideoFrame) {
+        sink?.onVideoFrame(frame)
+    }
+}
+
+/// A publisher without a room: the test takes the room's part.
+final class PublisherBench: Sendable {
+    let publisher: VideoPublisher
+    let failures = Monitor<[RoomError]>([])
+    let announced = Monitor<[Bool]>([])
+    private let assembler = Monitor(FrameAssembler())
+
+    init(options: VideoPublishOptions = VideoPublishOptions(), isWanted: Bool = true) {
+        publisher = VideoPublisher(options: options)
+        publisher.setWanted(isWanted)
+        publisher.begin(
+            VideoPublisher.Route(
+                trackID: "TR_1",
+                packetizer: Packetizer(trackAlias: 7),
+                frameRate: FrameRate(30),
+                clock: ClockBox(),
+                wake: {},
+                announceEnabled: { [announced] isEnabled in announced.withLock { $0.append(isEnabled) } },
+                reportFailure: { [failures] failure in failures.withLock { $0.append(failure) } }
+            )
+        )
+    }
+
+    /// Delivers a picture and waits until it is encoded or dropped.
+    func deliver(_ frame: VideoFrame) {
+        publisher.onVideoFrame(frame)
+        wait { isSettled }
+    }
+
+    /// Whether every captured picture is accounted for.
+    var isSettled: Bool {
+        let statistics = publisher.statistics
+        return statistics.framesCaptured == statistics.framesEncoded + statistics.framesDropped.total
+    }
+
+    /// Sends what is queued.
+    ///
+    /// - Returns: The frames, put together again.
+    /// - Throws: When the packets break the wire format.
+    func send(at now: MonotonicInstant = MonotonicClock.now) throws -> [FrameAssembler.Frame] {
+        var frames: [FrameAssembler.Frame] = []
+        while let packet = publisher.sendQueue.next(at: now) {
+            let header = try packet.withBytes { bytes throws(MalformedPacket) in try MediaPacketHeader(reading: bytes) }
+            let frame = try assembler.withLock { assembler in
+                try assembler.receive(packet, header: header) { count in
+                    let buffer = PacketBuffer(capacity: count)
+                    buffer.count = count
+                    return buffer
+                }
+            }
+            if let frame { frames.append(frame) }
+        }
+        return frames
+    }
+
+    /// Delivers a picture and sends what comes of it.
+    func pass(_ frame: VideoFrame) throws -> FrameAssembler.Frame? {
+        deliver(frame)
+        return try send().first
+    }
+}
+
+/// Compressed frames of moving pictures, the first one a keyframe.
+func encodedFrames(_ count: Int, width: Int = 64, height: Int = 48) async throws -> [FrameAssembler.Frame] {
+    let bench = PublisherBench()
+    var frames: [FrameAssembler.Frame] = []
+    for index in 0..<count {
+        if let frame = try bench.pass(picture(width, height, at: index)) { frames.append(frame) }
+    }
+    await bench.publisher.stop()
+    return frames
+}
+
+extension FrameAssembler.Frame {
+    /// The compressed picture.
+    var bytes: [UInt8] {
+        buffer.withBytes { bytes in bytes.extracting(range).withUnsafeBytes { Array($0) } }
+    }
+
+    /// The same frame with other bytes.
+    func with(_ bytes: [UInt8]) -> FrameAssembler.Frame {
+        let buffer = PacketBuffer(capacity: bytes.count)
+        buffer.count = bytes.count
+        buffer.withMutableBytes { span in span.withUnsafeMutableBytes { $0.copyBytes(from: bytes) } }
+        return FrameAssembler.Frame(header: header, buffer: buffer, range: 0..<bytes.count)
+    }
+
+    /// The frame as it waits for a decoder or a file.
+    func received(isCatchUp: Bool = false) -> ReceivedFrame {
+        let info = header.frameInfo(timestamp: MonotonicInstant(microseconds: header.captureTime.microseconds))
+        return ReceivedFrame(
+            frame: EncodedFrame(info: info, buffer: buffer, range: range),
+            received: timestamp(at: 1),
+            relayed: nil,
+            decoded: nil,
+            picture: nil,
+            isCatchUp: isCatchUp,
+            clock: ClockEstimate(basis: .sameHost, offset: .zero, errorBound: .zero)
+        )
+    }
+}
+
+/// A frame that is described and holds nothing.
+func bareFrame(_ number: UInt32, key: Bool = false, layer: UInt8 = 0, isCatchUp: Bool = false) -> ReceivedFrame {
+    let info = EncodedFrameInfo(
+        number: number,
+        timestamp: timestamp(at: Int(number)),
+        isKeyframe: key,
+        temporalLayer: layer,
+        isDiscardable: layer == 2
+    )
+    return ReceivedFrame(
+        frame: EncodedFrame(info: info, buffer: PacketBuffer(capacity: 0), range: 0..<0),
+        received: timestamp(at: Int(number)),
+        relayed: nil,
+        decoded: nil,
+        picture: nil,
+        isCatchUp: isCatchUp,
+        clock: ClockEstimate(basis: .sameHost, offset: .zero, errorBound: .zero)
+    )
+}
+
+/// A remote track that no room knows.
+func remoteTrack(name: String = "camera", publisher: String = "robot") -> RemoteVideoTrack {
+    let info = TrackInfo(id: "TR_1", alias: 7, name: name, source: "camera", width: 64, height: 48, frameRate: 30)
+    return RemoteVideoTrack(info, publisherIdentity: publisher)
+}
+
+/// Notes the pictures that it is given.
+final class NotingRenderer: VideoRenderer {
+    let frames = Monitor<[VideoFrame]>([])
+
+    func render(_ frame: VideoFrame) {
+        frames.withLock { $0.append(frame) }
+    }
+
+    var count: Int { frames.withLock { $0.count } }
+}
+
+/// A directory that is removed with its last holder.
+final class TemporaryDirectory: Sendable {
+    let path: String
+
+    init() throws {
+        path = NSTemporaryDirectory() + "room-kit-\(UUID().uuidString)"
+        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+    }
+
+    deinit {
+        try? FileManager.default.removeItem(atPath: path)
+    }
+
+    var files: [String] { ((try? FileManager.default.contentsOfDirectory(atPath: path)) ?? []).sorted() }
+}

@@ -1,0 +1,242 @@
+import Foundation
+import MediaCore
+import MediaFiles
+import RoomProtocol
+import Testing
+import Threading
+
+@testable import RoomKit
+
+@Suite("Track recorder", .timeLimit(.minutes(1)))
+struct TrackRecorderTests {
+    /// A track with a recorder behind its decoder.
+    private final class Stage {
+        let track = remoteTrack()
+        let directory: TemporaryDirectory
+        let recorder: TrackRecorder
+        let receiver: VideoReceiver
+
+        init(_ format: TrackRecorder.Format, in directory: TemporaryDirectory, path: String? = nil) throws {
+            self.directory = directory
+            recorder = try TrackRecorder(
+                track: track,
+                directory: path ?? directory.path,
+                recorderID: "PA_1",
+                format: format
+            )
+            receiver = VideoReceiver(
+                track: track,
+                clock: ClockBox(),
+                catchUpThrough: nil,
+                subscribed: MonotonicClock.now
+            )
+        }
+
+        /// Gives a frame and waits until the recorder is done with it.
+        func give(_ frame: FrameAssembler.Frame) {
+            receiver.receive(frame, at: MonotonicClock.now)
+            wait {
+                let (received, recorded) = (track.statistics, recorder.statistics)
+                return received.framesReceived == recorded.framesWritten + recorded.framesDropped
+            }
+        }
+
+        func finish() async -> RecordingStatistics {
+            await receiver.stop()
+            recorder.stop()
+            return recorder.statistics
+        }
+    }
+
+    private func frameCount(_ path: String) throws -> Int {
+        if path.hasSuffix(".y4m") {
+            let reader = try Y4MReader(path: path)
+            let buffer = VideoBuffer(dimensions: reader.dimensions)
+            var count = 0
+            while try reader.readFrame(into: buffer) { count += 1 }
+            return count
+        }
+        let reader = try EncodedVideoFormat.openReader(path: path)
+        var count = 0
+        while try reader.nextFrame() != nil { count += 1 }
+        return count
+    }
+
+    private func log(beside path: String) throws -> [FrameLogEntry] {
+        let stem = path.split(separator: ".").dropLast().joined(separator: ".")
+        let text = try String(contentsOfFile: "/\(stem).frames.jsonl".replacing("//", with: "/"), encoding: .utf8)
+        return try FrameLogEntry.read(text)
+    }
+
+    @Test("Every frame is in the file and in its log", arguments: TrackRecorder.Format.allCases)
+    func formats(_ format: TrackRecorder.Format) async throws {
+        let directory = try TemporaryDirectory()
+        let stage = try Stage(format, in: directory)
+        for frame in try await encodedFrames(6) { stage.give(frame) }
+        let statistics = await stage.finish()
+        #expect(statistics.framesWritten == 6 && statistics.framesDropped == 0 && statistics.error == nil)
+        let file = try #require(statistics.files.first)
+        let name = format == .png ? "robot-camera-PA_1-000001.png" : "robot-camera-PA_1.\(format.rawValue)"
+        #expect(statistics.files == ["\(directory.path)/\(name)"])
+        if format == .png {
+            #expect(directory.files.count { $0.hasSuffix(".png") } == 6)
+            #expect(directory.files.contains("robot-camera-PA_1-000006.png"))
+        } else {
+            #expect(try frameCount(file) == 6)
+        }
+        let entries = try log(beside: "\(directory.path)/robot-camera-PA_1.\(format.rawValue)")
+        #expect(entries.map(\.number) == Array(0..<6))
+        #expect(entries.map(\.key) == [true, false, false, false, false, false])
+        #expect(entries.allSatisfy { $0.captured <= $0.received && $0.received <= $0.decoded && $0.bytes > 0 })
+    }
+
+    @Test("A change of size begins another file, each whole", arguments: [TrackRecorder.Format.webm, .ivf, .y4m])
+    func sizeChange(_ format: TrackRecorder.Format) async throws {
+        let directory = try TemporaryDirectory()
+        let stage = try Stage(format, in: directory)
+        for frame in try await encodedFrames(3) { stage.give(frame) }
+        for frame in try await encodedFrames(4, width: 32, height: 32) { stage.give(frame) }
+        let statistics = await stage.finish()
+        #expect(
+            statistics.files.map { $0.split(separator: "/").last } == [
+                "robot-camera-PA_1.\(format.rawValue)", "robot-camera-PA_1-2.\(format.rawValue)",
+            ]
+        )
+        #expect(try statistics.files.map { try frameCount($0) } == [3, 4])
+        #expect(try statistics.files.map { try log(beside: $0).count } == [3, 4])
+    }
+
+    // A log of the same name made the recording end with its first frame, and pictures had no look at what was there.
+    @Test(
+        "A file that exists, of whatever format, is left alone, and a number added",
+        arguments: TrackRecorder.Format.allCases,
+        ["robot-camera-PA_1.frames.jsonl", nil]
+    )
+    func existing(_ format: TrackRecorder.Format, name: String?) async throws {
+        if format == .png && name == nil { return }
+        let directory = try TemporaryDirectory()
+        let old = "\(directory.path)/" + (name ?? "robot-camera-PA_1.\(format.rawValue)")
+        try Data("old".utf8).write(to: URL(fileURLWithPath: old))
+        let stage = try Stage(format, in: directory)
+        for frame in try await encodedFrames(2) { stage.give(frame) }
+        let statistics = await stage.finish()
+        let number = format == .png ? "-000001" : ""
+        #expect(statistics.files == ["\(directory.path)/robot-camera-PA_1-2\(number).\(format.rawValue)"])
+        #expect(statistics.error == nil && statistics.framesWritten == 2)
+        #expect(try String(contentsOfFile: old, encoding: .utf8) == "old")
+        // The name that was tried first leaves no trace.
+        #expect(directory.files.count { !$0.contains("PA_1-2") } == 1)
+    }
+
+    @Test("The directory is made, with those above it")
+    func directories() async throws {
+        let directory = try TemporaryDirectory()
+        let stage = try Stage(.ivf, in: directory, path: directory.path + "/a/b//c/")
+        for frame in try await encodedFrames(1) { stage.give(frame) }
+        let statistics = await stage.finish()
+        #expect(statistics.framesWritten == 1)
+        #expect(FileManager.default.fileExists(atPath: directory.path + "/a/b/c/robot-camera-PA_1.ivf"))
+    }
+
+    // It was found out with the first frame, if at all.
+    @Test("A directory that cannot be made, written to, or is none, is refused at once")
+    func badDirectories() throws {
+        let directory = try TemporaryDirectory()
+        let file = directory.path + "/file"
+        try Data().write(to: URL(fileURLWithPath: file))
+        for path in [file, file + "/below", "/proc/nothing", ""] {
+            #expect(throws: RecordingError.self, "\(path)") {
+                try TrackRecorder(track: remoteTrack(), directory: path, recorderID: "PA_1", format: .webm)
+            }
+        }
+    }
+
+    @Test("A full disk ends the recording with its reason, the file plays, and the rest is counted")
+    func diskFull() async throws {
+        let directory = try TemporaryDirectory()
+        guard mount("tmpfs", directory.path, "tmpfs", 0, "size=64k") == 0 else { return }
+        defer { umount(directory.path) }
+        let stage = try Stage(.y4m, in: directory)
+        for frame in try await encodedFrames(20, width: 128, height: 96) { stage.give(frame) }
+        let statistics = await stage.finish()
+        #expect(statistics.error?.isStorageFull == true)
+        #expect(statistics.framesWritten > 0 && statistics.framesDropped > 0)
+        #expect(statistics.framesWritten + statistics.framesDropped == 20)
+        #expect(stage.track.statistics.framesDecoded == 20, "the disk held up the decoder")
+    }
+
+    @Test("A disk that takes nothing costs pictures of the recording, in a bounded queue")
+    func slowDiskPictures() async throws {
+        let tap = RecorderTap(format: .png) {}
+        var frame = bareFrame(0, key: true)
+        frame.picture = picture(16, 16)
+        for _ in 0..<100 { tap.receive(frame) }
+        #expect(tap.dropped == 92)
+        tap.close()
+        var left = 0
+        while tap.take() != nil { left += 1 }
+        #expect(left == 8)
+    }
+
+    @Test("A disk that takes nothing costs compressed frames up to a keyframe, which is asked for")
+    func slowDiskFrames() {
+        let requests = Monitor(0)
+        let tap = RecorderTap(format: .webm) { requests.withLock { $0 += 1 } }
+        #expect(!tap.wantsPictures)
+        tap.receive(bareFrame(0, key: true))
+        for number in 1..<60 { tap.receive(bareFrame(UInt32(number))) }
+        #expect(tap.dropped == 0 && requests.withLock { $0 } == 0)
+        tap.receive(bareFrame(60))
+        #expect(tap.dropped == 61 && requests.withLock { $0 } == 1)
+        tap.receive(bareFrame(61, key: true))
+        #expect(tap.take()?.frame.info.number == 61)
+    }
+
+    @Test("A recorder that is dropped ends by itself")
+    func dropped() async throws {
+        let directory = try TemporaryDirectory()
+        let track = remoteTrack()
+        weak var recorder: TrackRecorder?
+        do {
+            let made = try TrackRecorder(track: track, directory: directory.path, recorderID: "PA_1", format: .webm)
+            recorder = made
+            #expect(track.consumers.sinks.count == 1)
+        }
+        #expect(recorder == nil && track.consumers.sinks.isEmpty)
+    }
+
+    @Test(
+        "Whatever people are called, the files stay in the directory",
+        arguments: [
+            ("../../etc/passwd", "_._.._etc_passwd"), ("a/b", "a_b"), (".hidden", "_hidden"), ("..", "_."),
+            ("tab\tline\n", "tab_line_"), ("nul\0", "nul_"), ("crlf\r\n", "crlf__"), ("", ""),
+            // A slash with an accent on it is one character, and its first byte a slash.
+            ("a/\u{301}b", "a_\u{301}b"), ("Zoë 🤖", "Zoë 🤖"),
+        ]
+    )
+    func names(name: String, file: String) {
+        #expect(TrackRecorder.fileName(name, limit: 100).utf8.elementsEqual(file.utf8))
+        #expect(!TrackRecorder.fileName(name, limit: 100).utf8.contains(UInt8(ascii: "/")))
+        #expect(!TrackRecorder.fileName(name, limit: 100).hasPrefix("."))
+    }
+
+    // Names of the protocol's 128 bytes made a file name that Linux refuses, for PNG even after they had been cut.
+    @Test("The longest names make a file", arguments: ["x", "é", "🤖"])
+    func longNames(letter: String) async throws {
+        let directory = try TemporaryDirectory()
+        let name = String(repeating: letter, count: WireFormat.maximumNameBytes / letter.utf8.count)
+        let track = remoteTrack(name: name, publisher: name)
+        let recorder = try TrackRecorder(track: track, directory: directory.path, recorderID: name, format: .png)
+        let receiver = VideoReceiver(
+            track: track,
+            clock: ClockBox(),
+            catchUpThrough: nil,
+            subscribed: MonotonicClock.now
+        )
+        for frame in try await encodedFrames(1) { receiver.receive(frame, at: MonotonicClock.now) }
+        await receiver.stop()
+        recorder.stop()
+        #expect(recorder.statistics.framesWritten == 1 && recorder.statistics.error == nil)
+        #expect(directory.files.count == 2)
+    }
+}

@@ -1,0 +1,224 @@
+import MediaCore
+import RoomProtocol
+import Synchronization
+import Testing
+import Threading
+import VP8Codec
+
+@testable import RoomKit
+
+@Suite("Video publisher", .timeLimit(.minutes(2)))
+struct VideoPublisherTests {
+    private func bitrate(_ kilobits: Int) -> VideoPublishOptions {
+        var options = VideoPublishOptions()
+        options.maxBitrate = .kilobitsPerSecond(kilobits)
+        return options
+    }
+
+    @Test("Every picture is encoded or dropped for a reason, at whatever moment it is stopped", arguments: 0..<20)
+    func accounting(round: Int) async {
+        let bench = PublisherBench()
+        let delivered = Atomic(0)
+        let isOver = Atomic(false)
+        let source = WorkerThread(name: "source") {
+            var index = 0
+            while !isOver.load(ordering: .acquiring) {
+                bench.publisher.onVideoFrame(picture(64, 48, at: index))
+                index += 1
+                delivered.store(index, ordering: .releasing)
+            }
+        }
+        wait { delivered.load(ordering: .acquiring) > round * 7 }
+        // With every other round something that is sent meanwhile.
+        if round % 2 == 0 { _ = try? bench.send() }
+        await bench.publisher.stop()
+        wait { delivered.load(ordering: .acquiring) > round * 7 + 3 }
+        isOver.store(true, ordering: .releasing)
+        source.join()
+        let statistics = bench.publisher.statistics
+        #expect(statistics.framesCaptured == delivered.load(ordering: .acquiring))
+        #expect(statistics.framesCaptured == statistics.framesEncoded + statistics.framesDropped.total)
+    }
+
+    @Test("What nobody receives is not encoded, and the first picture that somebody receives is a keyframe")
+    func wanted() async throws {
+        let bench = PublisherBench(isWanted: false)
+        for index in 0..<3 { #expect(try bench.pass(picture(64, 48, at: index)) == nil) }
+        #expect(bench.publisher.statistics.framesDropped[.notWanted] == 3)
+        bench.publisher.setWanted(true)
+        #expect(try keys(bench, 3..<6) == [true, false, false])
+        bench.publisher.setWanted(false)
+        #expect(try bench.pass(picture(64, 48, at: 6)) == nil)
+        bench.publisher.setWanted(true)
+        #expect(try keys(bench, 7..<9) == [true, false])
+        await bench.publisher.stop()
+        #expect(bench.publisher.statistics.keyframes == 2)
+        #expect(bench.publisher.statistics.framesDropped[.notWanted] == 4)
+    }
+
+    @Test("A paused track goes on with a keyframe, and a keyframe request makes one")
+    func enabledAndRequested() async throws {
+        let bench = PublisherBench()
+        #expect(try keys(bench, 0..<2) == [true, false])
+        bench.publisher.setEnabled(false)
+        #expect(try bench.pass(picture(64, 48, at: 2)) == nil)
+        bench.publisher.setEnabled(true)
+        #expect(try keys(bench, 3..<5) == [true, false])
+        bench.publisher.requestKeyframe()
+        #expect(try keys(bench, 5..<7) == [true, false])
+        await bench.publisher.announceEnabled(false)
+        #expect(bench.announced.withLock { $0 } == [false])
+        await bench.publisher.stop()
+        #expect(bench.publisher.statistics.framesDropped[.notWanted] == 1)
+    }
+
+    private func keys(_ bench: PublisherBench, _ indices: Range<Int>) throws -> [Bool] {
+        try indices.map { try #require(try bench.pass(picture(64, 48, at: $0))).header.isKeyframe }
+    }
+
+    @Test("Pictures are dropped before the encoder while the connection takes nothing")
+    func network() async throws {
+        let bench = PublisherBench()
+        for index in 0..<5 { bench.deliver(picture(64, 48, at: index)) }
+        #expect(bench.publisher.statistics.framesEncoded == 2)
+        #expect(bench.publisher.statistics.framesDropped[.network] == 3)
+        #expect(try bench.send().count == 2)
+        // What was dropped before it was encoded leaves no gap: no keyframe is needed.
+        #expect(try bench.pass(picture(64, 48, at: 5))?.header.isKeyframe == false)
+        #expect(bench.publisher.statistics.framesSent == 3)
+        await bench.publisher.stop()
+    }
+
+    @Test("After encoded frames were given up as too old, the next one is a keyframe")
+    func expired() async throws {
+        let bench = PublisherBench()
+        for index in 0..<2 { bench.deliver(picture(64, 48, at: index)) }
+        #expect(try bench.send(at: MonotonicClock.now + .seconds(1)).isEmpty)
+        #expect(bench.publisher.statistics.framesExpired == 2)
+        let next = try #require(try bench.pass(picture(64, 48, at: 2)))
+        #expect(next.header.isKeyframe && next.header.frameNumber == 2)
+        await bench.publisher.stop()
+    }
+
+    @Test("A change of size begins with a keyframe, and the numbers go on")
+    func sizes() async throws {
+        let bench = PublisherBench()
+        var decoder = try VP8Decoder()
+        let sizes = [(64, 48), (32, 24), (64, 48), (160, 120), (48, 160), (33, 17), (1, 1), (160, 120)]
+        var (number, base) = (UInt32(0), UInt16.max)
+        for (width, height) in sizes {
+            for repetition in 0..<6 {
+                let frame = try #require(try bench.pass(picture(width, height, at: Int(number))))
+                let header = frame.header
+                #expect(header.isKeyframe == (repetition == 0), "\(width)x\(height), frame \(repetition)")
+                #expect(header.frameNumber == number)
+                if header.temporalLayer == 0 { base &+= 1 }
+                #expect(header.baseLayerIndex == base)
+                let decoded = try decode(frame, with: &decoder)
+                #expect(decoded.dimensions == Dimensions(width: width, height: height))
+                number += 1
+            }
+        }
+        await bench.publisher.stop()
+        #expect(bench.publisher.statistics.keyframes == sizes.count)
+        #expect(bench.failures.withLock { $0 } == [])
+    }
+
+    private func decode(_ frame: FrameAssembler.Frame, with decoder: inout VP8Decoder) throws -> VideoFrame {
+        let received = frame.received()
+        let decoded = try received.frame.withBytes { bytes throws(VP8Error) in
+            try decoder.decode(bytes, timestamp: received.frame.info.timestamp) { VideoBuffer(dimensions: $0) }
+        }
+        return try #require(decoded)
+    }
+
+    // Turned pictures went out as they lay.
+    @Test("A picture that its source gives as turned goes out upright", arguments: VideoRotation.allCases)
+    func rotation(_ rotation: VideoRotation) async throws {
+        let bench = PublisherBench()
+        let frame = try #require(try bench.pass(picture(96, 64, rotation: rotation)))
+        var decoder = try VP8Decoder()
+        let upright = try decode(frame, with: &decoder)
+        let size = Dimensions(width: 96, height: 64)
+        #expect(upright.dimensions == (rotation.swapsDimensions ? size.transposed : size))
+        #expect(await bench.publisher.firstDimensions(within: .seconds(10)) == upright.dimensions)
+        // Where the bright half lies, which is the right one before turning: top left and right, bottom left and right.
+        let (right, bottom) = (upright.dimensions.width - 8, upright.dimensions.height - 8)
+        let corners = [(7, 7), (right, 7), (7, bottom), (right, bottom)].map { column, row in
+            upright.buffer.withPlanes { luma, _, _ in luma[row * upright.buffer.lumaStride + column] > 160 }
+        }
+        let expected: [VideoRotation: [Bool]] = [
+            .none: [false, true, false, true],
+            .clockwise90: [false, false, true, true],
+            .half: [true, false, true, false],
+            .clockwise270: [true, true, false, false],
+        ]
+        #expect(corners == expected[rotation])
+        await bench.publisher.stop()
+    }
+
+    @Test("Odd and tiny pictures can be published, turned or not", arguments: [1, 2, 3, 17, 33])
+    func oddSizes(side: Int) async throws {
+        let bench = PublisherBench()
+        var decoder = try VP8Decoder()
+        for rotation in VideoRotation.allCases {
+            let frame = try #require(try bench.pass(picture(side, 2 * side + 1, rotation: rotation)))
+            let size = Dimensions(width: side, height: 2 * side + 1)
+            let decoded = try decode(frame, with: &decoder)
+            #expect(decoded.dimensions == (rotation.swapsDimensions ? size.transposed : size))
+        }
+        await bench.publisher.stop()
+    }
+
+    // A frame beyond what the wire takes was sent, and the server ended the session for it.
+    @Test("A picture that gets too large for the wire is dropped, told of once, and followed by a keyframe")
+    func tooLarge() async throws {
+        let bench = PublisherBench(options: bitrate(1_000_000))
+        for index in 0..<2 { #expect(try bench.pass(noise(3072, 3072, at: index)) == nil) }
+        #expect(bench.publisher.statistics.framesDropped[.corrupt] == 2)
+        #expect(bench.failures.withLock { $0.map(\.code) } == [.encodingFailed])
+        #expect(bench.publisher.failure?.code == .encodingFailed)
+        let next = try #require(try bench.pass(picture(64, 48, at: 2)))
+        #expect(next.header.isKeyframe && next.header.frameNumber == 0)
+        #expect(bench.publisher.failure == nil)
+        await bench.publisher.stop()
+    }
+
+    @Test("Of a large picture every packet fits the wire, and all together are the frame")
+    func chunks() async throws {
+        let bench = PublisherBench(options: bitrate(100_000))
+        bench.deliver(noise(640, 480))
+        let bytes = bench.publisher.statistics.bytesSent
+        #expect(bytes == 0)
+        let frame = try #require(try bench.send().first)
+        #expect(frame.range.count > 3 * WireFormat.maximumBinaryMessage.bytes)
+        let packets = (frame.range.count + Packetizer.maximumPayload - 1) / Packetizer.maximumPayload
+        let headers = packets * MediaPacketHeader.fixedLength
+        #expect(bench.publisher.statistics.bytesSent == frame.range.count + headers)
+        await bench.publisher.stop()
+    }
+
+    @Test("Stopped, it leaves nothing behind, and a picture that comes later is counted")
+    func freed() async throws {
+        weak var publisher: VideoPublisher?
+        do {
+            let bench = PublisherBench()
+            publisher = bench.publisher
+            bench.deliver(picture(64, 48))
+            await bench.publisher.stop()
+            await bench.publisher.stop()
+            bench.publisher.onVideoFrame(picture(64, 48))
+            #expect(bench.isSettled)
+        }
+        #expect(publisher == nil)
+    }
+
+    @Test("Waiting for the first picture can be given up")
+    func givenUp() async {
+        let publisher = VideoPublisher(options: VideoPublishOptions())
+        async let dimensions = publisher.firstDimensions(within: .seconds(3600))
+        publisher.giveUpWaiting()
+        #expect(await dimensions == nil)
+        await publisher.stop()
+    }
+}

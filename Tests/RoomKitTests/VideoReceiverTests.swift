@@ -1,0 +1,163 @@
+import MediaCore
+import RoomProtocol
+import Testing
+import Threading
+
+@testable import RoomKit
+
+@Suite("Video receiver", .timeLimit(.minutes(1)))
+struct VideoReceiverTests {
+    private func receiver(
+        for track: RemoteVideoTrack,
+        catchUpThrough: UInt32? = nil,
+        after former: VideoReceiver? = nil
+    ) -> VideoReceiver {
+        VideoReceiver(
+            track: track,
+            clock: ClockBox(),
+            catchUpThrough: catchUpThrough,
+            subscribed: MonotonicClock.now,
+            after: former
+        )
+    }
+
+    /// Gives a frame and waits until it is decoded or dropped.
+    private func give(_ frame: FrameAssembler.Frame, to receiver: VideoReceiver) {
+        receiver.receive(frame, at: MonotonicClock.now)
+        wait {
+            let statistics = receiver.track.statistics
+            return statistics.framesReceived == statistics.framesDecoded + statistics.framesDropped
+        }
+    }
+
+    @Test("Every frame is decoded and handed to the renderers, in order, with its time of capture")
+    func decoding() async throws {
+        let frames = try await encodedFrames(8)
+        let track = remoteTrack()
+        let renderer = NotingRenderer()
+        track.addRenderer(renderer)
+        track.addRenderer(renderer)
+        let receiver = receiver(for: track)
+        for frame in frames { give(frame, to: receiver) }
+        await receiver.stop()
+        #expect(
+            renderer.frames.withLock { $0.map(\.timestamp.microseconds) }
+                == (0..<8).map { timestamp(at: $0).microseconds }
+        )
+        let statistics = track.statistics
+        #expect(statistics.framesReceived == 8 && statistics.framesDecoded == 8 && statistics.framesDropped == 0)
+        #expect(statistics.keyframes == 1 && statistics.timeToFirstFrame != nil && statistics.frameAge != nil)
+        #expect(statistics.bytes == frames.reduce(0) { $0 + $1.range.count })
+    }
+
+    // The damaged frame was counted for a moment only.
+    @Test("A damaged frame, and what refers to it, is dropped and counted; a keyframe is asked for once")
+    func damage() async throws {
+        let frames = try await encodedFrames(6)
+        let whole = try #require(try await encodedFrames(1).first)
+        let track = remoteTrack()
+        let requests = Monitor(0)
+        track.setKeyframeRequest { requests.withLock { $0 += 1 } }
+        let renderer = NotingRenderer()
+        track.addRenderer(renderer)
+        let receiver = receiver(for: track)
+        give(frames[0], to: receiver)
+        give(frames[1], to: receiver)
+        // A keyframe without its start code (RFC 6386, section 9.1).
+        var bytes = whole.bytes
+        bytes[3] ^= 0xFF
+        give(whole.with(bytes), to: receiver)
+        for frame in frames[2...] { give(frame, to: receiver) }
+        #expect(requests.withLock { $0 } == 1)
+        give(whole, to: receiver)
+        await receiver.stop()
+        let statistics = track.statistics
+        #expect(statistics.framesReceived == 8)
+        #expect(statistics.framesDecoded == 3 && statistics.framesDropped == 5)
+        #expect(renderer.count == 3)
+    }
+
+    @Test("No bytes do worse than cost frames", arguments: 0..<8)
+    func hostile(seed: Int) async throws {
+        let frame = try #require(try await encodedFrames(1).first)
+        let track = remoteTrack()
+        let receiver = receiver(for: track)
+        let bytes = frame.bytes
+        for length in 1..<min(bytes.count, 200) { give(frame.with(Array(bytes[..<length])), to: receiver) }
+        for index in 0..<100 {
+            var changed = bytes
+            for step in 0..<20 {
+                changed[(index * 31 + step * step * (seed + 3)) % bytes.count] ^= UInt8(1 << (step % 8))
+            }
+            give(frame.with(changed), to: receiver)
+        }
+        give(frame, to: receiver)
+        await receiver.stop()
+        let statistics = track.statistics
+        #expect(statistics.framesReceived == statistics.framesDecoded + statistics.framesDropped)
+        #expect(statistics.framesDecoded >= 1)
+    }
+
+    @Test("What the relay had kept is decoded, not shown, and of no age")
+    func catchUp() async throws {
+        let frames = try await encodedFrames(5)
+        let track = remoteTrack()
+        let renderer = NotingRenderer()
+        track.addRenderer(renderer)
+        let receiver = receiver(for: track, catchUpThrough: 2)
+        for frame in frames[..<3] { give(frame, to: receiver) }
+        #expect(track.statistics.framesDecoded == 3 && renderer.count == 0)
+        #expect(track.statistics.frameAge == nil)
+        for frame in frames[3...] { give(frame, to: receiver) }
+        await receiver.stop()
+        #expect(renderer.count == 2)
+        #expect(track.statistics.frameAge != nil)
+    }
+
+    // A track that was asked for again had two threads that called its renderers at a time.
+    @Test("A new receiver of a track waits until the former one has handed out its last picture")
+    func succession() async throws {
+        final class Gate: VideoRenderer {
+            let state = Monitor((isOpen: false, inside: 0, most: 0, count: 0))
+            func render(_ frame: VideoFrame) {
+                state.change { state in
+                    state.inside += 1
+                    state.most = max(state.most, state.inside)
+                    state.count += 1
+                }
+                _ = state.wait { $0.isOpen ? true : nil }
+                state.change { $0.inside -= 1 }
+            }
+        }
+        let frames = try await encodedFrames(2)
+        let track = remoteTrack()
+        let gate = Gate()
+        track.addRenderer(gate)
+        let former = receiver(for: track)
+        former.receive(frames[0], at: MonotonicClock.now)
+        _ = gate.state.wait { $0.inside == 1 ? true : nil }
+        former.close()
+        let new = receiver(for: track, after: former)
+        new.receive(frames[0], at: MonotonicClock.now)
+        new.receive(frames[1], at: MonotonicClock.now)
+        gate.state.change { $0.isOpen = true }
+        await new.stop()
+        await former.stop()
+        #expect(gate.state.withLock { $0.most } == 1)
+        #expect(gate.state.withLock { $0.count } == 3)
+    }
+
+    @Test("Stopped, it leaves nothing behind")
+    func freed() async throws {
+        weak var weakReceiver: VideoReceiver?
+        weak var weakTrack: RemoteVideoTrack?
+        do {
+            let track = remoteTrack()
+            let receiver = receiver(for: track)
+            (weakReceiver, weakTrack) = (receiver, track)
+            for frame in try await encodedFrames(2) { give(frame, to: receiver) }
+            await receiver.stop()
+        }
+        #expect(weakReceiver == nil && weakTrack == nil)
+    }
+}
