@@ -20,27 +20,13 @@ public actor Room {
     /// The thread that the room lives on.
     public nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe loop.asUnownedSerialExecutor() }
 
-    /// Something to send besides pictures.
-    private enum Signal {
-        case text(String)
-        case close(code: UInt16, reason: String)
-    }
-
-    /// A track that is received.
-    private struct Reception {
-        var assembler = FrameAssembler()
-        var receiver: VideoReceiver
-    }
-
     private nonisolated let loop: WebSocketLoop
+    private nonisolated let path: LoopConfined<PacketPath>
     private let eventSink: AsyncStream<RoomEvent>.Continuation
     private let clock = ClockBox()
-    private let packets = PacketBufferPool()
     private let joining = Promise<Result<Joined, RoomError>>()
     private let options: ConnectOptions
     private var session: ClientSession
-    private var connection: WebSocketConnection?
-    private var signals: [Signal] = []
     private var timer: Task<Void, any Error>?
     private var hasJoined = false
     private var hasEnded = false
@@ -48,11 +34,9 @@ public actor Room {
     private var nextRequestID = 1
     private var publishReplies: [Int: Promise<Result<TrackInfo, RoomError>>] = [:]
     private var publishers: [(track: LocalVideoTrack, trackID: String, publisher: VideoPublisher)] = []
-    private var turn = 0
 
     private var participants: [String: RemoteParticipant] = [:]
     private var tracks: [String: RemoteVideoTrack] = [:]
-    private var receptions: [UInt32: Reception] = [:]
     private var aliases: [String: UInt32] = [:]
     private var asked: [String: MonotonicInstant] = [:]
     private var joinSent = MonotonicClock.now
@@ -62,6 +46,7 @@ public actor Room {
     init(options: ConnectOptions, loop: WebSocketLoop) {
         self.options = options
         self.loop = loop
+        path = LoopConfined(on: loop) { PacketPath() }
         name = options.roomName
         (events, eventSink) = AsyncStream.makeStream(bufferingPolicy: .bufferingOldest(1024))
         localParticipant = LocalParticipant(identity: options.identity)
@@ -156,6 +141,7 @@ public actor Room {
         await flush(publication.publisher.sendQueue)
         guard publishers.contains(where: { $0.track === track }) else { return }
         publishers.removeAll { $0.track === track }
+        path.value.remove(publication.publisher.sendQueue)
         send(.unpublish(Unpublish(trackId: publication.trackID)))
     }
 
@@ -189,7 +175,7 @@ public actor Room {
     }
 
     private func begin(_ track: LocalVideoTrack, _ publisher: VideoPublisher, _ info: TrackInfo, frameRate: FrameRate) {
-        let requestWrite: @Sendable () -> Void = { [weak self] in self?.assumeIsolated { $0.requestWrite() } }
+        let requestWrite: @Sendable () -> Void = { [path] in path.value.requestWrite() }
         let route = VideoPublisher.Route(
             trackID: info.id,
             packetizer: Packetizer(trackAlias: info.alias),
@@ -199,6 +185,7 @@ public actor Room {
             announceEnabled: { [weak self] isEnabled in await self?.announce(isEnabled: isEnabled, trackID: info.id) }
         )
         publishers.append((track, info.id, publisher))
+        path.value.add(publisher.sendQueue)
         publisher.setWanted(wantedLayers[info.id].map { !$0.isEmpty } ?? false)
         publisher.begin(route)
         // Paused before there was anybody to tell; telling it twice does no harm.
@@ -219,7 +206,7 @@ public actor Room {
     /// Lets the frames that are encoded go out, for at most half a second.
     private func flush(_ queue: SendQueue) async {
         for _ in 0..<100 where !queue.isEmpty && !hasEnded {
-            requestWrite()
+            path.value.requestWrite()
             try? await Task.sleep(for: .milliseconds(5))
         }
     }
@@ -236,13 +223,12 @@ public actor Room {
     private func perform(_ actions: [ClientSession.Action]) {
         for action in actions {
             switch action {
-            case .send(let message): signals.append(.text(message.text))
-            case .close(let code, let reason): signals.append(.close(code: code, reason: reason))
+            case .send(let message): path.value.send(.text(message.text))
+            case .close(let code, let reason): path.value.send(.close(code: code, reason: reason))
             case .notify(let event): handle(event)
             }
         }
         if let estimate = session.clockEstimate { clock.estimate = estimate }
-        if !signals.isEmpty { requestWrite() }
         armTimer()
     }
 
@@ -254,10 +240,6 @@ public actor Room {
             try await Task.sleep(for: max(.zero, deadline.duration(since: MonotonicClock.now)))
             perform(session.deadlineReached(at: MonotonicClock.now))
         }
-    }
-
-    private func requestWrite() {
-        connection?.requestWrite()
     }
 
     private func handle(_ event: ClientSession.Event) {
@@ -281,7 +263,7 @@ public actor Room {
             track.setEnabled(info.enabled)
             eventSink.yield(info.enabled ? .trackEnabled(track, participant) : .trackDisabled(track, participant))
         case .subscribed(let info, let publisher, let catchUpThrough):
-            guard let (track, participant) = known(info, publisher), receptions[info.alias] == nil else { return }
+            guard let (track, participant) = known(info, publisher), !path.value.receives(info.alias) else { return }
             eventSink.yield(.trackSubscribed(track, participant))
             beginReception(of: track, alias: info.alias, catchUpThrough: catchUpThrough)
         case .unsubscribed(let info, let publisher):
@@ -348,6 +330,7 @@ public actor Room {
             let (track, publisher) = (publication.track, publication.publisher)
             finish { await self.stop(track, publisher) }
         }
+        for publication in publishers { path.value.remove(publication.publisher.sendQueue) }
         publishers = []
         for track in Array(aliases.keys) { endReception(of: track) }
         eventSink.yield(.disconnected(error))
@@ -368,7 +351,7 @@ public actor Room {
             catchUpThrough: catchUpThrough,
             subscribed: asked[trackID] ?? joinSent
         )
-        receptions[alias] = Reception(receiver: receiver)
+        path.value.begin(receiver, alias: alias)
         aliases[trackID] = alias
     }
 
@@ -376,9 +359,9 @@ public actor Room {
     @discardableResult
     private func endReception(of trackID: String) -> Bool {
         guard let alias = aliases.removeValue(forKey: trackID) else { return false }
-        guard let reception = receptions.removeValue(forKey: alias) else { return false }
-        reception.receiver.track.setKeyframeRequest(nil)
-        finish { await Task.detached { reception.receiver.stop() }.value }
+        guard let receiver = path.value.endReception(of: alias) else { return false }
+        receiver.track.setKeyframeRequest(nil)
+        finish { await Task.detached { receiver.stop() }.value }
         return true
     }
 
@@ -391,23 +374,13 @@ public actor Room {
             stopping[ticket] = nil
         }
     }
-
-    private func receive(_ packet: PacketBuffer) throws(MalformedPacket) {
-        guard packet.withBytes({ binaryMessageKind(of: $0) }) == .video else { return }
-        let header = try packet.withBytes { bytes throws(MalformedPacket) in try MediaPacketHeader(reading: bytes) }
-        let frame = try receptions[header.trackAlias]?.assembler.receive(packet, header: header) { count in
-            packets.take(count: count)
-        }
-        guard let frame = frame ?? nil else { return }
-        receptions[header.trackAlias]?.receiver.receive(frame, at: MonotonicClock.now)
-    }
 }
 
 /// The connection's calls, all of them on the loop's thread, which is the room's own.
 extension Room: WebSocketHandler {
     package nonisolated func opened(_ connection: WebSocketConnection) {
         assumeIsolated { room in
-            room.connection = connection
+            room.path.value.connection = connection
             room.joinSent = MonotonicClock.now
             room.perform(room.session.connectionOpened(at: room.joinSent))
         }
@@ -418,43 +391,28 @@ extension Room: WebSocketHandler {
     }
 
     package nonisolated func receivedBinary(_ message: PacketBuffer, from connection: WebSocketConnection) {
-        assumeIsolated { room in
-            do {
-                try room.receive(message)
-            } catch {
-                room.perform(room.session.violated("it sent a packet that breaks the wire format: \(error)"))
-            }
+        do {
+            try path.value.receive(message)
+        } catch {
+            let reason = "it sent a packet that breaks the wire format: \(error)"
+            assumeIsolated { room in room.perform(room.session.violated(reason)) }
         }
     }
 
+    package nonisolated func hasMessage(for connection: WebSocketConnection) -> Bool {
+        path.value.hasMessage
+    }
+
     package nonisolated func nextMessage(for connection: WebSocketConnection) -> OutgoingMessage? {
-        assumeIsolated { room in room.nextMessage() }
+        path.value.nextMessage(at: MonotonicClock.now)
     }
 
     package nonisolated func closed(_ connection: WebSocketConnection, _ closure: WebSocketClosure) {
         assumeIsolated { room in room.closed(closure) }
     }
 
-    private func nextMessage() -> OutgoingMessage? {
-        if !signals.isEmpty {
-            switch signals.removeFirst() {
-            case .text(let text): return .text(text)
-            case .close(let code, let reason): return .close(code: code, reason: reason)
-            }
-        }
-        let now = MonotonicClock.now
-        for offset in publishers.indices {
-            let index = (turn + offset) % publishers.count
-            if let packet = publishers[index].publisher.sendQueue.next(at: now) {
-                turn = index + 1
-                return .exclusive(packet)
-            }
-        }
-        return nil
-    }
-
     private func closed(_ closure: WebSocketClosure) {
-        connection = nil
+        path.value.connection = nil
         switch closure {
         case .byUs(_, let reason): perform(session.connectionClosed("The connection was closed: \(reason)."))
         case .byPeer(let code, let reason):
