@@ -23,18 +23,6 @@ public actor Room {
     /// The thread that the room lives on.
     public nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe loop.asUnownedSerialExecutor() }
 
-    /// Something to send besides pictures.
-    private enum Signal {
-        case text(String)
-        case close(code: UInt16, reason: String)
-    }
-
-    /// A track that is received.
-    private struct Reception {
-        var assembler = FrameAssembler()
-        var receiver: VideoReceiver
-    }
-
     /// A track of ours that is published.
     private struct Publication {
         var track: LocalVideoTrack
@@ -45,15 +33,13 @@ public actor Room {
     }
 
     private nonisolated let loop: WebSocketLoop
+    private nonisolated let path: LoopConfined<PacketPath>
     private let eventSink: AsyncStream<RoomEvent>.Continuation
     private let clock = ClockBox()
-    private let packets = PacketBufferPool()
     private let joining = Promise<Result<Joined, RoomError>>()
     private let connectionEnded = Promise<Void>()
     private let options: ConnectOptions
     private var session: ClientSession
-    private var connection: WebSocketConnection?
-    private var signals: [Signal] = []
     private var timer: Task<Void, any Error>?
     private var hasJoined = false
     private var hasEnded = false
@@ -65,11 +51,9 @@ public actor Room {
     private var publishers: [Publication] = []
     /// Publishers of tracks that are about to be published.
     private var waitingPublishers: [VideoPublisher] = []
-    private var turn = 0
 
     private var participants: [String: RemoteParticipant] = [:]
     private var tracks: [String: RemoteVideoTrack] = [:]
-    private var receptions: [UInt32: Reception] = [:]
     private var aliases: [String: UInt32] = [:]
     private var asked: [String: MonotonicInstant] = [:]
     private var joinSent = MonotonicClock.now
@@ -82,6 +66,7 @@ public actor Room {
     init(options: ConnectOptions, loop: WebSocketLoop) {
         self.options = options
         self.loop = loop
+        path = LoopConfined(on: loop) { PacketPath() }
         name = options.roomName
         (events, eventSink) = AsyncStream.makeStream(bufferingPolicy: .bufferingOldest(1024))
         localParticipant = LocalParticipant(identity: options.identity)
@@ -224,6 +209,7 @@ public actor Room {
         // The session may have ended meanwhile, or somebody else have done the same.
         guard let index = publishers.firstIndex(where: { $0.publisher === publisher }) else { return }
         publishers.remove(at: index)
+        path.value.remove(publisher.sendQueue)
         wantedLayers[publication.trackID] = nil
         send(.unpublish(Unpublish(trackId: publication.trackID)))
     }
@@ -267,7 +253,7 @@ public actor Room {
     }
 
     private func begin(_ track: LocalVideoTrack, _ publisher: VideoPublisher, _ info: TrackInfo, frameRate: FrameRate) {
-        let requestWrite: @Sendable () -> Void = { [weak self] in self?.assumeIsolated { $0.requestWrite() } }
+        let requestWrite: @Sendable () -> Void = { [path] in path.value.requestWrite() }
         let route = VideoPublisher.Route(
             trackID: info.id,
             packetizer: Packetizer(trackAlias: info.alias),
@@ -280,6 +266,7 @@ public actor Room {
             }
         )
         publishers.append(Publication(track: track, trackID: info.id, publisher: publisher))
+        path.value.add(publisher.sendQueue)
         publisher.setWanted(wantedLayers[info.id].map { !$0.isEmpty } ?? false)
         publisher.begin(route)
         if !track.isEnabled { announce(isEnabled: false, trackID: info.id) }
@@ -299,7 +286,7 @@ public actor Room {
     /// Lets the frames that are encoded go out, for at most half a second.
     private func flush(_ queue: SendQueue) async {
         for _ in 0..<100 where !queue.isEmpty && !hasEnded {
-            requestWrite()
+            path.value.requestWrite()
             try? await Task.sleep(for: .milliseconds(5))
         }
     }
@@ -317,13 +304,12 @@ public actor Room {
     private func perform(_ actions: [ClientSession.Action]) {
         for action in actions {
             switch action {
-            case .send(let message): signals.append(.text(message.text))
-            case .close(let code, let reason): signals.append(.close(code: code, reason: reason))
+            case .send(let message): path.value.send(.text(message.text))
+            case .close(let code, let reason): path.value.send(.close(code: code, reason: reason))
             case .notify(let event): handle(event)
             }
         }
         if let estimate = session.clockEstimate { clock.estimate = estimate }
-        if !signals.isEmpty { requestWrite() }
         armTimer()
     }
 
@@ -335,10 +321,6 @@ public actor Room {
             try await Task.sleep(for: max(.zero, deadline.duration(since: MonotonicClock.now)))
             perform(session.deadlineReached(at: MonotonicClock.now))
         }
-    }
-
-    private func requestWrite() {
-        connection?.requestWrite()
     }
 
     private func handle(_ event: ClientSession.Event) {
@@ -361,7 +343,7 @@ public actor Room {
             track.setEnabled(info.enabled)
             eventSink.yield(info.enabled ? .trackEnabled(track, participant) : .trackDisabled(track, participant))
         case .subscribed(let info, let publisher, let catchUpThrough):
-            guard let (track, participant) = known(info, publisher), receptions[info.alias] == nil else { return }
+            guard let (track, participant) = known(info, publisher), !path.value.receives(info.alias) else { return }
             eventSink.yield(.trackSubscribed(track, participant))
             beginReception(of: track, alias: info.alias, catchUpThrough: catchUpThrough)
         case .unsubscribed(let info, let publisher):
@@ -431,6 +413,7 @@ public actor Room {
                 publication.publisher.retire()
             }
         }
+        for publication in publishers { path.value.remove(publication.publisher.sendQueue) }
         publishers = []
         for track in Array(aliases.keys) { endReception(of: track) }
         eventSink.yield(.disconnected(error))
@@ -452,14 +435,13 @@ public actor Room {
             subscribed: asked[trackID] ?? joinSent,
             after: formerReceivers.removeValue(forKey: trackID)
         )
-        receptions[alias] = Reception(receiver: receiver)
+        path.value.begin(receiver, alias: alias)
         aliases[trackID] = alias
     }
 
     private func endReception(of trackID: String) {
         guard let alias = aliases.removeValue(forKey: trackID) else { return }
-        guard let reception = receptions.removeValue(forKey: alias) else { return }
-        let receiver = reception.receiver
+        guard let receiver = path.value.endReception(of: alias) else { return }
         receiver.track.setKeyframeRequest(nil)
         receiver.close()
         if tracks[trackID] != nil { formerReceivers[trackID] = receiver }
@@ -482,23 +464,13 @@ public actor Room {
         participant.remove(track)
         eventSink.yield(.trackUnpublished(track, participant))
     }
-
-    private func receive(_ packet: PacketBuffer) throws(MalformedPacket) {
-        guard packet.withBytes({ binaryMessageKind(of: $0) }) == .video else { return }
-        let header = try packet.withBytes { bytes throws(MalformedPacket) in try MediaPacketHeader(reading: bytes) }
-        let frame = try receptions[header.trackAlias]?.assembler.receive(packet, header: header) { count in
-            packets.take(count: count)
-        }
-        guard let frame = frame ?? nil else { return }
-        receptions[header.trackAlias]?.receiver.receive(frame, at: MonotonicClock.now)
-    }
 }
 
 /// The connection's calls, all of them on the loop's thread, which is the room's own.
 extension Room: WebSocketHandler {
     package nonisolated func opened(_ connection: WebSocketConnection) {
         assumeIsolated { room in
-            room.connection = connection
+            room.path.value.connection = connection
             room.joinSent = MonotonicClock.now
             room.perform(room.session.connectionOpened(at: room.joinSent))
         }
@@ -509,44 +481,28 @@ extension Room: WebSocketHandler {
     }
 
     package nonisolated func receivedBinary(_ message: PacketBuffer, from connection: WebSocketConnection) {
-        assumeIsolated { room in
-            do {
-                try room.receive(message)
-            } catch {
-                room.perform(room.session.violated("it sent a packet that breaks the wire format: \(error)"))
-            }
+        do {
+            try path.value.receive(message)
+        } catch {
+            let reason = "it sent a packet that breaks the wire format: \(error)"
+            assumeIsolated { room in room.perform(room.session.violated(reason)) }
         }
     }
 
+    package nonisolated func hasMessage(for connection: WebSocketConnection) -> Bool {
+        path.value.hasMessage
+    }
+
     package nonisolated func nextMessage(for connection: WebSocketConnection) -> OutgoingMessage? {
-        assumeIsolated { room in room.nextMessage() }
+        path.value.nextMessage(at: MonotonicClock.now)
     }
 
     package nonisolated func closed(_ connection: WebSocketConnection, _ closure: WebSocketClosure) {
         assumeIsolated { room in room.closed(closure) }
     }
 
-    private func nextMessage() -> OutgoingMessage? {
-        if !signals.isEmpty {
-            switch signals.removeFirst() {
-            case .text(let text): return .text(text)
-            case .close(let code, let reason): return .close(code: code, reason: reason)
-            }
-        }
-        let now = MonotonicClock.now
-        for offset in publishers.indices {
-            let index = (turn + offset) % publishers.count
-            if let packet = publishers[index].publisher.sendQueue.next(at: now) {
-                turn = index + 1
-                return .exclusive(packet)
-            }
-        }
-        return nil
-    }
-
     private func closed(_ closure: WebSocketClosure) {
-        connection = nil
-        signals = []
+        path.value.connectionEnded()
         defer { connectionEnded.fulfill(()) }
         switch closure {
         case .byUs(_, let reason): perform(session.connectionClosed("The connection was closed: \(reason)."))

@@ -8,6 +8,19 @@ import Threading
 @safe final class Service: @unchecked Sendable {
     // `@unchecked Sendable`: only `thread` is read by others, and it is atomic.
 
+    /// What libwebsockets rounds its waits down by, at the most.
+    ///
+    /// It waits in whole milliseconds, and then asks the system without waiting, some 20 times, until the time of a timer
+    /// has come. What is due within is therefore done at once.
+    private static let pollGrain = Duration.milliseconds(1)
+
+    /// What is done again and again, and when next.
+    private struct Ticking {
+        var interval: Duration
+        var next: MonotonicInstant
+        var body: @Sendable () -> Void
+    }
+
     /// The longest time that the answers to our close messages are waited for at a shutdown.
     private static let shutdownGrace = Duration.seconds(1)
     /// Seconds that libwebsockets gives each step of a handshake; our own deadlines are shorter.
@@ -31,17 +44,22 @@ import Threading
     private(set) var clientHost: OpaquePointer?
     private var scratchMemory: UnsafeMutableRawBufferPointer
     private let alarm: UnsafeMutablePointer<lws_sorted_usec_list_t>
+    private let tickAlarm: UnsafeMutablePointer<lws_sorted_usec_list_t>
+    private var ticking: Ticking?
     private(set) var stopDeadline: MonotonicInstant?
 
     init() {
         unsafe scratchMemory = .allocate(byteCount: 4096, alignment: 16)
         unsafe alarm = .allocate(capacity: 1)
         unsafe alarm.initialize(to: lws_sorted_usec_list_t())
+        unsafe tickAlarm = .allocate(capacity: 1)
+        unsafe tickAlarm.initialize(to: lws_sorted_usec_list_t())
     }
 
     deinit {
         unsafe scratchMemory.deallocate()
         unsafe alarm.deallocate()
+        unsafe tickAlarm.deallocate()
     }
 
     /// Whether the caller runs on the loop's thread.
@@ -73,6 +91,25 @@ import Threading
     }
 
     func setAlarm(after duration: Duration) {
+        unsafe set(alarm, after: duration)
+    }
+
+    /// Has `body` run every `interval`, in place of what ran before.
+    func tick(every interval: Duration, _ body: @escaping @Sendable () -> Void) {
+        ticking = Ticking(interval: interval, next: MonotonicClock.now + interval, body: body)
+        unsafe set(tickAlarm, after: interval)
+    }
+
+    private func tickIfDue() {
+        guard let ticking else { return }
+        let now = MonotonicClock.now
+        guard ticking.next <= now + Self.pollGrain else { return }
+        self.ticking?.next = now + ticking.interval
+        unsafe set(tickAlarm, after: ticking.interval)
+        ticking.body()
+    }
+
+    private func set(_ alarm: UnsafeMutablePointer<lws_sorted_usec_list_t>, after duration: Duration) {
         guard let context = unsafe context else { return }
         let time = max(1, lws_usec_t(duration.wholeMicroseconds))
         // Its only purpose is to end the wait in `lws_service`.
@@ -135,6 +172,7 @@ extension Service {
         // A negative timeout means not to wait; any other one, to wait without end.
         let status = unsafe lws_service(context, isBusy ? -1 : 0)
         if !lookups.isEmpty { checkLookups() }
+        tickIfDue()
         return status >= 0
     }
 
@@ -172,6 +210,8 @@ extension Service {
     /// Destroys `context`, with which all connections that are left end.
     func close(_ context: OpaquePointer?) {
         unsafe lws_sul_cancel(alarm)
+        unsafe lws_sul_cancel(tickAlarm)
+        ticking = nil
         if let context = unsafe context { unsafe lws_context_destroy(context) }
         for connection in Array(connections.values) { release(connection) }
         for thread in lookupThreads.values { thread.join() }

@@ -5,6 +5,10 @@ import Threading
 extension WebSocketConnection {
     /// The bytes that one connection sends before the others get their turn; several of the longest media packets.
     private static let turnByteCount = 65_536
+    /// The bytes after which the system is asked whether the socket is full.
+    ///
+    /// No more than the kernel may hold anyway, and enough for all but the largest frames.
+    private static let uncheckedByteCount = WebSocketConnection.lowWater
     /// What a message costs in a turn besides its bytes, so that empty ones end it too.
     private static let messageOverhead = 64
 
@@ -25,7 +29,11 @@ extension WebSocketConnection {
         while left > 0 {
             // On top of what did not fit, libwebsockets would only pile up copies; it calls again by itself.
             if unsafe lws_partial_buffered(wsi) != 0 { return 0 }
-            if unsafe left < Self.turnByteCount && lws_send_pipe_choked(wsi) != 0 { break }
+            if left < Self.turnByteCount {
+                guard handler?.hasMessage(for: self) == true else { return 0 }
+                let isUnchecked = Self.turnByteCount - left < Self.uncheckedByteCount
+                if unsafe !isUnchecked && lws_send_pipe_choked(wsi) != 0 { break }
+            }
             guard let message = handler?.nextMessage(for: self) else { return 0 }
             // The handler may have closed the connection while it was asked.
             guard phase == .open else { return 0 }

@@ -11,6 +11,12 @@ package protocol WebSocketHandler: AnyObject {
     /// A whole binary message arrived; the handler is the buffer's only holder.
     func receivedBinary(_ message: PacketBuffer, from connection: WebSocketConnection)
 
+    /// Whether `nextMessage` is worth a call; `false` only if it would say `nil`, and then counts as that answer.
+    ///
+    /// Asked between two messages, before the system is asked whether the socket is full, which costs a good part of
+    /// what sending does.
+    func hasMessage(for connection: WebSocketConnection) -> Bool
+
     /// The socket can take a message: what shall it be?
     ///
     /// Asked after `requestWrite()`, repeatedly until it says `nil` or the socket is full, so the choice is made as
@@ -21,6 +27,11 @@ package protocol WebSocketHandler: AnyObject {
     ///
     /// Called exactly once for each connection that was opened and each `connect` that failed; nothing follows it.
     func closed(_ connection: WebSocketConnection, _ closure: WebSocketClosure)
+}
+
+extension WebSocketHandler {
+    /// By default a call of `nextMessage` is always worth it.
+    package func hasMessage(for connection: WebSocketConnection) -> Bool { true }
 }
 
 /// A message to send, and who else holds its bytes.

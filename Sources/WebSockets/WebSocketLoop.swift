@@ -80,6 +80,13 @@ import Threading
         add(.block(body))
     }
 
+    /// Runs `body` on the loop's thread every `interval`, in place of what was given before, until `shutdown`; any thread.
+    ///
+    /// It is late when the thread is busy, and beats that are missed are left out.
+    package func every(_ interval: Duration, _ body: @escaping @Sendable () -> Void) {
+        execute { [service] in service.tick(every: interval, body) }
+    }
+
     /// Closes all connections (1001) and listeners and ends the thread; any thread but the loop's own.
     ///
     /// Every handler is told. Takes up to a second if peers do not answer, and longer if a name is being looked up.

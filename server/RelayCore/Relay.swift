@@ -106,6 +106,19 @@ package struct Relay: Sendable {
         dropSlowParticipants(at: now)
     }
 
+    /// Whether `nextMessage` is worth a call; if not, that counts as its answer, and the connection is told of what comes.
+    package mutating func hasMessage(for id: SlotID) -> Bool {
+        // A connection that is closing has no subscriptions left, and something to say.
+        guard connections.contains(id), !outlets[id.index].subscriptions.isEmpty, outlets[id.index].outbox.isEmpty
+        else { return true }
+        for index in outlets[id.index].subscriptions.indices {
+            let feed = outlets[id.index].subscriptions[index].track.index
+            if outlets[id.index].subscriptions[index].cursor.position < feeds[feed].stream.endPosition { return true }
+        }
+        outlets[id.index].isAwake = false
+        return false
+    }
+
     /// What the connection, whose socket can take a message now, is sent; `nil` when there is nothing.
     ///
     /// It may wake others: a subscriber that has fallen behind makes a request to its publisher.

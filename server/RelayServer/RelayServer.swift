@@ -35,7 +35,6 @@ package final class RelayServer: Sendable {
 
     private let loop: WebSocketLoop
     private let service: LoopConfined<RelayService>
-    private let ticker: Task<Void, Never>
 
     /// How often deadlines are looked at; they are of a second and more.
     private static let tick: Duration = .milliseconds(100)
@@ -72,13 +71,7 @@ package final class RelayServer: Sendable {
             loop.shutdown()
             throw error
         }
-        let loop = loop
-        ticker = Task {
-            while !Task.isCancelled {
-                try? await Task.sleep(for: Self.tick)
-                loop.execute { service.value.timePassed() }
-            }
-        }
+        loop.every(Self.tick) { service.value.timePassed() }
     }
 
     /// What is going on.
@@ -90,7 +83,6 @@ package final class RelayServer: Sendable {
 
     /// Tells everybody that the server goes down, closes all connections and ends the thread; blocks until then.
     package func stop() {
-        ticker.cancel()
         let told = Monitor(false)
         loop.execute { [service] in
             service.value.shutDown()

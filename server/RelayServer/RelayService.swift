@@ -47,6 +47,11 @@ final class RelayService: WebSocketHandler {
         carryOut()
     }
 
+    func hasMessage(for connection: WebSocketConnection) -> Bool {
+        guard let id = peers[connection.tag]?.id else { return false }
+        return relay.hasMessage(for: id)
+    }
+
     func nextMessage(for connection: WebSocketConnection) -> OutgoingMessage? {
         guard let id = peers[connection.tag]?.id else { return nil }
         let message = relay.nextMessage(for: id, at: MonotonicClock.now)
