@@ -1,0 +1,149 @@
+import MediaCore
+import RoomProtocol
+import Threading
+import WebSockets
+
+/// What happens in the room, brought to its participants, tracks and the application.
+extension Room {
+    func handle(_ event: ClientSession.Event) {
+        switch event {
+        case .joined(let joined): welcome(joined)
+        case .participantConnected(let info):
+            eventSink.yield(.participantConnected(add(info)))
+        case .participantDisconnected(let info):
+            guard let participant = participants.removeValue(forKey: info.id) else { return }
+            for track in participant.videoTracks { withdraw(track, of: participant) }
+            eventSink.yield(.participantDisconnected(participant))
+        case .trackPublished(let info, let publisher):
+            guard let participant = participants[publisher.id] else { return }
+            eventSink.yield(.trackPublished(add(info, of: participant), participant))
+        case .trackUnpublished(let info, let publisher):
+            guard let (track, participant) = known(info, publisher) else { return }
+            withdraw(track, of: participant)
+        case .trackEnabled(let info, let publisher), .trackDisabled(let info, let publisher):
+            guard let (track, participant) = known(info, publisher) else { return }
+            track.setEnabled(info.enabled)
+            eventSink.yield(info.enabled ? .trackEnabled(track, participant) : .trackDisabled(track, participant))
+        case .subscribed(let info, let publisher, let catchUpThrough):
+            guard let (track, participant) = known(info, publisher), !path.value.receives(info.alias) else { return }
+            eventSink.yield(.trackSubscribed(track, participant))
+            beginReception(of: track, alias: info.alias, catchUpThrough: catchUpThrough)
+        case .unsubscribed(let info, let publisher):
+            guard let (track, participant) = known(info, publisher) else { return }
+            unsubscribed(track, of: participant)
+        case .published(let requestID, let info):
+            guard let reply = publishReplies[requestID] else {
+                // The answer came too late: whoever asked has been told that nothing is published.
+                return send(.unpublish(Unpublish(trackId: info.id)))
+            }
+            reply.fulfill(.success(info))
+        case .refused(let error):
+            let failure = RoomError(.refused, "The server refused: \(error.message).", serverCode: error.code)
+            if let reply = error.requestId.flatMap({ publishReplies[$0] }) { return reply.fulfill(.failure(failure)) }
+            eventSink.yield(.requestRefused(failure))
+        case .layersWanted(let trackID, let layers):
+            // Only of a track that is published, or about to be, is it worth remembering.
+            let isOurs = !waitingPublishers.isEmpty || publishers.contains { $0.trackID == trackID }
+            if isOurs && wantedLayers.count < 4 * WireFormat.maximumTracksPerParticipant {
+                wantedLayers[trackID] = layers
+            }
+            publishers.first { $0.trackID == trackID }?.publisher.setWanted(!layers.isEmpty)
+        case .keyframeRequested(let trackID):
+            publishers.first { $0.trackID == trackID }?.publisher.requestKeyframe()
+        case .ended(let ending): end(RoomError(ending))
+        }
+    }
+
+    func welcome(_ joined: Joined) {
+        hasJoined = true
+        for info in joined.participants { add(info) }
+        joining.fulfill(.success(joined))
+    }
+
+    @discardableResult
+    func add(_ info: ParticipantInfo) -> RemoteParticipant {
+        let participant = RemoteParticipant(sid: info.id, identity: info.identity)
+        participants[info.id] = participant
+        for track in info.tracks { add(track, of: participant) }
+        return participant
+    }
+
+    @discardableResult
+    func add(_ info: TrackInfo, of participant: RemoteParticipant) -> RemoteVideoTrack {
+        let track = RemoteVideoTrack(info, publisherIdentity: participant.identity)
+        tracks[info.id] = track
+        participant.add(track)
+        return track
+    }
+
+    func known(_ info: TrackInfo, _ publisher: ParticipantInfo) -> (RemoteVideoTrack, RemoteParticipant)? {
+        guard let track = tracks[info.id], let participant = participants[publisher.id] else { return nil }
+        return (track, participant)
+    }
+
+    func end(_ error: RoomError?) {
+        guard !hasEnded else { return }
+        hasEnded = true
+        ending = error ?? ending
+        joining.fulfill(.failure(ending))
+        for reply in publishReplies.values { reply.fulfill(.failure(ending)) }
+        for publisher in waitingPublishers { publisher.giveUpWaiting() }
+        for publication in publishers {
+            publication.watch?.cancel()
+            finishLater { [self] in
+                await stop(publication.track, publication.publisher)
+                publication.publisher.retire()
+            }
+        }
+        for publication in publishers { path.value.remove(publication.publisher.sendQueue) }
+        publishers = []
+        for track in Array(aliases.keys) { endReception(of: track) }
+        eventSink.yield(.disconnected(error))
+        eventSink.finish()
+    }
+
+    // MARK: Receiving
+
+    func beginReception(of track: RemoteVideoTrack, alias: UInt32, catchUpThrough: UInt32?) {
+        let trackID = track.sid
+        track.setKeyframeRequest { [weak self] in
+            guard let self else { return }
+            Task { await self.send(.keyframeRequest(KeyframeRequest(trackId: trackID))) }
+        }
+        let receiver = VideoReceiver(
+            track: track,
+            clock: clock,
+            catchUpThrough: catchUpThrough,
+            subscribed: asked[trackID] ?? joinSent,
+            after: formerReceivers.removeValue(forKey: trackID)
+        )
+        path.value.begin(receiver, alias: alias)
+        aliases[trackID] = alias
+    }
+
+    func endReception(of trackID: String) {
+        guard let alias = aliases.removeValue(forKey: trackID) else { return }
+        guard let receiver = path.value.endReception(of: alias) else { return }
+        receiver.track.setKeyframeRequest(nil)
+        receiver.close()
+        if tracks[trackID] != nil { formerReceivers[trackID] = receiver }
+        finishLater { await receiver.stop() }
+    }
+
+    /// Ends the reception of a track and tells the application, if it was received.
+    func unsubscribed(_ track: RemoteVideoTrack, of participant: RemoteParticipant) {
+        guard aliases[track.sid] != nil else { return }
+        endReception(of: track.sid)
+        eventSink.yield(.trackUnsubscribed(track, participant))
+    }
+
+    /// Forgets a track that is there no longer, and tells of it.
+    func withdraw(_ track: RemoteVideoTrack, of participant: RemoteParticipant) {
+        unsubscribed(track, of: participant)
+        tracks[track.sid] = nil
+        asked[track.sid] = nil
+        formerReceivers[track.sid] = nil
+        participant.remove(track)
+        eventSink.yield(.trackUnpublished(track, participant))
+    }
+}
