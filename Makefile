@@ -12,7 +12,7 @@ SUDO = $(if $(filter 0,$(shell id -u)),,sudo)
 # Tests that wait for a device or a child block a thread of Swift's small pool: run side by side they starve each other.
 TEST = swift test --disable-xctest --no-parallel
 
-.PHONY: all deps build release check test test-thread test-address lab demo bench clean
+.PHONY: all deps build release check test test-thread test-address lab demo bench docs clean
 
 all: build
 
@@ -33,11 +33,12 @@ release: deps
 
 # Format, lint and a build in which every import is a declared dependency.
 check: deps
-	swift format lint --strict --recursive Package.swift Sources server Tests
+	swift format lint --strict --recursive Package.swift Sources server Tests Examples
 	swift build --build-tests --explicit-target-dependency-import-check error
 
 test: deps
 	$(TEST)
+	Examples/check
 	@echo "Left to 'make lab': cameras, which are tested against the kernel's own drivers in a small virtual machine."
 
 test-thread: deps
@@ -54,6 +55,14 @@ demo: build
 
 bench: release
 	Benchmarks/run
+
+# The library's pages as a website in .build/documentation; docc comes with the toolchain.
+docs: build
+	swift package dump-symbol-graph --minimum-access-level public --skip-synthesized-members
+	rm -rf .build/documentation .build/symbol-graphs && mkdir -p .build/symbol-graphs
+	cp .build/*/symbolgraph/RoomKit*.symbols.json .build/symbol-graphs
+	docc convert Sources/RoomKit/RoomKit.docc --additional-symbol-graph-dir .build/symbol-graphs \
+	    --output-path .build/documentation --warnings-as-errors
 
 clean:
 	rm -rf .build .build-thread .build-address demo-output

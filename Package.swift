@@ -92,6 +92,13 @@ let programs: [Target] = [
     ),
 ]
 
+/// What the library's users read first.
+///
+/// Here rather than in a package of their own, which would build everything anew.
+let examples: [Target] = ["MinimalPublisher", "MinimalSubscriber"].map { name in
+    .executableTarget(name: name, dependencies: ["RoomKit"], path: "Examples/\(name)", swiftSettings: strict)
+}
+
 let package = Package(
     name: "room",
     products: [
@@ -104,5 +111,5 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-log", exact: "1.16.2"),
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", exact: "2.13.0"),
     ],
-    targets: values + decisions + edges + assembly + programs
+    targets: values + decisions + edges + assembly + programs + examples
 )

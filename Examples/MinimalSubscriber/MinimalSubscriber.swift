@@ -1,0 +1,47 @@
+import RoomKit
+import Synchronization
+
+/// Counts the pictures that it is given, on the threads of the tracks.
+final class FrameCounter: VideoRenderer {
+    let frames = Atomic(0)
+
+    func render(_ frame: VideoFrame) {
+        // The pixels are lent by `frame.buffer.withPlanes`; keep a frame as long as you like.
+        frames.add(1, ordering: .relaxed)
+    }
+}
+
+/// Receives everything in the room for some seconds, and says what arrives.
+///
+///     MinimalSubscriber URL [seconds]
+@main
+struct MinimalSubscriber {
+    static func main() async throws {
+        let arguments = CommandLine.arguments
+        var options = ConnectOptions(roomName: "examples")
+        if arguments.count > 1 { options.url = arguments[1] }
+        let seconds = arguments.count > 2 ? Int(arguments[2]) ?? 10 : 10
+
+        let counter = FrameCounter()
+        let room = try await RoomClient.connect(options: options)
+        let events = Task {
+            for await event in room.events {
+                switch event {
+                case .trackSubscribed(let track, let participant):
+                    print("Receiving \(track.name) of \(participant.identity), \(track.dimensions).")
+                    track.addRenderer(counter)
+                case .trackUnsubscribed(let track, let participant):
+                    let age = track.statistics.frameAge?.p50.milliseconds ?? 0
+                    print("\(track.name) of \(participant.identity) is over; median frame age \(age) ms.")
+                case .disconnected(let error?): print("The session is over: \(error)")
+                default: break
+                }
+            }
+        }
+
+        try await Task.sleep(for: .seconds(seconds))
+        await room.disconnect()
+        await events.value
+        print("\(counter.frames.load(ordering: .relaxed)) frames arrived.")
+    }
+}
