@@ -1,0 +1,1 @@
+"""The benchmarks' drivers; see ../README.md."""
