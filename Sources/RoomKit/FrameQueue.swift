@@ -43,7 +43,7 @@ final class FrameQueue: Sendable {
         self.depths = depths
     }
 
-    /// Frames that were left out.
+    /// Frames that were left out, or could not be decoded.
     var dropped: Int { state.withLock { $0.dropped } }
 
     /// Puts a frame in, if it fits and can be decoded.
@@ -82,11 +82,29 @@ final class FrameQueue: Sendable {
         } ?? nil
     }
 
-    /// Gives up what waits; nothing is let in until a keyframe, which the caller asks for.
-    func waitForKeyframe() {
+    /// A frame that was taken could not be decoded: gives up what waits, up to a keyframe.
+    ///
+    /// - Returns: Whether there is none, so that one must be asked for; nothing is let in until it comes.
+    func skipToKeyframe() -> Bool {
         state.withLock { state in
-            Self.giveUp(&state)
-            state.isNeedSaid = true
+            state.dropped += 1
+            guard let keyframe = state.frames.firstIndex(where: { $0.frame.info.isKeyframe }) else {
+                Self.giveUp(&state)
+                defer { state.isNeedSaid = true }
+                return true
+            }
+            state.dropped += keyframe
+            state.frames.removeFirst(keyframe)
+            return false
+        }
+    }
+
+    /// A frame that others refer to went missing before the next one: what waits is good, and nothing until a keyframe.
+    func frameWasLost() {
+        state.withLock { state in
+            guard !state.gate.isWaitingForKeyframe else { return }
+            state.gate.waitForKeyframe()
+            state.isNeedSaid = false
         }
     }
 

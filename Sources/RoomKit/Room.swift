@@ -12,7 +12,7 @@ public actor Room {
     public nonisolated let name: String
     /// What happens in the room from the moment of joining, for one reader.
     ///
-    /// Up to 1,024 events wait for it; beyond that the newest are lost.
+    /// Up to 1,024 events wait for it; beyond that the newest are lost, but for `disconnected`, which always comes.
     public nonisolated let events: AsyncStream<RoomEvent>
     /// This program in the room.
     public nonisolated let localParticipant: LocalParticipant
@@ -29,11 +29,12 @@ public actor Room {
     /// A track that is received.
     private struct Reception {
         var assembler = FrameAssembler()
+        var continuity = BaseLayerContinuity()
         var receiver: VideoReceiver
     }
 
     private nonisolated let loop: WebSocketLoop
-    private let eventSink: AsyncStream<RoomEvent>.Continuation
+    private let happenings = EventQueue()
     private let clock = ClockBox()
     private let packets = PacketBufferPool()
     private let joining = Promise<Result<Joined, RoomError>>()
@@ -44,6 +45,7 @@ public actor Room {
     private var timer: Task<Void, any Error>?
     private var hasJoined = false
     private var hasEnded = false
+    private var isHangingUp = false
 
     private var nextRequestID = 1
     private var publishReplies: [Int: Promise<Result<TrackInfo, RoomError>>] = [:]
@@ -63,7 +65,7 @@ public actor Room {
         self.options = options
         self.loop = loop
         name = options.roomName
-        (events, eventSink) = AsyncStream.makeStream(bufferingPolicy: .bufferingOldest(1024))
+        events = happenings.stream
         localParticipant = LocalParticipant(identity: options.identity)
         session = ClientSession(
             ClientSession.Settings(
@@ -156,6 +158,7 @@ public actor Room {
         await flush(publication.publisher.sendQueue)
         guard publishers.contains(where: { $0.track === track }) else { return }
         publishers.removeAll { $0.track === track }
+        wantedLayers[publication.trackID] = nil
         send(.unpublish(Unpublish(trackId: publication.trackID)))
     }
 
@@ -224,7 +227,7 @@ public actor Room {
         }
     }
 
-    /// Which encodings of our tracks somebody receives; it may be told before `begin`.
+    /// Which encodings of our tracks somebody receives, from `published` on; it may be told before `begin`.
     private var wantedLayers: [String: [Int]] = [:]
 
     // MARK: Driving the session
@@ -237,13 +240,21 @@ public actor Room {
         for action in actions {
             switch action {
             case .send(let message): signals.append(.text(message.text))
-            case .close(let code, let reason): signals.append(.close(code: code, reason: reason))
+            case .close(let code, let reason): hangUp(code, reason)
             case .notify(let event): handle(event)
             }
         }
+        // A server that ends the session hangs up; one that does not is hung up on.
+        if hasEnded { hangUp(1000, "the session is over") }
         if let estimate = session.clockEstimate { clock.estimate = estimate }
         if !signals.isEmpty { requestWrite() }
         armTimer()
+    }
+
+    private func hangUp(_ code: UInt16, _ reason: String) {
+        guard connection != nil, !isHangingUp else { return }
+        isHangingUp = true
+        signals.append(.close(code: code, reason: reason))
     }
 
     private func armTimer() {
@@ -264,36 +275,39 @@ public actor Room {
         switch event {
         case .joined(let joined): welcome(joined)
         case .participantConnected(let info):
-            eventSink.yield(.participantConnected(add(info)))
+            happenings.put(.participantConnected(add(info)))
         case .participantDisconnected(let info):
             guard let participant = participants[info.id] else { return }
             for track in participant.videoTracks { withdraw(track, of: participant) }
             participants[info.id] = nil
-            eventSink.yield(.participantDisconnected(participant))
+            happenings.put(.participantDisconnected(participant))
         case .trackPublished(let info, let publisher):
             guard let participant = participants[publisher.id] else { return }
-            eventSink.yield(.trackPublished(add(info, of: participant), participant))
+            happenings.put(.trackPublished(add(info, of: participant), participant))
         case .trackUnpublished(let info, let publisher):
             guard let (track, participant) = known(info, publisher) else { return }
             withdraw(track, of: participant)
         case .trackEnabled(let info, let publisher), .trackDisabled(let info, let publisher):
             guard let (track, participant) = known(info, publisher) else { return }
             track.setEnabled(info.enabled)
-            eventSink.yield(info.enabled ? .trackEnabled(track, participant) : .trackDisabled(track, participant))
+            happenings.put(info.enabled ? .trackEnabled(track, participant) : .trackDisabled(track, participant))
         case .subscribed(let info, let publisher, let catchUpThrough):
             guard let (track, participant) = known(info, publisher), receptions[info.alias] == nil else { return }
-            eventSink.yield(.trackSubscribed(track, participant))
+            happenings.put(.trackSubscribed(track, participant))
             beginReception(of: track, alias: info.alias, catchUpThrough: catchUpThrough)
         case .unsubscribed(let info, let publisher):
             guard let (track, participant) = known(info, publisher) else { return }
-            if endReception(of: info.id) { eventSink.yield(.trackUnsubscribed(track, participant)) }
+            if endReception(of: info.id) { happenings.put(.trackUnsubscribed(track, participant)) }
         case .published(let requestID, let info):
-            publishReplies[requestID]?.fulfill(.success(info))
+            guard let reply = publishReplies[requestID] else { return }
+            wantedLayers[info.id] = []
+            reply.fulfill(.success(info))
         case .refused(let error):
             let failure = RoomError(.refused, "The server refused: \(error.message).", serverCode: error.code)
             if let reply = error.requestId.flatMap({ publishReplies[$0] }) { return reply.fulfill(.failure(failure)) }
-            eventSink.yield(.requestRefused(failure))
+            happenings.put(.requestRefused(failure))
         case .layersWanted(let trackID, let layers):
+            guard wantedLayers[trackID] != nil else { return }
             wantedLayers[trackID] = layers
             publishers.first { $0.trackID == trackID }?.publisher.setWanted(!layers.isEmpty)
         case .keyframeRequested(let trackID):
@@ -326,11 +340,11 @@ public actor Room {
 
     /// Forgets a track that is there no longer, and tells of it.
     private func withdraw(_ track: RemoteVideoTrack, of participant: RemoteParticipant) {
-        if endReception(of: track.sid) { eventSink.yield(.trackUnsubscribed(track, participant)) }
+        if endReception(of: track.sid) { happenings.put(.trackUnsubscribed(track, participant)) }
         tracks[track.sid] = nil
         asked[track.sid] = nil
         participant.remove(track)
-        eventSink.yield(.trackUnpublished(track, participant))
+        happenings.put(.trackUnpublished(track, participant))
     }
 
     private func known(_ info: TrackInfo, _ publisher: ParticipantInfo) -> (RemoteVideoTrack, RemoteParticipant)? {
@@ -350,8 +364,7 @@ public actor Room {
         }
         publishers = []
         for track in Array(aliases.keys) { endReception(of: track) }
-        eventSink.yield(.disconnected(error))
-        eventSink.finish()
+        happenings.finish(with: .disconnected(error))
     }
 
     // MARK: Receiving
@@ -399,7 +412,8 @@ public actor Room {
             packets.take(count: count)
         }
         guard let frame = frame ?? nil else { return }
-        receptions[header.trackAlias]?.receiver.receive(frame, at: MonotonicClock.now)
+        let isLoss = receptions[header.trackAlias]?.continuity.isLoss(before: frame.header) ?? false
+        receptions[header.trackAlias]?.receiver.receive(frame, isAfterLoss: isLoss, at: MonotonicClock.now)
     }
 }
 
@@ -419,11 +433,8 @@ extension Room: WebSocketHandler {
 
     package nonisolated func receivedBinary(_ message: PacketBuffer, from connection: WebSocketConnection) {
         assumeIsolated { room in
-            do {
-                try room.receive(message)
-            } catch {
-                room.perform(room.session.violated("it sent a packet that breaks the wire format: \(error)"))
-            }
+            // A packet that breaks the wire format is dropped, with its frame: what else comes may be good.
+            try? room.receive(message)
         }
     }
 

@@ -10,6 +10,8 @@ final class VideoReceiver: Sendable {
     private let catchUpThrough: UInt32?
     private let subscribed: MonotonicInstant
     private let queue = FrameQueue()
+    /// Frames that earlier subscriptions to the track left out.
+    private let droppedBefore: Int
     private let thread = Monitor<WorkerThread?>(nil)
 
     /// Starts to decode.
@@ -18,6 +20,7 @@ final class VideoReceiver: Sendable {
     /// track was asked for.
     init(track: RemoteVideoTrack, clock: ClockBox, catchUpThrough: UInt32?, subscribed: MonotonicInstant) {
         self.track = track
+        droppedBefore = track.statistics.framesDropped
         self.clock = clock
         self.catchUpThrough = catchUpThrough
         self.subscribed = subscribed
@@ -25,7 +28,9 @@ final class VideoReceiver: Sendable {
     }
 
     /// Takes a whole frame, on the connection's thread.
-    func receive(_ assembled: FrameAssembler.Frame, at now: MonotonicInstant) {
+    ///
+    /// `isAfterLoss` says that a frame of temporal layer 0 went missing before it.
+    func receive(_ assembled: FrameAssembler.Frame, isAfterLoss: Bool, at now: MonotonicInstant) {
         let header = assembled.header
         let estimate = clock.estimate
         let info = header.frameInfo(timestamp: estimate.instant(at: header.captureTime))
@@ -44,7 +49,17 @@ final class VideoReceiver: Sendable {
             isCatchUp: catchUpThrough.map { info.number <= $0 } ?? false,
             clock: estimate
         )
-        if case .needsKeyframe = queue.put(received) { track.requestKeyframe() }
+        if isAfterLoss { queue.frameWasLost() }
+        let outcome = queue.put(received)
+        if case .taken = outcome { return }
+        countDrops()
+        if case .needsKeyframe = outcome { track.requestKeyframe() }
+    }
+
+    /// Brings the track's count up to date; from the connection's thread as from the decoder's.
+    private func countDrops() {
+        // Read inside, so that the older of two counts never comes last.
+        track.update { $0.framesDropped = droppedBefore + queue.dropped }
     }
 
     /// Ends the decoding once what waits is decoded, and waits for the thread.
@@ -74,9 +89,9 @@ final class VideoReceiver: Sendable {
                     }
                 }
             } catch {
-                queue.waitForKeyframe()
-                track.update { $0.framesDropped = queue.dropped + 1 }
-                track.requestKeyframe()
+                let isKeyframeNeeded = queue.skipToKeyframe()
+                countDrops()
+                if isKeyframeNeeded { track.requestKeyframe() }
                 continue
             }
             received.decoded = MonotonicClock.now
@@ -93,7 +108,6 @@ final class VideoReceiver: Sendable {
         guard let decoded = received.decoded else { return }
         track.update { statistics in
             statistics.framesDecoded += 1
-            statistics.framesDropped = queue.dropped
             if statistics.timeToFirstFrame == nil {
                 statistics.timeToFirstFrame = decoded.duration(since: subscribed)
             }
