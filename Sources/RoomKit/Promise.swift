@@ -5,6 +5,7 @@ import Threading
 final class Promise<Value: Sendable>: Sendable {
     private struct State: Sendable {
         var value: Value?
+        var isGivenUp = false
         var waiting: [Int: CheckedContinuation<Value?, Never>] = [:]
         var nextTicket = 0
     }
@@ -22,6 +23,16 @@ final class Promise<Value: Sendable>: Sendable {
         for continuation in waiting { continuation.resume(returning: value) }
     }
 
+    /// Ends all waiting: without a value, none will come.
+    func giveUp() {
+        let waiting = state.withLock { state -> [CheckedContinuation<Value?, Never>] in
+            state.isGivenUp = true
+            defer { state.waiting = [:] }
+            return Array(state.waiting.values)
+        }
+        for continuation in waiting { continuation.resume(returning: nil) }
+    }
+
     /// The value, waited for at most `timeout`; `nil` if it did not come.
     func value(within timeout: Duration) async -> Value? {
         let ticket = state.withLock { state -> Int in
@@ -34,11 +45,12 @@ final class Promise<Value: Sendable>: Sendable {
         }
         defer { timer.cancel() }
         return await withCheckedContinuation { continuation in
-            let value = state.withLock { state -> Value? in
-                if state.value == nil { state.waiting[ticket] = continuation }
-                return state.value
+            let (value, isOver) = state.withLock { state -> (Value?, Bool) in
+                let isOver = state.value != nil || state.isGivenUp
+                if !isOver { state.waiting[ticket] = continuation }
+                return (state.value, isOver)
             }
-            if let value { continuation.resume(returning: value) }
+            if isOver { continuation.resume(returning: value) }
         }
     }
 

@@ -50,6 +50,8 @@ public actor Room {
     private var nextRequestID = 1
     private var publishReplies: [Int: Promise<Result<TrackInfo, RoomError>>] = [:]
     private var publishers: [(track: LocalVideoTrack, trackID: String, publisher: VideoPublisher)] = []
+    /// Those whose tracks the server has not accepted yet.
+    private var starting: [VideoPublisher] = []
     private var turn = 0
 
     private var participants: [String: RemoteParticipant] = [:]
@@ -137,10 +139,14 @@ public actor Room {
             throw RoomError(.alreadyPublished, "The track \"\(track.name)\" is published already.")
         }
         track.source.sink = publisher
+        starting.append(publisher)
+        defer { starting.removeAll { $0 === publisher } }
         do {
             let capturer = track.source as? any VideoCapturer
             try await capturer?.startCapture()
-            guard let dimensions = await publisher.firstDimensions(within: .seconds(10)) else {
+            let dimensions = await publisher.firstDimensions(within: .seconds(10))
+            guard !hasEnded else { throw RoomError(.notConnected, "The room was left.") }
+            guard let dimensions else {
                 throw RoomError(.noFramesCaptured, "The source of \"\(track.name)\" delivered no picture within 10 s.")
             }
             let rate = capturer?.captureFormat?.frameRate ?? FrameRate(30)
@@ -358,6 +364,7 @@ public actor Room {
         joining.fulfill(.failure(error ?? RoomError(.notConnected, "The room was left.")))
         let lost = error ?? RoomError(.notConnected, "The room was left.")
         for reply in publishReplies.values { reply.fulfill(.failure(lost)) }
+        for publisher in starting { publisher.giveUp() }
         for publication in publishers {
             let (track, publisher) = (publication.track, publication.publisher)
             finish { await self.stop(track, publisher) }

@@ -74,6 +74,11 @@ final class VideoPublisher: VideoSink, Sendable {
         await firstFrame.value(within: timeout)
     }
 
+    /// Nobody will publish what comes: ends the waiting for the first picture.
+    func giveUp() {
+        firstFrame.giveUp()
+    }
+
     /// Begins to encode, for the track that the server has accepted.
     func begin(_ route: Route) {
         self.route.withLock { $0 = route }
