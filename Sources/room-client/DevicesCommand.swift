@@ -25,7 +25,7 @@ struct DevicesCommand: AsyncParsableCommand {
         try await reportingErrors {
             let reporter = Reporter(isJSON: json)
             let devices = CameraSource.devices()
-            if devices.isEmpty { reporter.report([String](), "No cameras.") }
+            if devices.isEmpty && !json { Terminal.say("No cameras.") }
             for (index, device) in devices.enumerated() {
                 let formats = self.formats ? try CameraSource.captureFormats(captureDevice: device) : nil
                 let event = DeviceEvent(device, index: index, formats: formats)
