@@ -42,7 +42,6 @@ extension Room {
             if let reply = error.requestId.flatMap({ publishReplies[$0] }) { return reply.fulfill(.failure(failure)) }
             happenings.put(.requestRefused(failure))
         case .layersWanted(let trackID, let layers):
-            guard wantedLayers[trackID] != nil else { return }
             // Only of a track that is published, or about to be, is it worth remembering.
             let isOurs = !waitingPublishers.isEmpty || publishers.contains { $0.trackID == trackID }
             if isOurs && wantedLayers.count < 4 * WireFormat.maximumTracksPerParticipant {

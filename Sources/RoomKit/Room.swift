@@ -50,7 +50,7 @@ public actor Room {
     var nextRequestID = 1
     var publishReplies: [Int: Promise<Result<TrackInfo, RoomError>>] = [:]
     var publishers: [Publication] = []
-    /// Which encodings of our tracks somebody receives, from `published` on; it may be told before a track begins.
+    /// Which encodings of our tracks somebody receives, by track; it may be told before a track begins.
     var wantedLayers: [String: [Int]] = [:]
     /// Publishers of tracks that are about to be published.
     var waitingPublishers: [VideoPublisher] = []
