@@ -69,11 +69,15 @@ public enum FrameDropReason: Int, CaseIterable, Sendable {
 }
 
 /// How many frames were dropped, by reason.
-public struct FrameDropCounts: Hashable, Sendable {
-    private var counts = SIMD8<Int>()
+public struct FrameDropCounts: Sendable {
+    // No SIMD vector: eight words of one lie at multiples of 64 bytes, and an async function that keeps such a value
+    // across an `await` overruns its frame when Swift 6.3.1 optimizes it. Values of up to 16 bytes' alignment are safe.
+    private var counts = InlineArray<6, Int>(repeating: 0)
 
     /// No drops.
-    public init() {}
+    public init() {
+        precondition(FrameDropReason.allCases.count == counts.count)
+    }
 
     /// The number of frames dropped for `reason`.
     public subscript(_ reason: FrameDropReason) -> Int {
@@ -82,13 +86,25 @@ public struct FrameDropCounts: Hashable, Sendable {
     }
 
     /// Frames dropped, for whatever reason.
-    public var total: Int { counts.wrappedSum() }
+    public var total: Int { FrameDropReason.allCases.reduce(0) { $0 + self[$1] } }
 
     /// The sums, reason by reason, of two counts.
     public static func + (lhs: FrameDropCounts, rhs: FrameDropCounts) -> FrameDropCounts {
         var sum = lhs
-        sum.counts &+= rhs.counts
+        for reason in FrameDropReason.allCases { sum[reason] += rhs[reason] }
         return sum
+    }
+}
+
+extension FrameDropCounts: Hashable {
+    /// Whether all counts are equal.
+    public static func == (lhs: FrameDropCounts, rhs: FrameDropCounts) -> Bool {
+        FrameDropReason.allCases.allSatisfy { lhs[$0] == rhs[$0] }
+    }
+
+    /// Hashes all counts.
+    public func hash(into hasher: inout Hasher) {
+        for reason in FrameDropReason.allCases { hasher.combine(self[reason]) }
     }
 }
 

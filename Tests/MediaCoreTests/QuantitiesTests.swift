@@ -53,6 +53,13 @@ struct QuantitiesTests {
         #expect(PixelFormat(fourCC: code) == nil)
     }
 
+    /// They were a vector of eight words, aligned to 64 bytes: Swift 6.3.1 gives async functions that keep such a value
+    /// across an `await` too small a frame when it optimizes, and `connect` corrupted its heap.
+    @Test("Statistics need no alignment that async functions do not give")
+    func alignment() {
+        #expect(MemoryLayout<FrameDropCounts>.alignment <= 16 && MemoryLayout<CaptureStatistics>.alignment <= 16)
+    }
+
     @Test("Drop counts add up reason by reason")
     func dropCounts() {
         var first = FrameDropCounts()
