@@ -116,7 +116,26 @@ public struct CaptureStatistics: Hashable, Sendable {
     public var framesDropped = FrameDropCounts()
     /// Frames that the device itself left out, by the gaps in its sequence numbers; not among `framesCaptured`.
     public var framesMissed = 0
+    /// When the first of `framesCaptured` was captured, by the device's stamp; `nil` before there is one.
+    public var firstTimestamp: MonotonicInstant?
+    /// When the last of `framesCaptured` was captured, by the device's stamp; `nil` before there is one.
+    public var lastTimestamp: MonotonicInstant?
 
     /// Nothing captured yet.
     public init() {}
+
+    /// From the first to the last of `framesCaptured`; zero for fewer than two.
+    ///
+    /// The device's own frame rate is `framesCaptured + framesMissed - 1` in this time.
+    public var captureDuration: Duration {
+        guard let firstTimestamp, let lastTimestamp else { return .zero }
+        return lastTimestamp.duration(since: firstTimestamp)
+    }
+
+    /// Counts a frame that the device handed over, captured at `timestamp`.
+    public mutating func countCaptured(at timestamp: MonotonicInstant) {
+        framesCaptured += 1
+        firstTimestamp = firstTimestamp ?? timestamp
+        lastTimestamp = timestamp
+    }
 }

@@ -1,5 +1,6 @@
 import Glibc
 import MediaCore
+import Threading
 
 /// The driver's buffers of one stream: mapped, lent, and given back; confine to the node's thread.
 @safe final class BufferRing {
@@ -62,7 +63,8 @@ import MediaCore
                 throw SystemCallFailure(attempt: "make sense of the buffers of", status: EPROTO)
             }
             isQueued[filled.index] = false
-            statistics.framesCaptured += 1
+            // Without a stamp of the right clock, the time at which it was taken is the nearest known.
+            statistics.countCaptured(at: filled.timestamp ?? MonotonicClock.now)
             statistics.framesMissed += missedFrames(before: filled.sequence)
             let capacity = unsafe memory[filled.index].count
             if filled.isDamaged || filled.start >= filled.end || filled.end > capacity {
