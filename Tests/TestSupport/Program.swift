@@ -24,6 +24,7 @@ package final class Program: Sendable {
     ///   - name: The program's name, or an absolute path, or a name for the shell's search path.
     ///   - arguments: What it is given.
     ///   - isOutputRead: Whether anybody reads its standard output.
+    /// - Throws: When there is no such program, or no pipe for it.
     package init(_ name: String, _ arguments: [String], isOutputRead: Bool = true) throws {
         output = try Outlet()
         complaints = try Outlet()
