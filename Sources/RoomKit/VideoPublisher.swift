@@ -171,10 +171,10 @@ final class VideoPublisher: VideoSink, Sendable {
                 sendQueue.append(&encoding.packets, isDiscardable: info.isDiscardable, at: MonotonicClock.now)
                 route.wake()
             } catch {
-                drop(.corrupt)
                 // What was asked for is still due, and nothing may refer to a picture that did not go out.
                 isKeyframeWanted.store(true, ordering: .relaxed)
                 note(error, route)
+                drop(.corrupt)
             }
         }
     }

@@ -73,6 +73,7 @@ final class PublisherBench: Sendable {
     let publisher: VideoPublisher
     let failures = Monitor<[RoomError]>([])
     let announced = Monitor<[Bool]>([])
+    private let wakes = Atomic(0)
     private let assembler = Monitor(FrameAssembler())
 
     init(options: VideoPublishOptions = VideoPublishOptions(), isWanted: Bool = true) {
@@ -84,7 +85,7 @@ final class PublisherBench: Sendable {
                 packetizer: Packetizer(trackAlias: 7),
                 frameRate: FrameRate(30),
                 clock: ClockBox(),
-                wake: {},
+                wake: { [weak self] in _ = self?.wakes.add(1, ordering: .acquiringAndReleasing) },
                 announceEnabled: { [announced] isEnabled in announced.withLock { $0.append(isEnabled) } },
                 reportFailure: { [failures] failure in failures.withLock { $0.append(failure) } }
             )
@@ -94,7 +95,13 @@ final class PublisherBench: Sendable {
     /// Delivers a picture and waits until it is encoded or dropped.
     func deliver(_ frame: VideoFrame) {
         publisher.onVideoFrame(frame)
-        wait { isSettled }
+        wait { isSettled && wakes.load(ordering: .acquiring) == expectedWakes }
+    }
+
+    /// The connection is woken for each frame once it is queued, and for each picture that found no room.
+    private var expectedWakes: Int {
+        let statistics = publisher.statistics
+        return statistics.framesEncoded + statistics.framesDropped[.network]
     }
 
     /// Whether every captured picture is accounted for.
