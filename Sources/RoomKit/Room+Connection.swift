@@ -42,6 +42,8 @@ extension Room: WebSocketHandler {
         case .byPeer(let code, let reason):
             let text = reason.isEmpty ? "" : ": \(reason)"
             perform(session.connectionClosed("The server closed the connection (\(code))\(text)."))
+        case .failed(let error) where [.messageTooLarge, .invalidText].contains(error.code):
+            perform(session.violated("\(error)"))
         case .failed(let error):
             if !hasJoined { end(RoomError(.serverUnavailable, "\(error)")) }
             perform(session.connectionClosed("\(error)"))

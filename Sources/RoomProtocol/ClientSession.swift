@@ -118,6 +118,11 @@ package struct ClientSession: Sendable {
         end(.connectionLost(reason))
     }
 
+    /// The server sent something that could not even be received as a message.
+    package mutating func violated(_ problem: String) -> [Action] {
+        violation(problem)
+    }
+
     /// Leaves the room.
     package mutating func leave() -> [Action] {
         if case .ended = state { return [] }

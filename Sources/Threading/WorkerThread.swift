@@ -48,14 +48,15 @@ import Glibc
         if !isJoined.withLock({ $0 }) { pthread_detach(handle) }
     }
 
-    /// Whether the caller runs on this thread.
+    /// Whether the caller runs on this thread, which has not been joined.
     package var isCurrent: Bool { pthread_equal(handle, pthread_self()) != 0 }
 
     /// Waits for the thread's end; may be called any number of times, from any thread but this one.
     package func join() {
-        precondition(!isCurrent, "a thread cannot wait for its own end")
         isJoined.withLock { isJoined in
+            // Of a thread that was joined nothing may be asked: a new one, the caller's perhaps, may bear its handle.
             guard !isJoined else { return }
+            precondition(!isCurrent, "a thread cannot wait for its own end")
             pthread_join(handle, nil)
             isJoined = true
         }

@@ -163,3 +163,16 @@ struct PoolTests {
         #expect(count == 0)
     }
 }
+
+@Suite("Worker thread", .timeLimit(.minutes(1)))
+struct WorkerThreadTests {
+    // A new thread may be given the handle of one that was joined; joining that again from the new one trapped.
+    @Test("A thread can join one that ended before it began, whatever their handles")
+    func handleUsedAgain() {
+        for _ in 0..<50 {
+            let former = WorkerThread(name: "former") {}
+            former.join()
+            WorkerThread(name: "later") { former.join() }.join()
+        }
+    }
+}
