@@ -5,7 +5,7 @@ import Testing
 struct ProgramOptionTests {
     /// Runs the client to its end.
     private func run(_ arguments: [String]) async throws -> (ending: Program.Ending, errors: String) {
-        let program = try Program("room-client", arguments)
+        let program = try Program("room-client", arguments, areLeaksSought: false)
         return (try await program.end(), program.errors)
     }
 
@@ -44,11 +44,11 @@ struct ProgramOptionTests {
     @Test("The server does not listen to the world unless it is told to in so many words")
     func serverOptions() async throws {
         for arguments in [["--host", "0.0.0.0"], ["--port", "65536"], ["--port", "-1"], ["--nonsense"]] {
-            let program = try Program("room-server", arguments)
+            let program = try Program("room-server", arguments, areLeaksSought: false)
             #expect(try await program.end() == .exit(64), "\(arguments)")
             #expect(!program.errors.isEmpty)
         }
-        let program = try Program("room-server", ["--host", "0.0.0.0"])
+        let program = try Program("room-server", ["--host", "0.0.0.0"], areLeaksSought: false)
         _ = try await program.end()
         #expect(program.errors.contains("--insecure-listen"))
     }
@@ -72,7 +72,8 @@ struct ProgramOptionTests {
         for arguments in Self.badOptions {
             let room = arguments.contains("--room") ? [] : ["--room", "r"]
             let source = arguments.contains("--source") ? [] : ["--source", "pattern"]
-            programs.append((arguments, try Program("room-client", ["connect"] + room + source + arguments)))
+            let all = ["connect"] + room + source + arguments
+            programs.append((arguments, try Program("room-client", all, areLeaksSought: false)))
         }
         for (arguments, program) in programs {
             #expect(try await program.end() == .exit(64), "\(arguments): \(program.errors)")

@@ -56,7 +56,8 @@ struct ProgramTests {
         #expect(keys(published, "status") == "bytesSent event framesCaptured framesEncoded framesSent")
         #expect(
             keys(published, "summary")
-                == "bytesSent event framesCaptured framesDropped framesEncoded framesExpired framesMissed framesSent keyframes seconds"
+                == "bytesSent captureSeconds event framesCaptured framesDropped framesEncoded framesExpired framesMissed "
+                + "framesSent keyframes seconds"
         )
         #expect(keys(published, "participantConnected") == "event identity participant")
         #expect(
@@ -66,7 +67,8 @@ struct ProgramTests {
         let track = try #require(received.last?.objects("tracks").first)
         #expect(
             track.keys.joined(separator: " ")
-                == "bytes clock clockErrorMs file firstFrameMs frameAgeMs framesDecoded framesDropped framesNotRecorded framesReceived framesRecorded keyframes participant track"
+                == "bytes clock clockErrorMs file firstFrameMs frameAgeMs framesDecoded framesDropped "
+                + "framesNotRecorded framesReceived framesRecorded keyframes participant track"
         )
         #expect(track.string("participant") == "robot" && track.string("track") == "pattern")
         #expect(track.string("clock") == "same-host")

@@ -212,6 +212,15 @@ struct SessionTests {
         #expect(forIdentity.serverCode == 4401)
     }
 
+    @Test("When leaving is over, the server has heard of it")
+    func leavingIsHeard() async throws {
+        for round in 0..<5 {
+            let member = try await stage.join("member-\(round)")
+            await member.room.disconnect()
+            #expect(await stage.server.census().rooms == 0)
+        }
+    }
+
     /// As `RoomClient.connect` says.
     @Test("A room that is dropped without being left stays joined")
     func droppedRoom() async throws {

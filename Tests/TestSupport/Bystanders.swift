@@ -27,7 +27,7 @@ package final class Bystanders: Sendable {
         try await eventually("the bystanders go on") { recorder.statistics.framesWritten >= before + count }
     }
 
-    /// Lets both leave; what was wrong with what the subscriber received, by the numbers on the wire and in the pictures.
+    /// Lets both leave; what was wrong with what the subscriber got, by the numbers on the wire and in the pictures.
     package func faults() async throws -> [String] {
         try await frames(5)
         var faults: [String] = []

@@ -21,7 +21,9 @@ package struct EncodedPattern: ~Copyable {
         self.size = size
     }
 
-    /// The packets of the next frame, stamped as captured 33 ms after the one before; a first frame is a keyframe, and so is one on demand.
+    /// The packets of the next frame, stamped as captured 33 ms after the one before.
+    ///
+    /// The first frame is a keyframe, and so is one on demand.
     package mutating func next(isKeyframe: Bool = false) throws -> [[UInt8]] {
         for _ in 0..<30 {
             let packets = try encode(isKeyframe: isKeyframe)

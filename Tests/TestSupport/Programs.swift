@@ -52,7 +52,11 @@ package struct ServerProgram: Sendable {
 package func end(_ programs: [Program], with signal: Int32) async throws -> [Program.Ending] {
     for program in programs { program.send(signal) }
     var endings: [Program.Ending] = []
-    for program in programs { endings.append(try await program.end()) }
+    for program in programs {
+        let ending = try await program.end()
+        if case .exit(let code) = ending, code != 0 { print("a program ended with \(code): \(program.errors)") }
+        endings.append(ending)
+    }
     return endings
 }
 

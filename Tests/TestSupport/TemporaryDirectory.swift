@@ -75,6 +75,13 @@ private func removeTree(_ path: String) {
     rmdir(path)
 }
 
+/// By how much the resident memory of this process has grown since it was `before`, in bytes.
+///
+/// 0 under AddressSanitizer, which keeps what is freed for a while, to see whether it is used.
+package func residentGrowth(since before: Int) throws -> Int {
+    dlsym(nil, "__asan_init") == nil ? try residentBytes() - before : 0
+}
+
 /// The memory of this process that is resident, in bytes (`VmRSS`).
 package func residentBytes() throws -> Int {
     let status = try text(of: "/proc/self/status")
