@@ -99,6 +99,27 @@ let examples: [Target] = ["MinimalPublisher", "MinimalSubscriber"].map { name in
     .executableTarget(name: name, dependencies: ["RoomKit"], path: "Examples/\(name)", swiftSettings: strict)
 }
 
+/// Publisher, relay and subscriber together, in one process and as the programs; to be run with `--no-parallel`.
+let endToEnd: [Target] = [
+    .target(
+        name: "TestSupport",
+        dependencies: [
+            "RoomKit", "RelayServer", "RelayCore", "RoomProtocol", "MediaCore", "Threading", "MediaFiles",
+            "SyntheticSources", "VP8Codec", "WebSockets",
+        ],
+        path: "Tests/TestSupport",
+        swiftSettings: settings
+    ),
+    .testTarget(
+        name: "EndToEndTests",
+        dependencies: [
+            "TestSupport", "RoomKit", "RelayServer", "RelayCore", "RoomProtocol", "MediaCore", "Threading",
+            "MediaFiles", "SyntheticSources", "WebSockets", "room-client", "room-server",
+        ],
+        swiftSettings: settings
+    ),
+]
+
 let package = Package(
     name: "room",
     products: [
@@ -111,5 +132,5 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-log", exact: "1.16.2"),
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", exact: "2.13.0"),
     ],
-    targets: values + decisions + edges + assembly + programs + examples
+    targets: values + decisions + edges + assembly + programs + examples + endToEnd
 )

@@ -3,13 +3,14 @@
  *     subscribers PORT COUNT SECONDS HELLO [THEN]
  *
  * Each connection is sent the file HELLO and, once an empty line has come back (the end of an HTTP answer), the file
- * THEN; "{NUMBER}" in either becomes the subscriber's number, eight digits long, as the placeholder is. From then on the
- * bytes are counted, and searched for the marker that the publisher puts into each frame:
+ * THEN; "{NUMBER}" in either becomes the subscriber's number, eight digits long, as the placeholder is. From then on
+ * the bytes are counted, and searched for the marker that the publisher puts into each frame:
  *
  *     8 bytes MARKER, u32 frame number, u64 CLOCK_MONOTONIC in ns at the sending, both in the machine's byte order
  *
  * When all have seen a marker, and a second more has passed, "begin" is printed and the measurement starts; after
- * SECONDS it prints one line of JSON. Every five seconds each subscriber sends an unasked-for WebSocket pong as a sign of life.
+ * SECONDS it prints one line of JSON. Every five seconds each subscriber sends an unasked-for WebSocket pong as a sign
+ * of life.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>

@@ -48,7 +48,7 @@ def per_frame(process, before, after, frame_count):
 def run(programs, report, settings):
     """Runs publisher, relay and subscriber under the counter and prints the table."""
     size = "640x480"
-    clips.clip(size)
+    clips.warm(size)
     with tempfile.TemporaryDirectory() as folder:
         counters = {name: Counter(folder, name) for name in ("server", "connect", "subscribe")}
         server, port = start_server(programs, **counters["server"].options)

@@ -51,7 +51,7 @@ def collect(programs, size, frame_count, folder):
 def run(programs, report, settings):
     """Measures both sizes and prints a table for each."""
     for size in settings.sizes or SIZES:
-        clips.clip(size)
+        clips.warm(size)
         with tempfile.TemporaryDirectory() as folder:
             samples = list(collect(programs, size, settings.frames, folder))
         bare = measure_bare(size, settings.frames)["encode_delay_ms"]

@@ -73,7 +73,7 @@ def run(programs, report, settings):
     """Measures both sizes, the two sides by turns, and prints the table."""
     rows = []
     for size in settings.sizes or SIZES:
-        clips.clip(size)
+        clips.warm(size)
         pairs = []
         for number in range(settings.rounds):
             # By turns, and every other round the other way round, so that a drift of the machine favours neither.

@@ -8,10 +8,21 @@ public struct PixelFormat: RawRepresentable, Hashable, Sendable {
         self.rawValue = rawValue
     }
 
+    /// The bit by which V4L2 tells big-endian formats from little-endian ones of the same characters.
+    private static let bigEndian: UInt32 = 1 << 31
+    /// How big-endian formats are written, after `v4l2-ctl`.
+    private static let bigEndianSuffix = "-BE"
+
     /// The format of a four-character code; `nil` unless `code` has one to four ASCII characters.
     ///
-    /// Shorter codes are filled with blanks, as V4L2 does (`Y16 `).
+    /// Shorter codes are filled with blanks, as V4L2 does (`Y16 `). Big-endian formats have `-BE` appended (`Y16-BE`).
     public init?(fourCC code: String) {
+        if code.hasSuffix(Self.bigEndianSuffix) {
+            let characters = String(code.dropLast(Self.bigEndianSuffix.count))
+            guard let other = PixelFormat(fourCC: characters), other.rawValue & Self.bigEndian == 0 else { return nil }
+            self.rawValue = other.rawValue | Self.bigEndian
+            return
+        }
         let bytes = Array(code.utf8)
         guard (1...4).contains(bytes.count), bytes.allSatisfy({ (0x20..<0x7F).contains($0) }) else { return nil }
         self.rawValue = (bytes + [0x20, 0x20, 0x20]).prefix(4).enumerated().reduce(0) { packed, item in
@@ -49,15 +60,15 @@ public struct PixelFormat: RawRepresentable, Hashable, Sendable {
 }
 
 extension PixelFormat: CustomStringConvertible {
-    /// The four characters, without trailing blanks; `?` for any that cannot be printed.
+    /// The four characters, without trailing blanks, then `-BE` if big-endian; `?` for any that cannot be printed.
     public var description: String {
         var text = ""
         for shift in stride(from: UInt32(0), to: 32, by: 8) {
-            let byte = UInt8(truncatingIfNeeded: rawValue >> shift)
+            let byte = UInt8(truncatingIfNeeded: (rawValue & ~Self.bigEndian) >> shift)
             text.unicodeScalars.append((0x20..<0x7F).contains(byte) ? Unicode.Scalar(byte) : "?")
         }
         while text.hasSuffix(" ") { text.removeLast() }
-        return text
+        return rawValue & Self.bigEndian == 0 ? text : text + Self.bigEndianSuffix
     }
 }
 

@@ -69,11 +69,15 @@ public enum FrameDropReason: Int, CaseIterable, Sendable {
 }
 
 /// How many frames were dropped, by reason.
-public struct FrameDropCounts: Hashable, Sendable {
-    private var counts = SIMD8<Int>()
+public struct FrameDropCounts: Sendable {
+    // No SIMD vector: eight words of one lie at multiples of 64 bytes, and an async function that keeps such a value
+    // across an `await` overruns its frame when Swift 6.3.1 optimizes it. Values of up to 16 bytes' alignment are safe.
+    private var counts = InlineArray<6, Int>(repeating: 0)
 
     /// No drops.
-    public init() {}
+    public init() {
+        precondition(FrameDropReason.allCases.count == counts.count)
+    }
 
     /// The number of frames dropped for `reason`.
     public subscript(_ reason: FrameDropReason) -> Int {
@@ -82,13 +86,25 @@ public struct FrameDropCounts: Hashable, Sendable {
     }
 
     /// Frames dropped, for whatever reason.
-    public var total: Int { counts.wrappedSum() }
+    public var total: Int { FrameDropReason.allCases.reduce(0) { $0 + self[$1] } }
 
     /// The sums, reason by reason, of two counts.
     public static func + (lhs: FrameDropCounts, rhs: FrameDropCounts) -> FrameDropCounts {
         var sum = lhs
-        sum.counts &+= rhs.counts
+        for reason in FrameDropReason.allCases { sum[reason] += rhs[reason] }
         return sum
+    }
+}
+
+extension FrameDropCounts: Hashable {
+    /// Whether all counts are equal.
+    public static func == (lhs: FrameDropCounts, rhs: FrameDropCounts) -> Bool {
+        FrameDropReason.allCases.allSatisfy { lhs[$0] == rhs[$0] }
+    }
+
+    /// Hashes all counts.
+    public func hash(into hasher: inout Hasher) {
+        for reason in FrameDropReason.allCases { hasher.combine(self[reason]) }
     }
 }
 
@@ -100,7 +116,26 @@ public struct CaptureStatistics: Hashable, Sendable {
     public var framesDropped = FrameDropCounts()
     /// Frames that the device itself left out, by the gaps in its sequence numbers; not among `framesCaptured`.
     public var framesMissed = 0
+    /// When the first of `framesCaptured` was captured, by the device's stamp; `nil` before there is one.
+    public var firstTimestamp: MonotonicInstant?
+    /// When the last of `framesCaptured` was captured, by the device's stamp; `nil` before there is one.
+    public var lastTimestamp: MonotonicInstant?
 
     /// Nothing captured yet.
     public init() {}
+
+    /// From the first to the last of `framesCaptured`; zero for fewer than two.
+    ///
+    /// The device's own frame rate is `framesCaptured + framesMissed - 1` in this time.
+    public var captureDuration: Duration {
+        guard let firstTimestamp, let lastTimestamp else { return .zero }
+        return lastTimestamp.duration(since: firstTimestamp)
+    }
+
+    /// Counts a frame that the device handed over, captured at `timestamp`.
+    public mutating func countCaptured(at timestamp: MonotonicInstant) {
+        framesCaptured += 1
+        firstTimestamp = firstTimestamp ?? timestamp
+        lastTimestamp = timestamp
+    }
 }

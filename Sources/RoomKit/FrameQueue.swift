@@ -43,7 +43,7 @@ final class FrameQueue: Sendable {
         self.depths = depths
     }
 
-    /// Frames that were left out.
+    /// Frames that were left out, or could not be decoded.
     var dropped: Int { state.withLock { $0.dropped } }
 
     /// Puts a frame in, if it fits and can be decoded.
@@ -82,19 +82,29 @@ final class FrameQueue: Sendable {
         } ?? nil
     }
 
-    /// Gives up what waits before the next keyframe; if none waits, nothing is let in until one comes.
+    /// A frame that was taken could not be decoded: gives up what waits, up to a keyframe.
     ///
-    /// - Returns: Whether a keyframe is needed, which the caller then asks for.
+    /// - Returns: Whether there is none, so that one must be asked for; nothing is let in until it comes.
     func skipToKeyframe() -> Bool {
         state.withLock { state in
-            guard let next = state.frames.firstIndex(where: { $0.frame.info.isKeyframe }) else {
+            state.dropped += 1
+            guard let keyframe = state.frames.firstIndex(where: { $0.frame.info.isKeyframe }) else {
                 Self.giveUp(&state)
-                state.isNeedSaid = true
+                defer { state.isNeedSaid = true }
                 return true
             }
-            state.dropped += next
-            state.frames.removeFirst(next)
+            state.dropped += keyframe
+            state.frames.removeFirst(keyframe)
             return false
+        }
+    }
+
+    /// A frame that others refer to went missing before the next one: what waits is good, and nothing until a keyframe.
+    func frameWasLost() {
+        state.withLock { state in
+            guard !state.gate.isWaitingForKeyframe else { return }
+            state.gate.waitForKeyframe()
+            state.isNeedSaid = false
         }
     }
 

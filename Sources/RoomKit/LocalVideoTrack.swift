@@ -51,6 +51,7 @@ public final class LocalVideoTrack: Sendable {
         let capture = capturer.captureStatistics
         statistics.framesCaptured = capture.framesCaptured
         statistics.framesMissed = capture.framesMissed
+        statistics.captureDuration = capture.captureDuration
         statistics.framesDropped = statistics.framesDropped + capture.framesDropped
         return statistics
     }
@@ -81,6 +82,10 @@ public struct LocalVideoTrackStatistics: Hashable, Sendable {
     public var framesCaptured = 0
     /// Pictures that the device left out by itself, as its sequence numbers tell; not among those captured.
     public var framesMissed = 0
+    /// From the first to the last picture captured, by the device's stamps; zero where the source cannot say.
+    ///
+    /// The device's own rate is `framesCaptured + framesMissed - 1` pictures in this time.
+    public var captureDuration = Duration.zero
     /// Pictures that were encoded.
     public var framesEncoded = 0
     /// Encoded pictures that were handed to the network, whole.

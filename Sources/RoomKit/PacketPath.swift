@@ -11,6 +11,7 @@ final class PacketPath {
     /// A track that is received.
     private final class Reception {
         var assembler = FrameAssembler()
+        var continuity = BaseLayerContinuity()
         let receiver: VideoReceiver
 
         init(_ receiver: VideoReceiver) {
@@ -94,6 +95,8 @@ final class PacketPath {
         let header = try packet.withBytes { bytes throws(MalformedPacket) in try MediaPacketHeader(reading: bytes) }
         guard let reception = receptions[header.trackAlias] else { return }
         let frame = try reception.assembler.receive(packet, header: header) { count in packets.take(count: count) }
-        if let frame { reception.receiver.receive(frame, at: MonotonicClock.now) }
+        guard let frame else { return }
+        let isAfterLoss = reception.continuity.isLoss(before: frame.header)
+        reception.receiver.receive(frame, isAfterLoss: isAfterLoss, at: MonotonicClock.now)
     }
 }

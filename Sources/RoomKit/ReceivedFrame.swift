@@ -63,3 +63,19 @@ struct TrackOpening: Sendable {
         size = .zero
     }
 }
+
+/// Tells a loss from temporal layers that were left out on purpose (`docs/protocol.md`, section 6.6).
+struct BaseLayerContinuity: Sendable {
+    private var latest: UInt16?
+
+    /// Whether a frame of temporal layer 0 went missing before the one of `header`, which cannot be decoded then.
+    mutating func isLoss(before header: MediaPacketHeader) -> Bool {
+        guard let latest, !header.isKeyframe else {
+            latest = header.baseLayerIndex
+            return false
+        }
+        guard header.baseLayerIndex &- latest == (header.temporalLayer == 0 ? 1 : 0) else { return true }
+        self.latest = header.baseLayerIndex
+        return false
+    }
+}

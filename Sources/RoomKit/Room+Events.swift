@@ -9,24 +9,24 @@ extension Room {
         switch event {
         case .joined(let joined): welcome(joined)
         case .participantConnected(let info):
-            eventSink.yield(.participantConnected(add(info)))
+            happenings.put(.participantConnected(add(info)))
         case .participantDisconnected(let info):
             guard let participant = participants.removeValue(forKey: info.id) else { return }
             for track in participant.videoTracks { withdraw(track, of: participant) }
-            eventSink.yield(.participantDisconnected(participant))
+            happenings.put(.participantDisconnected(participant))
         case .trackPublished(let info, let publisher):
             guard let participant = participants[publisher.id] else { return }
-            eventSink.yield(.trackPublished(add(info, of: participant), participant))
+            happenings.put(.trackPublished(add(info, of: participant), participant))
         case .trackUnpublished(let info, let publisher):
             guard let (track, participant) = known(info, publisher) else { return }
             withdraw(track, of: participant)
         case .trackEnabled(let info, let publisher), .trackDisabled(let info, let publisher):
             guard let (track, participant) = known(info, publisher) else { return }
             track.setEnabled(info.enabled)
-            eventSink.yield(info.enabled ? .trackEnabled(track, participant) : .trackDisabled(track, participant))
+            happenings.put(info.enabled ? .trackEnabled(track, participant) : .trackDisabled(track, participant))
         case .subscribed(let info, let publisher, let catchUpThrough):
             guard let (track, participant) = known(info, publisher), !path.value.receives(info.alias) else { return }
-            eventSink.yield(.trackSubscribed(track, participant))
+            happenings.put(.trackSubscribed(track, participant))
             beginReception(of: track, alias: info.alias, catchUpThrough: catchUpThrough)
         case .unsubscribed(let info, let publisher):
             guard let (track, participant) = known(info, publisher) else { return }
@@ -40,7 +40,7 @@ extension Room {
         case .refused(let error):
             let failure = RoomError(.refused, "The server refused: \(error.message).", serverCode: error.code)
             if let reply = error.requestId.flatMap({ publishReplies[$0] }) { return reply.fulfill(.failure(failure)) }
-            eventSink.yield(.requestRefused(failure))
+            happenings.put(.requestRefused(failure))
         case .layersWanted(let trackID, let layers):
             // Only of a track that is published, or about to be, is it worth remembering.
             let isOurs = !waitingPublishers.isEmpty || publishers.contains { $0.trackID == trackID }
@@ -98,8 +98,7 @@ extension Room {
         for publication in publishers { path.value.remove(publication.publisher.sendQueue) }
         publishers = []
         for track in Array(aliases.keys) { endReception(of: track) }
-        eventSink.yield(.disconnected(error))
-        eventSink.finish()
+        happenings.finish(with: .disconnected(error))
     }
 
     // MARK: Receiving
@@ -134,7 +133,7 @@ extension Room {
     func unsubscribed(_ track: RemoteVideoTrack, of participant: RemoteParticipant) {
         guard aliases[track.sid] != nil else { return }
         endReception(of: track.sid)
-        eventSink.yield(.trackUnsubscribed(track, participant))
+        happenings.put(.trackUnsubscribed(track, participant))
     }
 
     /// Forgets a track that is there no longer, and tells of it.
@@ -144,6 +143,6 @@ extension Room {
         asked[track.sid] = nil
         formerReceivers[track.sid] = nil
         participant.remove(track)
-        eventSink.yield(.trackUnpublished(track, participant))
+        happenings.put(.trackUnpublished(track, participant))
     }
 }

@@ -69,7 +69,7 @@ extension Room {
     }
 
     func report(_ failure: any Error, of track: LocalVideoTrack) {
-        eventSink.yield(.localTrackFailed(track, failure))
+        happenings.put(.localTrackFailed(track, failure))
     }
 
     /// The tracks that are published at present.
@@ -115,8 +115,8 @@ extension Room {
             clock: clock,
             wake: { [loop] in loop.execute(requestWrite) },
             announceEnabled: { [weak self] isEnabled in await self?.announce(isEnabled: isEnabled, trackID: info.id) },
-            reportFailure: { [eventSink, weak track] failure in
-                if let track { eventSink.yield(.localTrackFailed(track, failure)) }
+            reportFailure: { [happenings, weak track] failure in
+                if let track { happenings.put(.localTrackFailed(track, failure)) }
             }
         )
         publishers.append(Publication(track: track, trackID: info.id, publisher: publisher))

@@ -14,8 +14,8 @@ public actor Room {
     /// What happens in the room from the moment of joining, for one reader.
     ///
     /// Nothing is missed between `connect` and the first iteration: up to 1,024 events wait; beyond that the newest are
-    /// lost. Who was there before us is in `remoteParticipants`; who came since is there and comes as an event as well.
-    /// The sequence ends with the session.
+    /// lost, but for `disconnected`, which always comes, at the end. Who was there before us is in `remoteParticipants`;
+    /// who came since is there and comes as an event as well.
     public nonisolated let events: AsyncStream<RoomEvent>
     /// This program in the room.
     public nonisolated let localParticipant: LocalParticipant
@@ -34,7 +34,7 @@ public actor Room {
 
     nonisolated let loop: WebSocketLoop
     nonisolated let path: LoopConfined<PacketPath>
-    let eventSink: AsyncStream<RoomEvent>.Continuation
+    let happenings = EventQueue()
     let clock = ClockBox()
     let joining = Promise<Result<Joined, RoomError>>()
     let connectionEnded = Promise<Void>()
@@ -43,6 +43,7 @@ public actor Room {
     var timer: Task<Void, any Error>?
     var hasJoined = false
     var hasEnded = false
+    var isHangingUp = false
     /// Why the session has ended, for those who ask for something afterwards.
     var ending = RoomError(.notConnected, "The room was left.")
 
@@ -70,7 +71,7 @@ public actor Room {
         self.loop = loop
         path = LoopConfined(on: loop) { PacketPath() }
         name = options.roomName
-        (events, eventSink) = AsyncStream.makeStream(bufferingPolicy: .bufferingOldest(1024))
+        events = happenings.stream
         localParticipant = LocalParticipant(identity: options.identity)
         session = ClientSession(
             ClientSession.Settings(
@@ -162,12 +163,20 @@ public actor Room {
         for action in actions {
             switch action {
             case .send(let message): path.value.send(.text(message.text))
-            case .close(let code, let reason): path.value.send(.close(code: code, reason: reason))
+            case .close(let code, let reason): hangUp(code, reason)
             case .notify(let event): handle(event)
             }
         }
+        // A server that ends the session hangs up; one that does not is hung up on.
+        if hasEnded { hangUp(1000, "the session is over") }
         if let estimate = session.clockEstimate { clock.estimate = estimate }
         armTimer()
+    }
+
+    func hangUp(_ code: UInt16, _ reason: String) {
+        guard path.value.connection != nil, !isHangingUp else { return }
+        isHangingUp = true
+        path.value.send(.close(code: code, reason: reason))
     }
 
     func armTimer() {

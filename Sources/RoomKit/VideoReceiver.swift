@@ -1,6 +1,5 @@
 import MediaCore
 import RoomProtocol
-import Synchronization
 import Threading
 import VP8Codec
 
@@ -11,8 +10,8 @@ final class VideoReceiver: Sendable {
     private let catchUpThrough: UInt32?
     private let subscribed: MonotonicInstant
     private let queue = FrameQueue()
-    /// Frames that could not be decoded.
-    private let damaged = Atomic(0)
+    /// Frames that earlier subscriptions to the track left out.
+    private let droppedBefore: Int
     private let thread = Monitor<WorkerThread?>(nil)
     private let threadEnded = Promise<Void>()
 
@@ -29,6 +28,7 @@ final class VideoReceiver: Sendable {
         after former: VideoReceiver? = nil
     ) {
         self.track = track
+        droppedBefore = track.statistics.framesDropped
         self.clock = clock
         self.catchUpThrough = catchUpThrough
         self.subscribed = subscribed
@@ -42,7 +42,9 @@ final class VideoReceiver: Sendable {
     }
 
     /// Takes a whole frame, on the connection's thread.
-    func receive(_ assembled: FrameAssembler.Frame, at now: MonotonicInstant) {
+    ///
+    /// `isAfterLoss` says that a frame of temporal layer 0 went missing before it.
+    func receive(_ assembled: FrameAssembler.Frame, isAfterLoss: Bool = false, at now: MonotonicInstant) {
         let header = assembled.header
         let estimate = clock.estimate
         let info = header.frameInfo(timestamp: estimate.instant(at: header.captureTime))
@@ -61,14 +63,17 @@ final class VideoReceiver: Sendable {
             isCatchUp: catchUpThrough.map { info.number <= $0 } ?? false,
             clock: estimate
         )
+        if isAfterLoss { queue.frameWasLost() }
         let outcome = queue.put(received)
+        // A keyframe may have taken the place of all that waited.
+        if outcome != .taken || info.isKeyframe { countDrops() }
         if outcome == .needsKeyframe { track.requestKeyframe() }
-        if outcome != .taken || info.isKeyframe { countDropped() }
     }
 
-    /// Brings the track's count up to date: a keyframe may have taken the place of all that waited.
-    private func countDropped() {
-        track.update { $0.framesDropped = queue.dropped + damaged.load(ordering: .relaxed) }
+    /// Brings the track's count up to date; from the connection's thread as from the decoder's.
+    private func countDrops() {
+        // Read inside, so that the older of two counts never comes last.
+        track.update { $0.framesDropped = droppedBefore + queue.dropped }
     }
 
     /// Takes no more frames; what waits is still decoded.
@@ -109,9 +114,8 @@ final class VideoReceiver: Sendable {
                     }
                 }
             } catch {
-                damaged.add(1, ordering: .relaxed)
                 let isKeyframeNeeded = queue.skipToKeyframe()
-                countDropped()
+                countDrops()
                 if isKeyframeNeeded { track.requestKeyframe() }
                 continue
             }

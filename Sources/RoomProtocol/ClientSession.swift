@@ -118,11 +118,6 @@ package struct ClientSession: Sendable {
         end(.connectionLost(reason))
     }
 
-    /// The server sent something, other than text, that breaks the protocol.
-    package mutating func violated(_ problem: String) -> [Action] {
-        violation(problem)
-    }
-
     /// Leaves the room.
     package mutating func leave() -> [Action] {
         if case .ended = state { return [] }

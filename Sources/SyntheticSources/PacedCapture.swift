@@ -162,7 +162,7 @@ extension PacedCapture {
             guard let turn = takeTurn(in: run, missed: missed) else { return false }
             schedule.change(to: slower(painter.frameRate, turn.request.frameRate ?? requirements.frameRate))
             guard let sink = turn.sink else {
-                count(missed: missed, reason: .notWanted)
+                count(missed: missed, reason: .notWanted, at: now)
                 continue
             }
             let assignment = FrameAssignment(
@@ -172,7 +172,7 @@ extension PacedCapture {
                 frameRate: schedule.rate
             )
             guard let buffer = try painter.paint(assignment) else { return true }
-            count(missed: missed, reason: nil)
+            count(missed: missed, reason: nil, at: now)
             note(VideoFormat(dimensions: buffer.dimensions, frameRate: schedule.rate, pixelFormat: .i420))
             sink.onVideoFrame(VideoFrame(buffer: buffer, timestamp: now))
         }
@@ -195,9 +195,10 @@ extension PacedCapture {
         }
     }
 
-    private func count(missed: Int, reason: FrameDropReason?) {
+    private func count(missed: Int, reason: FrameDropReason?, at now: MonotonicInstant) {
         state.withLock { state in
-            state.statistics.framesCaptured += missed + 1
+            state.statistics.framesCaptured += missed
+            state.statistics.countCaptured(at: now)
             state.statistics.framesDropped[.late] += missed
             if let reason { state.statistics.framesDropped[reason] += 1 }
         }

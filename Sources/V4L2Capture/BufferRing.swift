@@ -1,5 +1,6 @@
 import Glibc
 import MediaCore
+import Threading
 
 /// The driver's buffers of one stream: mapped, lent, and given back; confine to the node's thread.
 @safe final class BufferRing {
@@ -14,6 +15,8 @@ import MediaCore
     private var isQueued: [Bool]
     private var lastSequence: UInt32?
     private var isStreaming = false
+    /// What went wrong after a picture was taken; thrown by the next `takeNewest`.
+    private var pendingFailure: SystemCallFailure?
 
     /// Gets and maps buffers for the format that `device` is set to.
     init(_ device: V4L2Device) throws(SystemCallFailure) {
@@ -51,33 +54,53 @@ import MediaCore
     /// Takes all filled buffers, keeps the newest that is whole, and gives the others back.
     ///
     /// Counts what was captured, missed, late and corrupt. The buffer that is returned is to be given back by
-    /// `giveBack(_:)`.
+    /// `giveBack(_:)`. A failure after a whole picture has been taken waits for the next call, so that the picture is
+    /// not lost.
     func takeNewest(counting statistics: inout CaptureStatistics) throws(SystemCallFailure) -> FilledBuffer? {
+        if let failure = takePendingFailure() { throw failure }
         try offerRefusedAgain()
         var newest: FilledBuffer?
-        // Bounded, so that a driver that is faster than this loop cannot hold it.
-        for _ in isQueued.indices {
-            guard let filled = try device.dequeueBuffer() else { break }
-            guard isQueued.indices.contains(filled.index), isQueued[filled.index] else {
-                throw SystemCallFailure(attempt: "make sense of the buffers of", status: EPROTO)
+        do {
+            // Bounded, so that a driver that is faster than this loop cannot hold it.
+            for _ in isQueued.indices {
+                guard let filled = try take(counting: &statistics) else { break }
+                let discarded = isWhole(filled) ? newest : filled
+                if let discarded { statistics.framesDropped[isWhole(discarded) ? .late : .corrupt] += 1 }
+                if isWhole(filled) { newest = filled }
+                if let discarded { try giveBack(discarded) }
             }
-            isQueued[filled.index] = false
-            statistics.framesCaptured += 1
-            statistics.framesMissed += missedFrames(before: filled.sequence)
-            let capacity = unsafe memory[filled.index].count
-            if filled.isDamaged || filled.start >= filled.end || filled.end > capacity {
-                statistics.framesDropped[.corrupt] += 1
-                try giveBack(filled)
-                continue
-            }
-            if let older = newest {
-                statistics.framesDropped[.late] += 1
-                try giveBack(older)
-            }
-            newest = filled
+        } catch {
+            guard newest != nil else { throw error }
+            pendingFailure = error
         }
         return newest
     }
+
+    private func takePendingFailure() -> SystemCallFailure? {
+        defer { pendingFailure = nil }
+        return pendingFailure
+    }
+
+    /// Takes the oldest filled buffer, and counts it.
+    private func take(counting statistics: inout CaptureStatistics) throws(SystemCallFailure) -> FilledBuffer? {
+        guard let filled = try device.dequeueBuffer() else { return nil }
+        guard isQueued.indices.contains(filled.index), isQueued[filled.index] else {
+            throw SystemCallFailure(attempt: "make sense of the buffers of", status: EPROTO)
+        }
+        isQueued[filled.index] = false
+        // Without a stamp of the right clock, the time at which it was taken is the nearest known.
+        statistics.countCaptured(at: filled.timestamp ?? MonotonicClock.now)
+        statistics.framesMissed += missedFrames(before: filled.sequence)
+        return filled
+    }
+
+    private func isWhole(_ filled: FilledBuffer) -> Bool {
+        let capacity = unsafe memory[filled.index].count
+        return !filled.isDamaged && filled.start < filled.end && filled.end <= capacity
+    }
+
+    /// Whether the next `takeNewest` throws what went wrong before.
+    var hasFailed: Bool { pendingFailure != nil }
 
     /// Lends the content of a buffer that was taken.
     func withBytes<Result, Failure: Error>(

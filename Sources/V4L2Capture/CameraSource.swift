@@ -144,6 +144,14 @@ extension CameraSource {
         CameraDirectory(system: KernelCameraSystem()).devices()
     }
 
+    /// The camera to take where none is named: the first of `devices()`.
+    ///
+    /// - Throws: `permissionDenied` if there are video nodes and this user may open none that is a camera;
+    ///   `noSuchDevice` if there is no camera.
+    public static func defaultDevice() throws(CameraError) -> CaptureDevice {
+        try CameraDirectory(system: KernelCameraSystem()).firstDevice()
+    }
+
     /// The camera that `text` names.
     ///
     /// A path (`/dev/video0`, or a link to it, as in `/dev/v4l/by-id`), a node number (`0`), or exactly a card's name,

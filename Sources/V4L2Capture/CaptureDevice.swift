@@ -43,6 +43,26 @@ struct CameraDirectory {
         }
     }
 
+    /// The first camera; see `CameraSource.defaultDevice()`.
+    func firstDevice() throws(CameraError) -> CaptureDevice {
+        if let device = devices().first { return device }
+        for path in system.nodePaths() {
+            do {
+                _ = try system.open(path)
+            } catch let error where error.status == EACCES || error.status == EPERM {
+                throw CameraError(error, device: path, isOpen: false) { nil }
+            } catch {
+                continue
+            }
+        }
+        throw CameraError(
+            .noSuchDevice,
+            device: "on this machine",
+            attempt: "find a camera",
+            explanation: "there is none; plug one in"
+        )
+    }
+
     /// The camera that `text` names; see `CameraSource.captureDevice(matching:)`.
     func device(matching text: String) throws(CameraError) -> CaptureDevice {
         if text.hasPrefix("/") { return try device(at: text) }

@@ -172,9 +172,11 @@ final class CaptureRun: Sendable {
             state.publish(statistics)
             return try session.giveBack(newest)
         }
-        try session.giveBack(newest)
+        // Whatever becomes of the buffer, the picture is there and is delivered.
+        let failure = Result<Void, CameraError> { () throws(CameraError) in try session.giveBack(newest) }
         state.publish(statistics)
         sink.onVideoFrame(frame)
+        try failure.get()
     }
 
     private var noFrames: CameraError {

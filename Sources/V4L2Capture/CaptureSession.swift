@@ -66,7 +66,7 @@ import Threading
 
     /// Waits for the driver to have something to say.
     func wait(until deadline: MonotonicInstant, or stop: StopSignal) -> NodeEvents {
-        device.node.wait(until: deadline, or: stop)
+        ring.hasFailed ? .failed : device.node.wait(until: deadline, or: stop)
     }
 
     /// Takes the newest whole picture that is there; `nil` if there is none.

@@ -11,6 +11,12 @@ import MediaCore
     private let calls: UnsafeMutablePointer<libv4l_dev_ops>
     private let asked: NodeQuestions
 
+    /// What libv4lconvert claims to convert and does not.
+    ///
+    /// Tried with the pictures of the kernel's `vivid` and version 1.22: RGB565 comes with red and blue changed over, and
+    /// HSV ends the program.
+    private static let misconverted = Set(["RGBP", "HSV3", "HSV4"].compactMap { PixelFormat(fourCC: $0) })
+
     /// Which of `formats` libv4lconvert can turn into I420.
     ///
     /// It tells no list of its own; it is given a device that has all of `formats`, and of which each time one alone can
@@ -18,7 +24,7 @@ import MediaCore
     static func convertible(_ formats: [PixelFormat], descriptor: Int32) -> Set<PixelFormat> {
         let pretended = PretendedNode(formats: formats)
         guard let conversion = LibV4LConversion(pretended, descriptor: descriptor) else { return [] }
-        return Set(formats.filter { conversion.wouldConvert($0, on: pretended) })
+        return Set(formats.filter { !misconverted.contains($0) && conversion.wouldConvert($0, on: pretended) })
     }
 
     /// libv4lconvert for pictures of `node`; `nil` if it has no memory or does not take to the node.

@@ -27,7 +27,7 @@ struct NegotiatedFormat: Equatable {
     /// How a picture lies in what the converter is lent.
     var layout: CapturedLayout {
         CapturedLayout(
-            pixelFormat: needsLibV4L ? .i420 : delivered.pixelFormat.converterFormat,
+            pixelFormat: needsLibV4L ? delivered.pixelFormat.formatByLibV4L : delivered.pixelFormat.converterFormat,
             dimensions: delivered.dimensions,
             bytesPerRow: needsLibV4L ? delivered.dimensions.width : bytesPerRow
         )
@@ -150,6 +150,12 @@ struct Negotiation {
 }
 
 extension PixelFormat {
+    /// Grey pictures of more than eight bits.
+    private static let deepGrey = Set(["Y10B", "Y16", "Y16-BE"].compactMap { PixelFormat(fourCC: $0) })
+
+    /// What libv4lconvert's I420 is to be read as: of deep grey it leaves the luma at full range, as `grey` has it.
+    fileprivate var formatByLibV4L: PixelFormat { Self.deepGrey.contains(self) ? .grey : .i420 }
+
     /// The fewest bytes that a row of the first plane has; 0 where rows have no fixed length, or we do not read them.
     func leastBytesPerRow(_ width: Int) -> Int {
         switch self {

@@ -5,8 +5,9 @@ import Threading
 ///
 /// Takes YUYV, UYVY, NV12, NV21, YU12, YV12, GREY, RGB3, BGR3, MJPG and JPEG. Without a transform, with a crop alone, or
 /// with a half turn and a mirroring, uncompressed pictures are read once, where they lie, straight into the buffer that
-/// is handed on; scaling and turning take a further pass each, for planar formats one less. RGB is taken as full range,
-/// the YUV formats and GREY as limited, JPEG as full range. Buffers are used again. Confine to one thread.
+/// is handed on; scaling and turning take a further pass each, for planar formats one less. RGB, GREY and JPEG are taken
+/// as full range, the YUV formats as limited: V4L2's default quantization, and for GREY what its drivers deliver
+/// (`v4l2-tpg-core.c`, `tpg_s_fourcc`). Buffers are used again. Confine to one thread.
 package final class FrameConverter: CapturedFrameConverter {
     /// What is done to each picture; may be changed between pictures.
     package var transform: FrameTransform

@@ -5,12 +5,19 @@ extension VideoBuffer {
     ///
     /// libyuv has no such conversion. Padding is converted along with the rows: it is of undefined value anyway.
     func limitRange() {
-        withMutablePlanes { luma, chromaU, chromaV in
-            // y' = 16 + 219 y / 255
-            limit(&luma, factor: 219, offset: 16 * 255)
+        limitLuma()
+        withMutablePlanes { _, chromaU, chromaV in
             // c' = 128 + 224 (c - 128) / 255
             limit(&chromaU, factor: 224, offset: 128 * (255 - 224))
             limit(&chromaV, factor: 224, offset: 128 * (255 - 224))
+        }
+    }
+
+    /// As `limitRange()`, of a picture without colours.
+    func limitLuma() {
+        withMutablePlanes { luma, _, _ in
+            // y' = 16 + 219 y / 255
+            limit(&luma, factor: 219, offset: 16 * 255)
         }
     }
 }

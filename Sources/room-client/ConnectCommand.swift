@@ -41,25 +41,35 @@ struct ConnectCommand: AsyncParsableCommand {
     private func publish(_ track: LocalVideoTrack, until stop: RunLength) async throws {
         let reporter = Reporter(isJSON: connection.json)
         let started = ContinuousClock.now
-        let room = try await RoomClient.connect(options: connection.connectOptions)
+        var options = connection.connectOptions
+        // Whoever only sends receives nothing: it would have the others encode, and decode it, for nobody.
+        options.isAutomaticSubscriptionEnabled = false
+        let room = try await RoomClient.connect(options: options)
+        await stop.heedSignals()
         let participant = room.localParticipant
         reporter.report(
             ConnectedEvent(room: room.name, participant: participant.sid, identity: participant.identity),
             "Joined \(room.name) as \(participant.identity)."
         )
         let events = Task { await report(room, to: reporter, endingWith: stop) }
-        let ending: Stop
-        do {
-            try await participant.publish(track, options: publishOptions)
+        Task {
+            do {
+                try await participant.publish(track, options: publishOptions)
+                stop.end(.published(nil))
+            } catch {
+                stop.end(.published(error))
+            }
+        }
+        // A source can fail, and a user lose patience, before there is a first picture.
+        var ending = await stop.wait(for: nil)
+        if case .published(nil) = ending {
             reporter.report(PublishedEvent(track), "Publishing \(description(of: track)). Ctrl-C ends it.")
             let status = Task { try await showStatus(of: track, with: reporter) }
             ending = await stop.wait(for: duration?.duration)
             status.cancel()
-        } catch {
-            await room.disconnect()
-            throw error
         }
         await room.disconnect()
+        if case .published(let error?) = ending { throw error }
         events.cancel()
         reporter.endStatus()
         report(PublisherSummary(track.statistics, elapsed: started.duration(to: .now)), of: track, to: reporter)
@@ -123,7 +133,7 @@ struct ConnectCommand: AsyncParsableCommand {
 
     private func check(_ ending: Stop, _ track: LocalVideoTrack) throws {
         switch ending {
-        case .signal, .duration: break
+        case .signal, .duration, .recording, .published: break
         case .session(let error): if let error { throw error }
         case .source(let error): if let error { throw error }
         }

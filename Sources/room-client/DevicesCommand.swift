@@ -25,12 +25,26 @@ struct DevicesCommand: AsyncParsableCommand {
         try await reportingErrors {
             let reporter = Reporter(isJSON: json)
             let devices = CameraSource.devices()
-            if devices.isEmpty { reporter.report([String](), "No cameras.") }
+            if devices.isEmpty {
+                try complainIfForbidden()
+                if !json { Terminal.say("No cameras.") }
+            }
             for (index, device) in devices.enumerated() {
                 let formats = self.formats ? try CameraSource.captureFormats(captureDevice: device) : nil
                 let event = DeviceEvent(device, index: index, formats: formats)
                 reporter.report(event, event.words)
             }
+        }
+    }
+
+    /// Cameras that this user may not open are not "none".
+    private func complainIfForbidden() throws {
+        do {
+            _ = try CameraSource.defaultDevice()
+        } catch let error where error.code == .permissionDenied {
+            throw error
+        } catch {
+            return
         }
     }
 }

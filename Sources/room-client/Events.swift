@@ -61,6 +61,10 @@ struct PublisherSummary: Encodable {
     var event = "summary"
     var framesCaptured: Int
     var framesMissed: Int
+    /// From the first to the last frame captured, by the device's stamps.
+    ///
+    /// The device's own rate is (framesCaptured + framesMissed - 1) / captureSeconds.
+    var captureSeconds: Double
     var framesEncoded: Int
     var framesSent: Int
     var framesExpired: Int
@@ -72,6 +76,7 @@ struct PublisherSummary: Encodable {
     init(_ statistics: LocalVideoTrackStatistics, elapsed: Duration) {
         framesCaptured = statistics.framesCaptured
         framesMissed = statistics.framesMissed
+        captureSeconds = statistics.captureDuration.seconds
         framesEncoded = statistics.framesEncoded
         framesSent = statistics.framesSent
         framesExpired = statistics.framesExpired

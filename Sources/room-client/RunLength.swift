@@ -1,3 +1,4 @@
+import Foundation
 import RoomKit
 import UnixSignals
 
@@ -9,6 +10,10 @@ enum Stop: Sendable {
     case duration
     /// The room's session ended, with an error unless we left.
     case session(RoomError?)
+    /// The publishing is done, or failed.
+    case published((any Error)?)
+    /// All recordings have failed, so that there is nothing left to do.
+    case recording
     /// The source came to its end, or failed.
     case source((any Error)?)
 }
@@ -27,20 +32,26 @@ struct RunLength: Sendable {
         continuation.yield(reason)
     }
 
-    /// Waits for a reason, among them a signal and the end of `duration`.
-    func wait(for duration: Duration?) async -> Stop {
-        let signals = Task {
-            for await _ in await UnixSignalsSequence(trapping: .sigint, .sigterm) { end(.signal) }
+    /// From here on Ctrl-C and SIGTERM are a reason to stop and no longer end the program by themselves.
+    ///
+    /// To be called once there is something to end in good order.
+    func heedSignals() async {
+        // A reader of our output that goes away is no reason to stop sending or recording.
+        signal(SIGPIPE, SIG_IGN)
+        let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm)
+        Task {
+            for await _ in signals { end(.signal) }
         }
+    }
+
+    /// Waits for a reason, among them the end of `duration`.
+    func wait(for duration: Duration?) async -> Stop {
         let timer = Task {
             guard let duration else { return }
             try await Task.sleep(for: duration)
             end(.duration)
         }
-        defer {
-            signals.cancel()
-            timer.cancel()
-        }
+        defer { timer.cancel() }
         for await reason in stream { return reason }
         return .signal
     }

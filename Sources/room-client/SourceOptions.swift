@@ -83,15 +83,21 @@ struct SourceOptions: ParsableArguments {
         }
     }
 
+    private func firstCamera() throws -> CaptureDevice {
+        do {
+            return try CameraSource.defaultDevice()
+        } catch let error where error.code == .noSuchDevice {
+            Terminal.complain("There is no camera here. Without one, try: --source pattern")
+            throw ExitCode(ExitStatus.noInput.rawValue)
+        }
+    }
+
     private func makeCamera(whenFinished: @escaping @Sendable ((any Error)?) -> Void) throws -> CameraSource {
         let device: CaptureDevice
         if let name = self.device {
             device = try CameraSource.captureDevice(matching: name)
-        } else if let first = CameraSource.devices().first {
-            device = first
         } else {
-            Terminal.complain("There is no camera here. Without one, try: --source pattern")
-            throw ExitCode(ExitStatus.noInput.rawValue)
+            device = try firstCamera()
         }
         var transform = CameraTransform()
         transform.crop = crop

@@ -46,7 +46,9 @@ struct SubscribeCommand: AsyncParsableCommand {
             let reporter = Reporter(isJSON: connection.json)
             var options = connection.connectOptions
             options.isAutomaticSubscriptionEnabled = participant == nil && track == nil
+            let stop = RunLength()
             let room = try await RoomClient.connect(options: options)
+            await stop.heedSignals()
             let own = room.localParticipant
             reporter.report(
                 ConnectedEvent(room: room.name, participant: own.sid, identity: own.identity),
@@ -58,17 +60,22 @@ struct SubscribeCommand: AsyncParsableCommand {
                 format: format,
                 snapshot: snapshot.map { SnapshotRenderer(path: $0) }
             )
-            try await receive(in: room, with: reception, reporter)
+            try await receive(in: room, with: reception, reporter, until: stop)
         }
     }
 
-    private func receive(in room: Room, with reception: Reception, _ reporter: Reporter) async throws {
-        let stop = RunLength()
+    private func receive(
+        in room: Room,
+        with reception: Reception,
+        _ reporter: Reporter,
+        until stop: RunLength
+    ) async throws {
         let events = Task { await follow(room, with: reception, reporter, endingWith: stop) }
         let status = Task {
             while true {
                 try await Task.sleep(for: .seconds(1))
                 reporter.status(reception.statusLine())
+                if reception.complainOfFailures() { stop.end(.recording) }
             }
         }
         for participant in await room.remoteParticipants {
@@ -81,8 +88,9 @@ struct SubscribeCommand: AsyncParsableCommand {
         reporter.endStatus()
         let summary = reception.finish()
         reporter.report(summary, summary.words)
+        _ = reception.complainOfFailures()
         if case .session(let error?) = ending { throw error }
-        if let error = reception.error { throw error }
+        if let error = reception.error { throw ExitCode(ExitStatus(error).rawValue) }
     }
 
     /// Follows the room until its session is over.
@@ -130,6 +138,8 @@ final class Reception: Sendable {
     private struct Item: Sendable {
         var track: RemoteVideoTrack
         var recorder: TrackRecorder?
+        /// Whether a failure of the recording has been complained of.
+        var isFailureSaid = false
         var shownBefore = 0
     }
 
@@ -145,6 +155,26 @@ final class Reception: Sendable {
         self.directory = directory
         self.format = format
         self.snapshot = snapshot
+    }
+
+    /// Says which recordings have failed, each once, as it happens: nobody should find out an hour later.
+    ///
+    /// - Returns: Whether nothing is left to do: all recordings have failed, and nothing else is wanted.
+    func complainOfFailures() -> Bool {
+        let (failures, isAll) = items.withLock { items in
+            var failures: [RecordingError] = []
+            for index in items.indices where !items[index].isFailureSaid {
+                guard let error = items[index].recorder?.statistics.error else { continue }
+                items[index].isFailureSaid = true
+                failures.append(error)
+            }
+            return (failures, !items.isEmpty && items.allSatisfy { $0.isFailureSaid || $0.recorder == nil })
+        }
+        for error in failures {
+            Terminal.complain("\(error)")
+            failure.withLock { $0 = $0 ?? error }
+        }
+        return isAll && directory != nil && snapshot == nil
     }
 
     /// What a recording or the snapshot failed with.
@@ -196,6 +226,7 @@ final class Reception: Sendable {
             failure.withLock { $0 = $0 ?? error }
         }
         snapshot?.finish()
+        if let failure = snapshot?.failure { Terminal.complain("\(failure)") }
         return SubscriberSummary(tracks: items.map { SubscriberSummary.Track($0.track, $0.recorder?.statistics) })
     }
 }

@@ -20,7 +20,7 @@ capture_figures() {
 # Prints the numbers that the USB camera's pictures carry, one a line.
 # Usage: frame_numbers FFMPEG_INPUT_ARGUMENT...
 frame_numbers() {
-    ffmpeg -v error -nostdin "$@" -fps_mode passthrough \
+    ffmpeg -v error -nostdin "$@" -fps_mode passthrough -enc_time_base -1 \
         -vf 'crop=iw:ih/8:0:0,scale=16:1:flags=area,format=gray' -f rawvideo - |
         od -An -v -w16 -tu1 | awk '{ n = 0; for (i = 16; i > 0; i--) n = 2 * n + ($i > 128); print n }'
 }

@@ -11,7 +11,7 @@ camera_nodes() {
     local entry
     for entry in /sys/class/video4linux/video*; do
         [[ -r $entry/name && $(<"$entry/name") == "$UVC_CAMERA_NAME"* ]] && echo "$(<"$entry/index") /dev/${entry##*/}"
-    done | sort | cut -d ' ' -f 2
+    done 2>/dev/null | sort | cut -d ' ' -f 2
 }
 
 # Plugs the camera in, with uvc-camera's options, and waits for its nodes.

@@ -41,16 +41,24 @@ struct QuantitiesTests {
 
     @Test(
         "Four-character codes pack as V4L2 packs them",
-        arguments: [("YUYV", 0x5659_5559), ("MJPG", 0x4750_4A4D), ("Y16", 0x2036_3159)] as [(String, UInt32)]
+        arguments: [("YUYV", 0x5659_5559), ("MJPG", 0x4750_4A4D), ("Y16", 0x2036_3159), ("Y16-BE", 0xA036_3159)]
+            as [(String, UInt32)]
     )
     func fourCC(code: String, packed: UInt32) {
         #expect(PixelFormat(fourCC: code)?.rawValue == packed)
         #expect(PixelFormat(rawValue: packed).description == code)
     }
 
-    @Test("What is no four-character code is refused", arguments: ["", "YUYV2", "ÄÖ", "A\n"])
+    @Test("What is no four-character code is refused", arguments: ["", "YUYV2", "ÄÖ", "A\n", "-BE", "Y16-BE-BE"])
     func badFourCC(code: String) {
         #expect(PixelFormat(fourCC: code) == nil)
+    }
+
+    /// They were a vector of eight words, aligned to 64 bytes: Swift 6.3.1 gives async functions that keep such a value
+    /// across an `await` too small a frame when it optimizes, and `connect` corrupted its heap.
+    @Test("Statistics need no alignment that async functions do not give")
+    func alignment() {
+        #expect(MemoryLayout<FrameDropCounts>.alignment <= 16 && MemoryLayout<CaptureStatistics>.alignment <= 16)
     }
 
     @Test("Drop counts add up reason by reason")

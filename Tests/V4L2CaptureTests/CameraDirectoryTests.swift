@@ -101,6 +101,18 @@ struct CameraDirectoryTests {
         #expect(error.code == .noSuchDevice && error.description.contains("plug one in"))
     }
 
+    @Test("Where none is named, the first camera is taken; one that is forbidden is told from none at all")
+    func defaultDevice() throws {
+        #expect(try directory.firstDevice().path == "/dev/video0")
+        let metadata = CameraScript(deviceCapabilities: UInt32(V4L2_CAP_META_CAPTURE) | streaming)
+        let forbidden = ScriptedSystem(["/dev/video0": metadata], openFailures: ["/dev/video8": EACCES])
+        let refusal = try #require(throws: CameraError.self) { try CameraDirectory(system: forbidden).firstDevice() }
+        #expect(refusal.code == .permissionDenied && refusal.device == "/dev/video8")
+        let none = ScriptedSystem(["/dev/video0": metadata], openFailures: ["/dev/video8": EIO])
+        let absence = try #require(throws: CameraError.self) { try CameraDirectory(system: none).firstDevice() }
+        #expect(absence.code == .noSuchDevice && absence.description.contains("plug one in"))
+    }
+
     @Test("The real machine can be asked, whether or not it has a camera")
     func realMachine() throws {
         for device in CameraSource.devices() { #expect(nodeNumber(of: device.path) != nil) }

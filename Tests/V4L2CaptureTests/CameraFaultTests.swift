@@ -77,6 +77,24 @@ struct CameraFaultTests {
         #expect(result.statistics.framesCaptured == 7 && result.closed)
     }
 
+    /// A camera that is unplugged between the taking of a picture and the return of its buffer: the picture was counted
+    /// as captured, and neither delivered nor counted as dropped.
+    @Test(
+        "A picture that was taken is delivered, even if the camera is gone when its buffer goes back",
+        arguments: [
+            (CameraScript.steady(5), 2, 3),
+            ([.frames((0..<3).map { CameraScript.Frame(sequence: UInt32($0)) })], 0, 1),
+        ]
+    )
+    func lostWithPicture(events: [CameraScript.Event], returned: Int, delivered: Int) async throws {
+        var script = CameraScript(events: events + [.silence])
+        script.passingFailures = [cv4l2_QBUF: (after: BufferRing.wantedCount + returned, status: ENODEV)]
+        let sink = RecordingSink()
+        let result = try await captureToTheEnd(script, sink: sink)
+        #expect(result.failure?.code == .deviceLost && sink.count == delivered)
+        #expect(result.statistics.framesCaptured == sink.count + result.statistics.framesDropped.total)
+    }
+
     @Test("A buffer that we did not hand over is not touched", arguments: [4, 99, 0])
     func wrongIndex(index: Int) async throws {
         // Index 0 comes twice without having been given back in between.

@@ -18,6 +18,7 @@ struct CameraSourceTests {
         #expect(sink.timestamps == (1...30).map { MonotonicInstant(nanoseconds: $0 * 33_333_333 / 1000 * 1000) })
         #expect(result.statistics.framesCaptured == 30)
         #expect(result.statistics.framesDropped.total == 0 && result.statistics.framesMissed == 0)
+        #expect(result.statistics.captureDuration == .microseconds(966_666))
         #expect(result.format?.description == "64x48 30 fps YUYV")
         #expect(result.failure?.code == .deviceLost)
         #expect(result.closed)
@@ -41,13 +42,14 @@ struct CameraSourceTests {
             .frames([.init(sequence: 2, bytesUsed: 0)]),
             .frames([.init(sequence: 3, bytesUsed: 1 << 20)]),
             .frames([.init(sequence: 4, bytesUsed: 64 * 48)]),
-            .frames([.init(sequence: 5, fill: 9)]),
+            .frames([.init(sequence: 5, nanoseconds: 1_200_000_000, fill: 9)]),
             lost,
         ])
         let result = try await captureToTheEnd(script, sink: sink)
         #expect(sink.lumas == [7, 9])
         #expect(result.statistics.framesCaptured == 6)
         #expect(result.statistics.framesDropped[.corrupt] == 4 && result.statistics.framesDropped.total == 4)
+        #expect(result.statistics.captureDuration == .milliseconds(200))
     }
 
     @Test(

@@ -83,7 +83,7 @@ struct LibV4LConversionTests {
     @Test("What it can turn into I420 is found out without a device")
     func convertible() throws {
         let able = try ["YVYU", "Y16", "BA81", "S561"].map { try #require(PixelFormat(fourCC: $0)) }
-        let unable = try ["ZZZZ", "H264"].map { try #require(PixelFormat(fourCC: $0)) }
+        let unable = try ["ZZZZ", "H264", "RGBP", "HSV3", "HSV4"].map { try #require(PixelFormat(fourCC: $0)) }
         #expect(LibV4LConversion.convertible(able + unable, descriptor: -1) == Set(able))
         #expect(LibV4LConversion.convertible([], descriptor: -1).isEmpty)
     }

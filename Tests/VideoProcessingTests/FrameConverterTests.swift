@@ -105,10 +105,11 @@ struct FrameConverterTests {
         #expect(result == Dimensions(width: outWidth, height: outHeight))
     }
 
-    @Test("Grey has neutral chroma", arguments: sizes)
+    @Test("Grey is of full range, and has neutral chroma", arguments: sizes)
     func grey(width: Int, height: Int) throws {
         var picture = ReferencePicture(width, height)
         let result = try convert(picture.captured(as: .grey, padding: 3))
+        picture.luma.bytes = picture.luma.bytes.map { UInt8((16 + Double($0) * 219 / 255).rounded()) }
         picture.chromaU.bytes = picture.chromaU.bytes.map { _ in 128 }
         picture.chromaV.bytes = picture.chromaV.bytes.map { _ in 128 }
         let isSame = result == picture

@@ -97,6 +97,53 @@ struct MessageTests {
         }
     }
 
+    @Test("A handler that says it has nothing more is not asked for a message until it wants to be")
+    func nothingMore() throws {
+        final class Reticent: WebSocketHandler {
+            let pulls: Monitor<Int>
+            init(_ pulls: Monitor<Int>) { self.pulls = pulls }
+            func opened(_ connection: WebSocketConnection) { connection.requestWrite() }
+            func receivedText(_ text: String, from connection: WebSocketConnection) { connection.requestWrite() }
+            func receivedBinary(_ message: PacketBuffer, from connection: WebSocketConnection) {}
+            func hasMessage(for connection: WebSocketConnection) -> Bool { false }
+            func nextMessage(for connection: WebSocketConnection) -> OutgoingMessage? {
+                pulls.withLock { $0 += 1 }
+                return .text("one of many")
+            }
+            func closed(_ connection: WebSocketConnection, _ closure: WebSocketClosure) {}
+        }
+        let pulls = Monitor(0)
+        let loop = try WebSocketLoop(name: "server")
+        defer { loop.shutdown() }
+        let port = try loop.listen(ListenerOptions()) { Reticent(pulls) }
+        let client = Recorder()
+        loop.connect(ClientOptions(url: try WebSocketURL("ws://127.0.0.1:\(port)")), handler: client)
+        #expect(client.events { $0.count == 2 } == [.opened, .text("one of many")])
+        loop.execute { client.send(.text("and now?")) }
+        #expect(client.events { $0.count == 3 }.count == 3)
+        #expect(pulls.withLock { $0 } == 2)
+    }
+
+    @Test("What is to be done again and again is done on the loop's thread, and replaced by what comes later")
+    func beats() throws {
+        let loop = try WebSocketLoop(name: "beats")
+        defer { loop.shutdown() }
+        let counts = Monitor((former: 0, latter: 0, elsewhere: 0))
+        loop.every(.milliseconds(1)) { counts.change { $0.former += 1 } }
+        #expect(counts.wait { $0.former >= 3 ? true : nil } == true)
+        loop.every(.milliseconds(3)) {
+            counts.change { counts in
+                counts.latter += 1
+                if !loop.isCurrent { counts.elsewhere += 1 }
+            }
+        }
+        #expect(counts.wait { $0.latter >= 1 ? true : nil } == true)
+        let former = counts.withLock { $0.former }
+        #expect(counts.wait { $0.latter >= 4 ? true : nil } == true)
+        #expect(counts.withLock { $0.former } == former)
+        #expect(counts.withLock { $0.elsewhere } == 0)
+    }
+
     @Test("A shared message that was never framed traps with its values")
     func unframed() async {
         await #expect(processExitsWith: .failure) {

@@ -20,6 +20,10 @@ package final class RelayServer: Sendable {
         package var relay = RelaySettings()
         /// Connections at a time.
         package var maximumConnections = 2000
+        /// Time for a peer to complete the handshake.
+        package var handshakeTimeout: Duration = .seconds(10)
+        /// When a silent peer is asked whether it lives, and when it is given up.
+        package var idle = IdlePolicy()
         /// Gets a line for whoever comes, goes, publishes or is turned away.
         package var logger = Logger(label: "room-server") { _ in SwiftLogNoOpLogHandler() }
 
@@ -60,6 +64,8 @@ package final class RelayServer: Sendable {
         var listener = ListenerOptions(host: options.host, port: options.port)
         listener.subprotocol = WireFormat.subprotocol
         listener.maximumConnections = options.maximumConnections
+        listener.handshakeTimeout = options.handshakeTimeout
+        listener.idle = options.idle
         listener.limits = MessageLimits(
             maximumBinaryMessage: WireFormat.maximumBinaryMessage.bytes,
             maximumTextMessage: WireFormat.maximumTextMessage.bytes

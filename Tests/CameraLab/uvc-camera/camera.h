@@ -38,9 +38,10 @@ static inline uint32_t yuyv_bytes(struct frame_size size) {
 
 // What the camera does wrong on purpose. Zero means never.
 struct faults {
-    unsigned damage;       // every Nth MJPEG frame loses its second half
-    unsigned error;        // every Nth payload carries the error bit
-    unsigned stall_after;  // a stream sends this many frames, then nothing
+    unsigned damage;        // every Nth MJPEG frame loses its second half
+    unsigned damage_first;  // the first N MJPEG frames of a stream do
+    unsigned error;         // every Nth payload carries the error bit
+    unsigned stall_after;   // a stream sends this many frames, then nothing
 };
 
 // ---- descriptors.c ----

@@ -1,13 +1,14 @@
-// uvc-camera [--damage N] [--error N] [--stall-after N] CLIP...
+// uvc-camera [--damage N] [--damage-first N] [--error N] [--stall-after N] CLIP...
 //
 // A USB Video Class camera in user space: plugs itself into this kernel's virtual USB host controller (vhci_hcd), so
 // that the real uvcvideo driver binds to it. MJPEG and YUYV, 640x480, 320x240 and 1280x720, 30 and 15 frames a second.
 // Each CLIP is a file of concatenated JPEGs of one of these sizes; one of each is needed. Runs until SIGTERM or SIGINT;
 // its end unplugs the camera.
 //
-//   --damage N       every Nth MJPEG frame loses its second half
-//   --error N        every Nth payload carries the UVC error bit
-//   --stall-after N  after N frames the camera is silent until the next stream
+//   --damage N        every Nth MJPEG frame loses its second half
+//   --damage-first N  the first N MJPEG frames of a stream do
+//   --error N         every Nth payload carries the UVC error bit
+//   --stall-after N   after N frames the camera is silent until the next stream
 #include <errno.h>
 #include <getopt.h>
 #include <poll.h>
@@ -30,7 +31,7 @@ static int64_t monotonic_now(void) {
 }
 
 static void usage(void) {
-    fprintf(stderr, "usage: uvc-camera [--damage N] [--error N] [--stall-after N] CLIP...\n");
+    fprintf(stderr, "usage: uvc-camera [--damage N] [--damage-first N] [--error N] [--stall-after N] CLIP...\n");
     exit(EXIT_USAGE);
 }
 
@@ -45,6 +46,7 @@ static unsigned positive_number(const char *text) {
 static struct faults parse_options(int count, char **words) {
     static const struct option options[] = {
         {"damage", required_argument, NULL, 'd'},
+        {"damage-first", required_argument, NULL, 'f'},
         {"error", required_argument, NULL, 'e'},
         {"stall-after", required_argument, NULL, 's'},
         {0},
@@ -53,6 +55,7 @@ static struct faults parse_options(int count, char **words) {
     for (int option; (option = getopt_long(count, words, "", options, NULL)) != -1;) {
         switch (option) {
             case 'd': faults.damage = positive_number(optarg); break;
+            case 'f': faults.damage_first = positive_number(optarg); break;
             case 'e': faults.error = positive_number(optarg); break;
             case 's': faults.stall_after = positive_number(optarg); break;
             default: usage();

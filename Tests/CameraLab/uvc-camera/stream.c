@@ -18,7 +18,7 @@ static struct {
 } stream;
 
 static struct {
-    uint64_t streams, frames, payloads, skipped;
+    uint64_t streams, frames, payloads, skipped, damaged;
 } total;
 
 void stream_set_faults(struct faults wanted) {
@@ -70,8 +70,10 @@ static void begin_frame(int64_t now) {
     stream.number++;
     stream.sent++;
     total.frames++;
-    bool is_damaged = faults.damage && stream.format == FORMAT_MJPEG && stream.sent % faults.damage == 0;
-    if (is_damaged) stream.bytes /= 2;
+    bool is_damaged = stream.sent <= faults.damage_first || (faults.damage && stream.sent % faults.damage == 0);
+    if (!is_damaged || stream.format != FORMAT_MJPEG) return;
+    stream.bytes /= 2;
+    total.damaged++;
 }
 
 uint32_t stream_payload(int64_t now, uint8_t *payload, uint32_t capacity) {
@@ -94,6 +96,7 @@ uint32_t stream_payload(int64_t now, uint8_t *payload, uint32_t capacity) {
 }
 
 void stream_report(void) {
-    fprintf(stderr, "uvc-camera: %llu streams, %llu frames, %llu skipped because the host was late\n",
-            (unsigned long long)total.streams, (unsigned long long)total.frames, (unsigned long long)total.skipped);
+    fprintf(stderr, "uvc-camera: %llu streams, %llu frames, %llu damaged, %llu skipped because the host was late\n",
+            (unsigned long long)total.streams, (unsigned long long)total.frames, (unsigned long long)total.damaged,
+            (unsigned long long)total.skipped);
 }

@@ -1,0 +1,324 @@
+import MediaCore
+import RelayCore
+import RelayServer
+import RoomKit
+import RoomProtocol
+import TestSupport
+import Testing
+import WebSockets
+
+/// In each test a publisher and a subscriber go on undisturbed, as the numbers on the wire and in the pictures tell.
+@Suite("Hostile peers of the relay", .timeLimit(.minutes(2)))
+struct HostilePeerTests {
+    let stage: Stage
+    let bystanders: Bystanders
+
+    init() async throws {
+        stage = try Stage { options in
+            options.relay.maximumOutbox = .kibibytes(64)
+            options.relay.joinTimeout = .seconds(2)
+            options.relay.closeTimeout = .milliseconds(500)
+            options.handshakeTimeout = .seconds(2)
+        }
+        bystanders = try await Bystanders(on: stage)
+    }
+
+    private var port: UInt16 { stage.server.port }
+
+    /// A peer that has joined a room where the bystanders are not, and published a track.
+    private func publisher(_ identity: String) throws -> (peer: RawPeer, alias: UInt32) {
+        let peer = try RawPeer(joining: "hostile", as: identity, port: port)
+        return (peer, try #require(peer.publish("camera")))
+    }
+
+    @Test("Bytes that are no WebSocket are hung up on")
+    func garbage() async throws {
+        var random = SeededBytes(seed: 1)
+        let lengths = [1, 10, 100, 1000, 20_000]
+        let strangers = try lengths.map { length in
+            let peer = try RawPeer(port: port)
+            peer.send(random.next(length) + [13, 10, 13, 10])
+            return peer
+        }
+        let liars = try lengths.map { length in
+            let peer = try RawPeer(port: port)
+            #expect(peer.handshake().contains("101"))
+            peer.send(random.next(length))
+            return peer
+        }
+        for peer in strangers {
+            #expect(!String(decoding: peer.receiveAll(), as: UTF8.self).contains("101 Switching"))
+        }
+        // What looks like the beginning of a long message is ended when the time to join is over.
+        for peer in liars { _ = peer.receiveAll() }
+        let browser = try RawPeer(port: port)
+        browser.send(Array("GET / HTTP/1.1\r\nHost: x\r\n\r\n".utf8))
+        #expect(String(decoding: browser.receiveAll(), as: UTF8.self).contains("room server"))
+        #expect(try await bystanders.faults() == [])
+    }
+
+    @Test("Half a handshake, half a header and half a message hold nobody up")
+    func halves() async throws {
+        let peers = try (0..<4).map { _ in try RawPeer(port: port) }
+        peers[0].send(Array("GET / HTTP/1.1\r\nHost".utf8))
+        for peer in peers[1...] { peer.handshake() }
+        peers[1].send([0x82])
+        peers[2].send(Array(clientFrame(opcode: 2, [UInt8](repeating: 0, count: 300)).prefix(100)))
+        let alive = try RawPeer(joining: "hostile", as: "half", port: port)
+        let packet = try #require(makeVideoPackets(alias: 1, number: 0, payload: [0, 0, 0]).first)
+        for length in 0..<packet.count { alive.send(clientFrame(opcode: 2, Array(packet.prefix(length)))) }
+        #expect(alive.closeCode() == 4400)
+        try await bystanders.frames(10)
+        #expect(try await bystanders.faults() == [])
+        withExtendedLifetime(peers) {}
+    }
+
+    /// What makes a good header a bad one, and the close code that it meets; `nil` where it is passed over.
+    private static let spoilings: [(String, Int?, @Sendable (inout [UInt8]) -> Void)] = [
+        ("version 0", 4400, { $0[0] = 0 }),
+        ("version 2", 4400, { $0[0] = 2 }),
+        ("an unknown kind", nil, { $0[1] = 77 }),
+        ("an acknowledgement that is none", 4400, { $0 = [1, 1, 0, 47] + $0[4..<40] }),
+        ("a header of 0 bytes", 4400, { $0[2...3] = [0, 0] }),
+        ("a header of 47 bytes", 4400, { $0[3] = 47 }),
+        ("a header longer than the message", 4400, { $0[2...3] = [255, 255] }),
+        ("no payload", 4400, { $0.removeLast($0.count - 48) }),
+        ("no first flag", 4400, { $0[4] &= ~4 }),
+        ("no last flag", 4400, { $0[4] &= ~8 }),
+        ("a keyframe in layer 2", 4400, { $0[6] = 2 }),
+        ("an alias of nobody", nil, { $0[8...11] = [255, 255, 255, 255] }),
+        ("alias 0", nil, { $0[8...11] = [0, 0, 0, 0] }),
+        ("a frame of 0 bytes", 4400, { $0[24...27] = [0, 0, 0, 0] }),
+        ("a frame of 4 GiB", 4400, { $0[24...27] = [255, 255, 255, 255] }),
+        ("a chunk beyond the frame", 4400, { $0[28...31] = [255, 255, 255, 255] }),
+        (
+            "a chunk inside of a frame that was not begun", 4400,
+            {
+                $0[4] &= ~4; $0[28...31] = [0, 0, 0, 1]; $0[27] += 1
+            }
+        ),
+    ]
+
+    @Test("A packet with a wrong header ends the session that sent it", arguments: spoilings.indices)
+    func wrongHeader(index: Int) async throws {
+        let (name, code, spoil) = Self.spoilings[index]
+        let (peer, alias) = try publisher("spoiler")
+        var packet = try #require(makeVideoPackets(alias: alias, number: 5, payload: [0, 1, 2, 3]).first)
+        spoil(&packet)
+        peer.send(clientFrame(opcode: 2, packet))
+        if code == nil { peer.send(text: "{}") }
+        #expect(peer.closeCode() == 4400, "\(name)")
+    }
+
+    @Test("Frames out of order end the session that sent them")
+    func wrongOrder() async throws {
+        let long = [UInt8](repeating: 0, count: 40_000)
+        for (name, numbers) in [("twice", [5, 5]), ("backwards", [5, 4])] as [(String, [UInt32])] {
+            let (peer, alias) = try publisher(name)
+            for packet in numbers.flatMap({ makeVideoPackets(alias: alias, number: $0, payload: [0]) }) {
+                peer.send(clientFrame(opcode: 2, packet))
+            }
+            #expect(peer.closeCode() == 4400, "\(name)")
+        }
+        let (peer, alias) = try publisher("a chunk left out")
+        var packets = makeVideoPackets(alias: alias, number: 1, payload: long)
+        packets.remove(at: 1)
+        for packet in packets { peer.send(clientFrame(opcode: 2, packet)) }
+        #expect(peer.closeCode() == 4400)
+        #expect(try await bystanders.faults() == [])
+    }
+
+    @Test("A packet of somebody else's track, and one before joining, end the session that sent it")
+    func foreignTrack() async throws {
+        // The bystanders' track has the first alias.
+        let packets = makeVideoPackets(alias: 1, number: .max, payload: [0])
+        let (peer, _) = try publisher("thief")
+        for packet in packets { peer.send(clientFrame(opcode: 2, packet)) }
+        #expect(peer.closeCode() == 4400)
+        let stranger = try RawPeer(port: port)
+        stranger.handshake()
+        for packet in packets { stranger.send(clientFrame(opcode: 2, packet)) }
+        #expect(stranger.closeCode() == 4400)
+        #expect(try await bystanders.faults() == [])
+    }
+
+    @Test("A message of 100 MB, announced or sent, is refused without being gathered", arguments: [1, 2] as [UInt8])
+    func hugeMessage(opcode: UInt8) async throws {
+        let before = try residentBytes()
+        let declared = try RawPeer(joining: "hostile", as: "boaster", port: port)
+        declared.send(clientFrame(opcode: opcode, declared: 100_000_000, [UInt8](repeating: 32, count: 20_000)))
+        let sent = try RawPeer(joining: "hostile", as: "doer", port: port)
+        let sending = Task.detached {
+            let chunk = [UInt8](repeating: 32, count: 1_000_000)
+            guard sent.send(clientFrame(opcode: opcode, declared: 100_000_000, [])) else { return }
+            for _ in 0..<100 { guard sent.send(chunk) else { return } }
+        }
+        await sending.value
+        #expect(try residentBytes() - before < 30_000_000)
+        try await eventually("both are thrown out") { await stage.server.census().connections == 2 }
+        #expect(try await bystanders.faults() == [])
+        withExtendedLifetime(declared) {}
+    }
+
+    @Test(
+        "JSON that is deep, long or wrong ends the session that sent it",
+        arguments: [
+            String(repeating: "[", count: 60_000), String(repeating: "{\"a\":", count: 12_000),
+            "{\"type\":\"join\",\"x\":" + String(repeating: "[", count: 30_000) + String(repeating: "]", count: 30_000)
+                + "}",
+            "", "null", "17", "\"join\"", "[]", "{\"type\":7}", "{\"type\":\"join\"",
+            "{\"type\":\"join\",\"version\":1e400}",
+            "{\"type\":\"join\",\"version\":1,\"room\":7,\"identity\":\"x\"}", "{\"type\":\"publish\"}",
+        ]
+    )
+    func badJSON(text: String) async throws {
+        let peer = try RawPeer(port: port)
+        peer.handshake()
+        peer.send(text: text)
+        #expect(peer.closeCode() == 4400)
+    }
+
+    @Test("Ten thousand messages in a row are answered, and disturb nobody")
+    func tinyMessages() async throws {
+        let clients = try SocketClients()
+        let peer = try clients.join(stage.url, identity: "chatterbox", room: "hostile")
+        for index in 0..<10_000 { peer.send("{\"type\":\"nonsense \(index)\"}") }
+        try await eventually("all are answered, or the peer is thrown out") {
+            peer.closure != nil || peer.texts.count > 10_000
+        }
+        peer.close()
+        #expect(try await bystanders.faults() == [])
+    }
+
+    @Test("A peer that asks and asks and never reads is let go, before or after joining", arguments: [true, false])
+    func neverReads(hasJoined: Bool) async throws {
+        let before = try residentBytes()
+        let peer = try RawPeer(port: port, receiveBuffer: 4096)
+        peer.handshake()
+        if hasJoined { peer.send(text: ClientMessage.join(Join(room: "hostile", identity: "mute")).text) }
+        let question = clientFrame(opcode: 1, Array(ClientMessage.timeSync(TimeSync(clientTime: 1)).text.utf8))
+        let questions = Array(repeatElement(question, count: 2000).joined())
+        try await eventually("it is let go") {
+            _ = peer.sendWithoutWaiting(questions)
+            return await stage.server.census().connections == 2
+        }
+        #expect(try residentBytes() - before < 30_000_000)
+        #expect(try await bystanders.faults() == [])
+    }
+
+    @Test("A participant that does not read what the room tells is let go, and the room learns of it")
+    func signalingBacklog() async throws {
+        let mute = try RawPeer(joining: "bystanders", as: "mute", port: port, receiveBuffer: 4096)
+        let clients = try SocketClients()
+        let noisy = try clients.join(stage.url, identity: "noisy", room: "bystanders")
+        try await eventually("it has joined") { !noisy.messages.isEmpty }
+        try await eventually("the mute one is let go") {
+            for index in 0..<100 {
+                noisy.send(
+                    .publish(
+                        Publish(requestId: index, name: "t\(index)", source: "other", width: 9, height: 9, frameRate: 9)
+                    )
+                )
+            }
+            for case .published(let body) in noisy.messages.suffix(300) {
+                noisy.send(.unpublish(Unpublish(trackId: body.track.id)))
+            }
+            try await Task.sleep(for: .milliseconds(20))
+            return noisy.closure != nil
+                || noisy.messages.contains { message in
+                    if case .participantDisconnected = message { true } else { false }
+                }
+        }
+        #expect(noisy.closure == nil)
+        noisy.close()
+        #expect(try await bystanders.faults() == [])
+        withExtendedLifetime(mute) {}
+    }
+
+    @Test("A thousand connections that are opened and closed at once leave nothing behind")
+    func thousandConnections() async throws {
+        let before = try residentBytes()
+        for round in 0..<10 {
+            var peers: [RawPeer] = []
+            for index in 0..<100 {
+                let peer = try RawPeer(port: port)
+                switch index % 4 {
+                case 0: break
+                case 1: peer.send(Array("GET / HTTP/1.1\r\n".utf8))
+                case 2: peer.handshake()
+                default:
+                    peer.handshake()
+                    peer.send(text: ClientMessage.join(Join(room: "crowd", identity: "\(round)-\(index)")).text)
+                }
+                peers.append(peer)
+            }
+            for (index, peer) in peers.enumerated() where index % 3 == 0 { peer.reset() }
+        }
+        try await eventually("all are gone") {
+            let census = await stage.server.census()
+            return census.connections == 2 && census.rooms == 1
+        }
+        #expect(try residentBytes() - before < 60_000_000)
+        #expect(try await bystanders.faults() == [])
+    }
+
+    @Test("Connections that are reset in the middle of a frame leave nothing behind, and their subscribers go on")
+    func resets() async throws {
+        let viewer = try await stage.join("viewer", room: "hostile")
+        for round in 0..<5 {
+            let (peer, alias) = try publisher("author-\(round)")
+            let packets = makeVideoPackets(alias: alias, number: 0, payload: [UInt8](repeating: 0, count: 50_000))
+            peer.send(clientFrame(opcode: 2, packets[0]))
+            let subscriber = try RawPeer(joining: "bystanders", as: "viewer-\(round)", port: port)
+            _ = subscriber.receive()
+            subscriber.reset()
+            _ = try await viewer.subscribedTrack("camera", occurrence: round + 1)
+            peer.reset()
+        }
+        try await eventually("all are gone") { await viewer.room.remoteParticipants.isEmpty }
+        #expect(await viewer.room.state == .connected)
+        await viewer.room.disconnect()
+        #expect(try await bystanders.faults() == [])
+    }
+
+    @Test("Absurd wishes are refused with a code, and end the session only where the page says so")
+    func absurdWishes() async throws {
+        let clients = try SocketClients()
+        let long = String(repeating: "ü", count: 65)
+        for (room, identity) in [("", "x"), (long, "x"), ("x", ""), ("x", long), ("a\u{0}", "x"), ("x", "\u{9F}")] {
+            let peer = try clients.join(stage.url, identity: identity, room: room)
+            #expect(try await eventual("it is refused") { peer.fatalError }.code == 4401)
+        }
+        let peer = try clients.join(stage.url, identity: "wisher", room: "hostile")
+        let sizes = [(0, 1), (1, 0), (-1, 1), (16_384, 1), (1, .max), (.min, 1)]
+        for (index, (width, height)) in sizes.enumerated() {
+            let name = "size \(index)"
+            peer.send(
+                .publish(Publish(requestId: 1, name: name, source: "x", width: width, height: height, frameRate: 1))
+            )
+        }
+        for (index, rate) in [0, -1, 1001, 1e300].enumerated() {
+            peer.send(
+                .publish(
+                    Publish(requestId: 1, name: "rate \(index)", source: "x", width: 9, height: 9, frameRate: rate)
+                )
+            )
+        }
+        for name in ["", long, "a\nb"] {
+            peer.send(.publish(Publish(requestId: 1, name: name, source: "x", width: 9, height: 9, frameRate: 9)))
+        }
+        let refusals = { peer.messages.compactMap { if case .error(let error) = $0 { error } else { nil } } }
+        try await eventually("all are refused") { refusals().count == 13 }
+        #expect(refusals().allSatisfy { $0.code == 4401 && !$0.fatal && $0.requestId == 1 })
+        for index in 0..<20 {
+            peer.send(
+                .publish(Publish(requestId: index, name: "\(index)", source: "x", width: 9, height: 9, frameRate: 9))
+            )
+        }
+        try await eventually("the limit is reached") { refusals().count == 17 }
+        #expect(refusals().suffix(4).allSatisfy { $0.code == 4429 })
+        #expect(peer.closure == nil)
+        peer.close()
+        #expect(try await bystanders.faults() == [])
+    }
+}

@@ -1,0 +1,126 @@
+import TestSupport
+import Testing
+
+@Suite("Programs that cannot do what they are asked", .timeLimit(.minutes(2)))
+struct ProgramOptionTests {
+    /// Runs the client to its end.
+    private func run(_ arguments: [String]) async throws -> (ending: Program.Ending, errors: String) {
+        let program = try Program("room-client", arguments)
+        return (try await program.end(), program.errors)
+    }
+
+    @Test("Without a server, both commands end with 69 and name the URL", arguments: ["connect", "subscribe"])
+    func noServer(command: String) async throws {
+        let port = try SilentServer().port
+        let source = command == "connect" ? ["--source", "pattern"] : []
+        let (ending, errors) = try await run([command, "--room", "r", "--url", "ws://127.0.0.1:\(port)"] + source)
+        #expect(ending == .exit(69))
+        #expect(errors.contains("127.0.0.1:\(port)"), "\(errors)")
+        #expect(errors.hasPrefix("room-client: ") && errors.split(separator: "\n").count <= 2, "\(errors)")
+    }
+
+    @Test("With something else on the port, both commands end with 69", arguments: ["connect", "subscribe"])
+    func somethingElse(command: String) async throws {
+        let server = try SilentServer()
+        let serving = Task.detached { server.answer(Array("HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n".utf8)) }
+        let source = command == "connect" ? ["--source", "pattern"] : []
+        let (ending, errors) = try await run(
+            [command, "--room", "r", "--url", "ws://127.0.0.1:\(server.port)"] + source
+        )
+        await serving.value
+        #expect(ending == .exit(69))
+        #expect(errors.contains("127.0.0.1:\(server.port)"), "\(errors)")
+    }
+
+    @Test("A port that is taken ends the server with 69, and it says so")
+    func portTaken() async throws {
+        let other = try SilentServer()
+        let program = try Program("room-server", ["--port", "\(other.port)"])
+        #expect(try await program.end() == .exit(69))
+        #expect(program.errors.contains("\(other.port)"), "\(program.errors)")
+        #expect(program.errors.contains("in use") || program.errors.contains("listens"), "\(program.errors)")
+    }
+
+    @Test("The server does not listen to the world unless it is told to in so many words")
+    func serverOptions() async throws {
+        for arguments in [["--host", "0.0.0.0"], ["--port", "65536"], ["--port", "-1"], ["--nonsense"]] {
+            let program = try Program("room-server", arguments)
+            #expect(try await program.end() == .exit(64), "\(arguments)")
+            #expect(!program.errors.isEmpty)
+        }
+        let program = try Program("room-server", ["--host", "0.0.0.0"])
+        _ = try await program.end()
+        #expect(program.errors.contains("--insecure-listen"))
+    }
+
+    /// Options that cannot be used, whatever the server.
+    private static let badOptions: [[String]] = [
+        ["--size", "0x0"], ["--size", "100000x100000"], ["--size", "320"], ["--size", "-1x5"], ["--size", "1x"],
+        ["--fps", "0"], ["--fps", "-1"], ["--fps", "1e9"], ["--fps", "nan"], ["--fps", "30/0"], ["--fps", "1/0/1"],
+        ["--max-bitrate", "0"], ["--max-bitrate", "-1"], ["--max-bitrate", "x"], ["--max-bitrate", "1e99M"],
+        ["--duration", "-1"], ["--duration", "0"], ["--duration", "inf"], ["--duration", "1e300"],
+        ["--source", "unknown"], ["--source", "file:"], ["--source", ""], ["--rotate", "45"],
+        ["--rotate", "90"], ["--crop", "10x10"], ["--mirror"], ["--pixel-format", "TOOLONG"],
+        ["--source", "file:x.y4m", "--size", "10x10"], ["--source", "camera", "--loop"],
+        ["--room", ""], ["--identity", ""], ["--url", "http://x"], ["--url", ""], ["--nonsense"],
+    ]
+
+    @Test("Options that cannot be used end with 64 and a word about them")
+    func badOptions() async throws {
+        // Several at a time: most of the time goes into starting them.
+        var programs: [(arguments: [String], program: Program)] = []
+        for arguments in Self.badOptions {
+            let room = arguments.contains("--room") ? [] : ["--room", "r"]
+            let source = arguments.contains("--source") ? [] : ["--source", "pattern"]
+            programs.append((arguments, try Program("room-client", ["connect"] + room + source + arguments)))
+        }
+        for (arguments, program) in programs {
+            #expect(try await program.end() == .exit(64), "\(arguments): \(program.errors)")
+            #expect(!program.errors.isEmpty, "\(arguments)")
+        }
+        for arguments in [["--format", "mp4"], ["--duration", "0"], ["--room", ""], ["--source", "pattern"]] {
+            let room = arguments.contains("--room") ? [] : ["--room", "r"]
+            #expect(try await run(["subscribe"] + room + arguments).ending == .exit(64), "\(arguments)")
+        }
+        #expect(try await run([]).ending == .exit(0))
+        #expect(try await run(["connect"]).ending == .exit(64))
+        #expect(try await run(["nonsense"]).ending == .exit(64))
+    }
+
+    @Test("Clips that are missing, none, empty or cut: 66, 65, 65, and 65 after the last whole picture")
+    func clips() async throws {
+        let directory = try TemporaryDirectory()
+        let server = try await ServerProgram()
+        try store(Array("this is no clip".utf8), at: directory("none.y4m"))
+        try store([], at: directory("empty.y4m"))
+        let header = Array("YUV4MPEG2 W16 H16 F30:1 C420mpeg2\n".utf8)
+        try store(header, at: directory("header.y4m"))
+        let picture = Array("FRAME\n".utf8) + [UInt8](repeating: 100, count: 384)
+        try store(header + picture + picture + picture.dropLast(10), at: directory("cut.y4m"))
+        try store(header + picture + picture, at: directory("whole.y4m"))
+        let expected = ["missing": 66, "none": 65, "empty": 65, "header": 65, "cut": 65, "whole": 0]
+        for (name, code) in expected {
+            let program = try server.client("connect", ["--source", "file:\(directory(name)).y4m", "--json"])
+            #expect(try await program.end() == .exit(Int32(code)), "\(name): \(program.errors)")
+            if code != 0 {
+                #expect(program.errors.contains("y4m") || program.errors.contains("clip"), "\(program.errors)")
+            }
+            let summary = try program.events().last { $0.string("event") == "summary" }
+            if name == "cut" || name == "whole" { #expect(summary?.number("framesCaptured") == 2, "\(name)") }
+        }
+        #expect(try await end([server.program], with: 15) == [.exit(0)])
+    }
+
+    @Test("Names that the server refuses end with 76")
+    func refusedNames() async throws {
+        let server = try await ServerProgram()
+        for arguments in [
+            ["--room", String(repeating: "x", count: 10_000)], ["--identity", String(repeating: "x", count: 129)],
+        ] {
+            let program = try server.client("subscribe", arguments)
+            #expect(try await program.end() == .exit(76))
+            #expect(program.errors.contains("128"), "\(program.errors)")
+        }
+        #expect(try await end([server.program], with: 2) == [.exit(0)])
+    }
+}

@@ -1,0 +1,288 @@
+import Glibc
+import MediaFiles
+import RoomKit
+import TestSupport
+import Testing
+
+@Suite("The programs together", .timeLimit(.minutes(2)))
+struct ProgramTests {
+    let server: ServerProgram
+    let directory: TemporaryDirectory
+
+    init() async throws {
+        server = try await ServerProgram()
+        directory = try TemporaryDirectory()
+    }
+
+    private func verify(_ path: String) async throws -> (ending: Program.Ending, events: [JSONObject]) {
+        let program = try Program("room-client", ["verify", path, "--json"])
+        return (try await program.end(), try program.events())
+    }
+
+    @Test("Ctrl-C and SIGTERM end publisher, subscriber and server with a summary and 0", arguments: [SIGINT, SIGTERM])
+    func signals(signal: Int32) async throws {
+        let publisher = try await server.publisher(["--identity", "robot"])
+        let subscriber = try await server.subscriber(["--dump", directory.path])
+        let dump = try await recorded(20, in: directory.path)
+        #expect(try await end([subscriber, publisher], with: signal) == [.exit(0), .exit(0)])
+        #expect(subscriber.errors == "" && publisher.errors == "")
+        #expect(publisher.lines.last?.contains("frames captured") == true, "\(publisher.text)")
+        #expect(subscriber.text.contains("robot/pattern: "), "\(subscriber.text)")
+        #expect(subscriber.text.contains("-> \(dump).webm"), "\(subscriber.text)")
+        #expect(try await end([server.program], with: signal) == [.exit(0)])
+        let (ending, events) = try await verify(directory.path)
+        #expect(ending == .exit(0))
+        #expect(try #require(events.last).number("frames") ?? 0 >= 20)
+        #expect(try DumpReading("\(dump).webm").faults == [])
+    }
+
+    @Test("With --json every line is an object with the keys that are promised")
+    func json() async throws {
+        let publisher = try await server.publisher(["--identity", "robot", "--json", "--verbose"])
+        let subscriber = try await server.subscriber(["--json", "--dump", directory.path])
+        _ = try await recorded(10, in: directory.path)
+        try await publisher.says("\"status\"")
+        #expect(try await end([publisher], with: SIGINT) == [.exit(0)])
+        try await subscriber.says("trackUnsubscribed")
+        #expect(try await end([subscriber], with: SIGINT) == [.exit(0)])
+        let published = try publisher.events()
+        let received = try subscriber.events()
+        func keys(_ events: [JSONObject], _ name: String) -> String? {
+            events.first { $0.string("event") == name }?.keys.joined(separator: " ")
+        }
+        #expect(published.map { $0.string("event") }.prefix(2) == ["connected", "published"])
+        #expect(keys(published, "connected") == "event identity participant room")
+        #expect(keys(published, "published") == "event frameRate height pixelFormat source track width")
+        #expect(keys(published, "status") == "bytesSent event framesCaptured framesEncoded framesSent")
+        #expect(
+            keys(published, "summary")
+                == "bytesSent event framesCaptured framesDropped framesEncoded framesExpired framesMissed framesSent keyframes seconds"
+        )
+        #expect(keys(published, "participantConnected") == "event identity participant")
+        #expect(
+            received.map { $0.string("event") } == ["connected", "trackSubscribed", "trackUnsubscribed", "summary"]
+        )
+        #expect(keys(received, "trackSubscribed") == "event participant track")
+        let track = try #require(received.last?.objects("tracks").first)
+        #expect(
+            track.keys.joined(separator: " ")
+                == "bytes clock clockErrorMs file firstFrameMs frameAgeMs framesDecoded framesDropped framesNotRecorded framesReceived framesRecorded keyframes participant track"
+        )
+        #expect(track.string("participant") == "robot" && track.string("track") == "pattern")
+        #expect(track.string("clock") == "same-host")
+        let (ending, verified) = try await verify(directory.path)
+        #expect(ending == .exit(0))
+        #expect(verified.map { $0.string("event") } == ["file", "summary"])
+        for key in ["frames", "lost", "duplicated", "reordered", "torn", "notSent"] {
+            for event in verified { #expect(event.number(key) != nil, "\(key)") }
+        }
+        #expect(verified.first?.number("frames") == track.number("framesRecorded"))
+        let devices = try Program("room-client", ["devices", "--json"])
+        #expect(try await devices.end() == .exit(0))
+        _ = try devices.events()
+    }
+
+    @Test("A subscriber that is killed leaves a dump that plays up to then", arguments: ["webm", "ivf", "y4m"])
+    func killed(format: String) async throws {
+        let publisher = try await server.publisher()
+        let subscriber = try await server.subscriber(["--dump", directory.path, "--format", format])
+        let dump = try await recorded(15, in: directory.path)
+        #expect(try await end([subscriber], with: SIGKILL) == [.signal(SIGKILL)])
+        #expect(try await end([publisher], with: SIGINT) == [.exit(0)])
+        let (ending, events) = try await verify("\(dump).\(format)")
+        #expect(ending == .exit(0), "\(events)")
+        #expect(try #require(events.last).number("frames") ?? 0 >= 15)
+        let player =
+            format == "ivf"
+            ? try Program("vpxdec", ["--md5", "\(dump).ivf"])
+            : try Program(
+                "ffprobe",
+                ["-v", "error", "-count_frames", "-show_entries", "stream=nb_read_frames", "\(dump).\(format)"]
+            )
+        #expect(try await player.end() == .exit(0), "\(player.errors)")
+        if format != "ivf" {
+            let count = Int(player.text.filter(\.isNumber)) ?? 0
+            #expect(count >= 15, "\(player.text) \(player.errors)")
+        }
+    }
+
+    @Test(
+        "When the server is killed or leaves, both clients end with 69 and keep what they have",
+        arguments: [SIGKILL, SIGTERM]
+    )
+    func serverGone(signal: Int32) async throws {
+        let publisher = try await server.publisher()
+        let subscriber = try await server.subscriber(["--dump", directory.path])
+        let dump = try await recorded(10, in: directory.path)
+        server.program.send(signal)
+        #expect(try await publisher.end() == .exit(69))
+        #expect(try await subscriber.end() == .exit(69))
+        for program in [publisher, subscriber] {
+            #expect(program.errors.hasPrefix("room-client: "), "\(program.errors)")
+        }
+        #expect(publisher.text.contains("frames captured"), "a summary all the same")
+        #expect(try DumpReading("\(dump).webm").faults == [])
+    }
+
+    @Test("A second program of the same identity ends the first with 76")
+    func duplicateIdentity() async throws {
+        let first = try await server.publisher(["--identity", "twin"])
+        let second = try await server.publisher(["--identity", "twin"])
+        #expect(try await first.end() == .exit(76))
+        #expect(first.errors.contains("twin"))
+        #expect(try await end([second], with: SIGINT) == [.exit(0)])
+    }
+
+    @Test("All formats of dumps are written", arguments: TrackRecorder.Format.allCases)
+    func formats(format: TrackRecorder.Format) async throws {
+        let publisher = try await server.publisher(["--size", "160x90", "--identity", "robot"])
+        let subscriber = try await server.subscriber(["--dump", directory("a/b"), "--format", format.rawValue])
+        let dump = try await recorded(8, in: directory("a/b"))
+        #expect(try await end([subscriber, publisher], with: SIGINT) == [.exit(0), .exit(0)])
+        let names = fileNames(in: directory("a/b"))
+        if format == .png {
+            #expect(names.filter { $0.hasSuffix(".png") }.count >= 8)
+            #expect(subscriber.text.contains("-000001.png"))
+            let first = "\(dump)-000001.png"
+            let player = try Program(
+                "ffprobe",
+                ["-v", "error", "-show_entries", "stream=width,height", "-of", "csv=p=0", first]
+            )
+            #expect(try await player.end() == .exit(0))
+            #expect(player.text == "160,90\n")
+        } else {
+            #expect(names.contains { $0.hasPrefix("robot-pattern-PA_") && $0.hasSuffix(".\(format.rawValue)") })
+            let (ending, events) = try await verify("\(dump).\(format.rawValue)")
+            #expect(ending == .exit(0))
+            #expect(events.first?.number("unreadable") == 0)
+        }
+    }
+
+    @Test("A snapshot is the newest picture, with a dump or without")
+    func snapshot() async throws {
+        let publisher = try await server.publisher()
+        let path = directory("now.png")
+        let subscriber = try server.client("subscribe", ["--snapshot", path, "--duration", "1"])
+        #expect(try await subscriber.end() == .exit(0))
+        let player = try Program(
+            "ffprobe",
+            ["-v", "error", "-show_entries", "stream=width,height", "-of", "csv=p=0", path]
+        )
+        #expect(try await player.end() == .exit(0))
+        #expect(player.text == "320,180\n")
+        let misplaced = try server.client("subscribe", ["--snapshot", directory("missing/now.png"), "--duration", "1"])
+        let ending = try await misplaced.end()
+        #expect(ending == .exit(66) || ending == .exit(74), "\(ending)")
+        #expect(misplaced.errors.contains("missing/now.png"))
+        #expect(misplaced.errors.split(separator: "\n").count == 1, "\(misplaced.errors)")
+        #expect(try await end([publisher], with: SIGINT) == [.exit(0)])
+    }
+
+    @Test(
+        "Names of any kind stay in the dump's directory, and their files can be verified",
+        arguments: [
+            "../../up", "/etc/x", "..", ".", "a/\u{301}b", "-rf", "a b", "\u{202E}x",
+            String(repeating: "n", count: 128), String(repeating: "é", count: 64),
+        ]
+    )
+    func names(name: String) async throws {
+        let inner = directory("inner")
+        let publisher = try await server.publisher(["--identity=\(name)", "--track-name=\(name)"])
+        let subscriber = try await server.subscriber(["--dump", inner])
+        let dump = try await recorded(3, in: inner)
+        #expect(try await end([subscriber, publisher], with: SIGINT) == [.exit(0), .exit(0)])
+        #expect(subscriber.errors == "")
+        #expect(directory.names == ["inner"])
+        #expect(fileNames(in: inner).count == 2)
+        #expect(fileNames(in: inner).allSatisfy { !$0.hasPrefix(".") && $0.utf8.count <= 255 })
+        #expect(try await verify("\(dump).webm").ending == .exit(0))
+    }
+
+    @Test("Closing a program's output early does not stop its work", arguments: ["", "--json"])
+    func closedOutput(option: String) async throws {
+        let options = option.isEmpty ? [] : [option]
+        let publisher = try server.client(
+            "connect",
+            ["--source", "pattern", "--size", "320x180"] + options,
+            isOutputRead: false
+        )
+        let subscriber = try server.client("subscribe", ["--dump", directory.path] + options, isOutputRead: false)
+        let dump = try await recorded(10, in: directory.path)
+        #expect(try await end([subscriber, publisher], with: SIGINT) == [.exit(0), .exit(0)])
+        #expect(try DumpReading("\(dump).webm").faults == [])
+    }
+
+    @Test("Only what is asked for by name is received")
+    func selection() async throws {
+        let publishers = [
+            try await server.publisher(["--identity", "one", "--track-name", "left"]),
+            try await server.publisher(["--identity", "two", "--track-name", "left"]),
+        ]
+        let subscriber = try await server.subscriber([
+            "--participant", "two", "--track", "left", "--dump", directory.path, "--json",
+        ])
+        _ = try await recorded(5, in: directory.path)
+        #expect(try await end([subscriber] + publishers, with: SIGINT) == [.exit(0), .exit(0), .exit(0)])
+        let tracks = try #require(try subscriber.events().last).objects("tracks")
+        #expect(tracks.map { $0.string("participant") } == ["two"])
+        #expect(publishers[0].text.contains(" 0 encoded"), "\(publishers[0].text)")
+    }
+
+    @Test("A duration ends publisher and subscriber by itself")
+    func duration() async throws {
+        let publisher = try server.client("connect", ["--source", "noise", "--size", "64x64", "--duration", "0.5"])
+        let subscriber = try server.client("subscribe", ["--duration", "0.5"])
+        #expect(try await publisher.end() == .exit(0))
+        #expect(try await subscriber.end() == .exit(0))
+    }
+
+    @Test(
+        "A full disk ends a dump with 74 and a clear word; the dump plays, and others go on",
+        .enabled(if: canMount, "only root can mount a small file system")
+    )
+    func fullDisk() async throws {
+        let small = try SmallDisk(at: directory("small"), bytes: 256 << 10)
+        let large = directory("large")
+        let publisher = try await server.publisher(["--source", "noise", "--size", "320x180", "--max-bitrate", "3M"])
+        let victim = try await server.subscriber(["--dump", small.path])
+        let other = try await server.subscriber(["--dump", large])
+        #expect(try await victim.end() == .exit(74))
+        #expect(victim.errors.contains("space") || victim.errors.contains("full"), "\(victim.errors)")
+        #expect(victim.errors.contains(small.path), "\(victim.errors)")
+        #expect(victim.text.contains("frames received"), "a summary all the same")
+        let lines = try bytes(of: try await recorded(1, in: large) + ".frames.jsonl").count { $0 == 10 }
+        _ = try await recorded(lines + 20, in: large)
+        #expect(try await end([other, publisher], with: SIGINT) == [.exit(0), .exit(0)])
+        let dump = try #require(fileNames(in: small.path).first { $0.hasSuffix(".webm") })
+        let player = try Program(
+            "ffprobe",
+            ["-v", "error", "-count_frames", "-show_entries", "stream=nb_read_frames", "\(small.path)/\(dump)"]
+        )
+        #expect(try await player.end() == .exit(0))
+        #expect(player.errors == "")
+        #expect(try await verify("\(small.path)/\(dump)").ending == .exit(0))
+    }
+}
+
+/// Whether file systems can be mounted.
+private let canMount: Bool = {
+    guard geteuid() == 0, let directory = try? TemporaryDirectory() else { return false }
+    return (try? SmallDisk(at: directory("probe"), bytes: 65_536)) != nil
+}()
+
+/// A file system of few bytes, until the last reference goes.
+private final class SmallDisk: Sendable {
+    let path: String
+
+    init(at path: String, bytes: Int) throws {
+        self.path = path
+        mkdir(path, 0o755)
+        guard mount("none", path, "tmpfs", 0, "size=\(bytes)") == 0 else {
+            throw TestFailure("no file system: errno \(errno)")
+        }
+    }
+
+    deinit {
+        umount2(path, Int32(MNT_DETACH))
+    }
+}

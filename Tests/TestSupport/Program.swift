@@ -1,0 +1,242 @@
+import FoundationEssentials
+import Glibc
+import Threading
+
+/// One of the package's programs as a process, with what it writes. (Foundation's `Process` leaks a weak reference,
+/// which LeakSanitizer reports.)
+package final class Program: Sendable {
+    /// How a program ended.
+    package enum Ending: Hashable, Sendable {
+        /// With an exit code.
+        case exit(Int32)
+        /// By a signal.
+        case signal(Int32)
+    }
+
+    private let identifier: pid_t
+    private let output: Outlet
+    private let complaints: Outlet
+    private let ending = Monitor<Ending?>(nil)
+
+    /// Starts `name`, which lies beside the test program.
+    ///
+    /// - Parameters:
+    ///   - name: The program's name, or an absolute path, or a name for the shell's search path.
+    ///   - arguments: What it is given.
+    ///   - isOutputRead: Whether anybody reads its standard output.
+    /// - Throws: When there is no such program, or no pipe for it.
+    package init(_ name: String, _ arguments: [String], isOutputRead: Bool = true) throws {
+        output = try Outlet()
+        complaints = try Outlet()
+        var actions = posix_spawn_file_actions_t()
+        posix_spawn_file_actions_init(&actions)
+        defer { posix_spawn_file_actions_destroy(&actions) }
+        posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
+        posix_spawn_file_actions_adddup2(&actions, output.writer, 1)
+        posix_spawn_file_actions_adddup2(&actions, complaints.writer, 2)
+        // The test's own handling of signals is not the program's.
+        var attributes = posix_spawnattr_t()
+        posix_spawnattr_init(&attributes)
+        defer { posix_spawnattr_destroy(&attributes) }
+        var all = sigset_t()
+        sigfillset(&all)
+        posix_spawnattr_setsigdefault(&attributes, &all)
+        posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGDEF))
+        let path = Self.path(of: name)
+        var strings: [UnsafeMutablePointer<CChar>?] = ([path] + arguments).map { strdup($0) } + [nil]
+        defer { for string in strings { free(string) } }
+        var environment = Self.environment.map { strdup($0) } + [nil]
+        defer { for string in environment { free(string) } }
+        var started: pid_t = 0
+        let status = posix_spawnp(&started, path, &actions, &attributes, &strings, &environment)
+        output.closeWriter()
+        complaints.closeWriter()
+        guard status == 0 else { throw TestFailure("\(path) cannot be started: errno \(status)") }
+        identifier = started
+        if isOutputRead { output.read() } else { output.closeReader() }
+        complaints.read()
+        let (identifier, ending) = (identifier, ending)
+        _ = WorkerThread(name: "waiter") {
+            var status: Int32 = 0
+            while waitpid(identifier, &status, 0) < 0 && errno == EINTR {}
+            let signal = status & 0x7F
+            ending.change { $0 = signal == 0 ? .exit((status >> 8) & 0xFF) : .signal(signal) }
+        }
+    }
+
+    deinit {
+        if ending.withLock({ $0 }) == nil { kill(identifier, SIGKILL) }
+    }
+
+    /// Whether it still runs.
+    package var isRunning: Bool { ending.withLock { $0 } == nil }
+
+    /// What it has written to standard output.
+    package var text: String { output.text }
+
+    /// What it has written to standard error.
+    package var errors: String { complaints.text }
+
+    /// The whole lines of its standard output.
+    package var lines: [String] { text.split(separator: "\n").map(String.init) }
+
+    /// The objects of its standard output, a line each.
+    ///
+    /// - Throws: Where a line is not a JSON object.
+    package func events() throws -> [JSONObject] {
+        let decoder = JSONDecoder()
+        return try lines.map { line in
+            do {
+                return JSONObject(fields: try decoder.decode([String: JSONValue].self, from: Data(line.utf8)))
+            } catch {
+                throw TestFailure("not a JSON object: \(line)")
+            }
+        }
+    }
+
+    /// Sends it a signal.
+    package func send(_ signal: Int32) {
+        kill(identifier, signal)
+    }
+
+    /// Waits for its end, and for the end of what it wrote.
+    package func end() async throws -> Ending {
+        let ending = try await eventual("the program ends; it said: \(errors)") {
+            self.ending.withLock { $0 }
+        }
+        try await eventually("its output ends") { complaints.isOver && output.isOver }
+        return ending
+    }
+
+    /// Waits until its standard output holds `part`.
+    package func says(_ part: String) async throws {
+        try await eventually("\"\(part)\" comes; instead: \(text) \(errors)") {
+            text.contains(part) || (!isRunning && output.isOver)
+        }
+        guard text.contains(part) else { throw TestFailure("it ended without \"\(part)\": \(text) \(errors)") }
+    }
+
+    /// Waits until its standard error holds `part`.
+    package func complains(_ part: String) async throws {
+        try await eventually("\"\(part)\" comes; instead: \(text) \(errors)") { errors.contains(part) }
+    }
+
+    private static func path(of name: String) -> String {
+        guard name.hasPrefix("room-") else { return name }
+        var buffer = [CChar](repeating: 0, count: 4096)
+        let count = readlink("/proc/self/exe", &buffer, buffer.count)
+        let own = String(decoding: buffer.prefix(max(0, count)).map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        return own[..<(own.lastIndex(of: "/") ?? own.startIndex)] + "/" + name
+    }
+
+    /// The test's environment without what the programs would read.
+    private static var environment: [String] {
+        var strings: [String] = []
+        var next = environ
+        while let string = next.pointee {
+            let text = String(cString: string)
+            if !text.hasPrefix("ROOM_") { strings.append(text) }
+            next += 1
+        }
+        return strings
+    }
+}
+
+/// What a program writes to one of its outputs.
+private final class Outlet: Sendable {
+    let writer: Int32
+    private let reader: Int32
+    private let state = Monitor((bytes: [UInt8](), isOver: false))
+
+    init() throws {
+        var ends: [Int32] = [0, 0]
+        // A pair of sockets, because those can be made at once so that no other child inherits them.
+        let kind = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
+        guard socketpair(AF_UNIX, kind, 0, &ends) == 0 else { throw TestFailure("no pipe: errno \(errno)") }
+        reader = ends[0]
+        writer = ends[1]
+    }
+
+    var text: String { state.withLock { String(decoding: $0.bytes, as: UTF8.self) } }
+
+    var isOver: Bool { state.withLock { $0.isOver } }
+
+    func closeWriter() {
+        close(writer)
+    }
+
+    func closeReader() {
+        close(reader)
+        state.withLock { $0.isOver = true }
+    }
+
+    /// Reads to the end, on a thread of its own.
+    func read() {
+        let (reader, state) = (reader, state)
+        _ = WorkerThread(name: "outlet") {
+            var chunk = [UInt8](repeating: 0, count: 4096)
+            while true {
+                let count = Glibc.read(reader, &chunk, chunk.count)
+                guard count > 0 else { break }
+                state.withLock { $0.bytes += chunk[..<count] }
+            }
+            close(reader)
+            state.withLock { $0.isOver = true }
+        }
+    }
+}
+
+/// A value in JSON.
+package enum JSONValue: Decodable, Hashable, Sendable {
+    case null
+    case bool(Bool)
+    case number(Double)
+    case string(String)
+    case array([JSONValue])
+    case object([String: JSONValue])
+
+    /// Reads any value.
+    package init(from decoder: any Decoder) throws {
+        let container = try decoder.singleValueContainer()
+        if container.decodeNil() {
+            self = .null
+        } else if let value = try? container.decode(Bool.self) {
+            self = .bool(value)
+        } else if let value = try? container.decode(Double.self) {
+            self = .number(value)
+        } else if let value = try? container.decode(String.self) {
+            self = .string(value)
+        } else if let value = try? container.decode([JSONValue].self) {
+            self = .array(value)
+        } else {
+            self = .object(try container.decode([String: JSONValue].self))
+        }
+    }
+}
+
+/// An object in JSON.
+package struct JSONObject: Hashable, Sendable {
+    /// Its fields.
+    package var fields: [String: JSONValue]
+
+    /// Its keys, sorted.
+    package var keys: [String] { fields.keys.sorted() }
+
+    /// A field that is a string.
+    package func string(_ key: String) -> String? {
+        if case .string(let value)? = fields[key] { value } else { nil }
+    }
+
+    /// A field that is a number.
+    package func number(_ key: String) -> Double? {
+        if case .number(let value)? = fields[key] { value } else { nil }
+    }
+
+    /// A field that is an array of objects.
+    package func objects(_ key: String) -> [JSONObject] {
+        guard case .array(let values)? = fields[key] else { return [] }
+        return values.compactMap { value in
+            if case .object(let fields) = value { JSONObject(fields: fields) } else { nil }
+        }
+    }
+}

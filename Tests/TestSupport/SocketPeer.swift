@@ -1,0 +1,246 @@
+package import MediaCore
+package import RoomProtocol
+import Threading
+package import WebSockets
+
+/// What a `SocketPeer` saw.
+package enum SocketEvent: Sendable {
+    case opened
+    case text(String)
+    case closed(WebSocketClosure)
+}
+
+/// One end of a WebSocket that does what a test tells it: a client without RoomKit, or a server without a relay.
+package final class SocketPeer: WebSocketHandler, @unchecked Sendable {
+    // `@unchecked Sendable`: `connection` is used on the loop alone.
+
+    private struct State: Sendable {
+        var events: [SocketEvent] = []
+        var packets: [MediaPacketHeader] = []
+        var outbox: [Message] = []
+        var sent = 0
+    }
+
+    private enum Message: Sendable {
+        case text(String)
+        case binary([UInt8])
+        case close(UInt16)
+    }
+
+    private let loop: WebSocketLoop
+    private let isServer: Bool
+    private let whenText: @Sendable (SocketPeer, String) -> Void
+    private let state = Monitor(State())
+    private var connection: WebSocketConnection?
+
+    /// An end on `loop` that calls `whenText` for every text message.
+    package init(
+        on loop: WebSocketLoop,
+        isServer: Bool = false,
+        whenText: @escaping @Sendable (SocketPeer, String) -> Void = { _, _ in }
+    ) {
+        self.loop = loop
+        self.isServer = isServer
+        self.whenText = whenText
+    }
+
+    /// What has happened so far.
+    package var events: [SocketEvent] { state.withLock { $0.events } }
+
+    /// The text messages so far.
+    package var texts: [String] {
+        events.compactMap { event in if case .text(let text) = event { text } else { nil } }
+    }
+
+    /// The signaling messages of a server so far.
+    package var messages: [ServerMessage] { texts.compactMap { try? ServerMessage(reading: $0) } }
+
+    /// The headers of the media packets so far.
+    package var packets: [MediaPacketHeader] { state.withLock { $0.packets } }
+
+    /// How it ended, if it has.
+    package var closure: WebSocketClosure? {
+        guard case .closed(let closure)? = events.last else { return nil }
+        return closure
+    }
+
+    /// The error with which the server ended the session, if it has.
+    package var fatalError: ErrorMessage? {
+        messages.lazy.compactMap { message in
+            if case .error(let error) = message, error.fatal { error } else { nil }
+        }.first
+    }
+
+    /// Sends a text message.
+    package func send(_ text: String) { post(.text(text)) }
+
+    /// Sends a signaling message to a server.
+    package func send(_ message: ClientMessage) { post(.text(message.text)) }
+
+    /// Sends a signaling message to a client.
+    package func tell(_ message: ServerMessage) { post(.text(message.text)) }
+
+    /// Sends a binary message.
+    package func send(_ bytes: [UInt8]) { post(.binary(bytes)) }
+
+    /// Closes the connection.
+    package func close(_ code: UInt16 = 1000) { post(.close(code)) }
+
+    private func post(_ message: Message) {
+        loop.execute { [self] in
+            state.withLock { $0.outbox.append(message) }
+            connection?.requestWrite()
+        }
+    }
+
+    package func opened(_ connection: WebSocketConnection) {
+        self.connection = connection
+        state.withLock { $0.events.append(.opened) }
+        connection.requestWrite()
+    }
+
+    package func receivedText(_ text: String, from connection: WebSocketConnection) {
+        state.withLock { $0.events.append(.text(text)) }
+        whenText(self, text)
+    }
+
+    package func receivedBinary(_ message: PacketBuffer, from connection: WebSocketConnection) {
+        guard let header = try? message.withBytes({ try MediaPacketHeader(reading: $0) }) else { return }
+        state.withLock { $0.packets.append(header) }
+    }
+
+    package func nextMessage(for connection: WebSocketConnection) -> OutgoingMessage? {
+        let next = state.withLock { state -> Message? in
+            guard state.sent < state.outbox.count else { return nil }
+            state.sent += 1
+            return state.outbox[state.sent - 1]
+        }
+        switch next {
+        case .text(let text): return .text(text)
+        case .close(let code): return .close(code: code, reason: "")
+        case .binary(let bytes):
+            let packet = makePacket(bytes)
+            guard isServer else { return .exclusive(packet) }
+            WebSocketConnection.frameForSharing(packet)
+            return .shared(packet)
+        case nil: return nil
+        }
+    }
+
+    package func closed(_ connection: WebSocketConnection, _ closure: WebSocketClosure) {
+        self.connection = nil
+        state.withLock { $0.events.append(.closed(closure)) }
+    }
+}
+
+/// A buffer with `bytes` as its message.
+package func makePacket(_ bytes: [UInt8]) -> PacketBuffer {
+    let packet = PacketBuffer(capacity: max(bytes.count, 1))
+    packet.count = bytes.count
+    packet.withMutableBytes { span in
+        span.withUnsafeMutableBytes { $0.copyBytes(from: bytes) }
+    }
+    return packet
+}
+
+/// Clients without RoomKit, on a loop of their own.
+package final class SocketClients: Sendable {
+    private let loop: WebSocketLoop
+
+    /// No clients yet.
+    package init() throws {
+        loop = try WebSocketLoop(name: "peers")
+    }
+
+    deinit {
+        let loop = loop
+        // Not on this thread, which may be the loop's own.
+        _ = WorkerThread(name: "peers-end") { loop.shutdown() }
+    }
+
+    /// Connects a client, with room for the answer to a join into a large room.
+    package func connect(_ url: String, limits: MessageLimits = largeLimits) throws -> SocketPeer {
+        let peer = SocketPeer(on: loop)
+        var options = ClientOptions(url: try WebSocketURL(url))
+        options.limits = limits
+        options.connectTimeout = .seconds(20)
+        loop.connect(options, handler: peer)
+        return peer
+    }
+
+    /// Connects a client that joins.
+    package func join(_ url: String, identity: String, room: String = "stage") throws -> SocketPeer {
+        let peer = try connect(url)
+        peer.send(.join(Join(room: room, identity: identity)))
+        return peer
+    }
+}
+
+/// More than any server sends.
+package let largeLimits = MessageLimits(maximumBinaryMessage: 1 << 20, maximumTextMessage: 4 << 20)
+
+/// A server that answers `join`, and then does as it is told.
+package final class ScriptedServer: Sendable {
+    /// Where it listens.
+    package let port: UInt16
+
+    private let loop: WebSocketLoop
+    private let peers = Monitor<[SocketPeer]>([])
+
+    /// Starts to listen; `answer` is called for each text message, on the loop.
+    package init(answer: @escaping @Sendable (SocketPeer, String) -> Void = ScriptedServer.welcome) throws {
+        let loop = try WebSocketLoop(name: "scripted")
+        let peers = peers
+        self.loop = loop
+        var options = ListenerOptions()
+        options.limits = largeLimits
+        port = try loop.listen(options) {
+            let peer = SocketPeer(on: loop, isServer: true, whenText: answer)
+            peers.withLock { $0.append(peer) }
+            return peer
+        }
+    }
+
+    /// Where it listens.
+    package var url: String { "ws://127.0.0.1:\(port)" }
+
+    /// The connection that was opened first.
+    package func peer() async throws -> SocketPeer {
+        try await eventual("a client connects") { peers.withLock { $0.first } }
+    }
+
+    /// Ends the listening and all connections.
+    package func stop() {
+        loop.shutdown()
+    }
+
+    /// Answers `join` with a room in which `theirs` has published `pattern`, under the alias 7, subscribed to.
+    @Sendable package static func welcome(_ peer: SocketPeer, _ text: String) {
+        guard case .join(let join)? = try? ClientMessage(reading: text) else { return }
+        peer.tell(.joined(joined(join)))
+        peer.tell(.subscribed(Subscribed(trackId: "TR_theirs", alias: 7, catchUpThrough: nil)))
+    }
+
+    /// The answer to a `join`, with one other participant and its track.
+    package static func joined(_ join: Join, serverTime: Int64 = MonotonicClock.now.microseconds) -> Joined {
+        Joined(
+            room: Joined.RoomInfo(id: "RM_scripted", name: join.room),
+            participant: ParticipantInfo(id: "PA_own", identity: join.identity, tracks: []),
+            participants: [ParticipantInfo(id: "PA_theirs", identity: "theirs", tracks: [theirTrack])],
+            serverTime: serverTime,
+            bootId: nil,
+            server: "scripted"
+        )
+    }
+
+    /// The track of the other participant.
+    package static let theirTrack = TrackInfo(
+        id: "TR_theirs",
+        alias: 7,
+        name: "pattern",
+        source: "pattern",
+        width: testSize.width,
+        height: testSize.height,
+        frameRate: 30
+    )
+}

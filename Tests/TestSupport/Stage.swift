@@ -1,0 +1,70 @@
+package import MediaCore
+import RelayCore
+package import RelayServer
+package import RoomKit
+
+/// A relay of its own for a test, and a room on it.
+package final class Stage: Sendable {
+    /// The relay.
+    package let server: RelayServer
+
+    /// Starts a relay at a free port.
+    ///
+    /// Unless `isLenient` is `false` it leaves nothing out for a subscriber that lags: the machine that runs the tests
+    /// may be busy, and what is tested is mostly something else.
+    package init(isLenient: Bool = true, change: (inout RelayServer.Options) -> Void = { _ in }) throws {
+        var options = RelayServer.Options()
+        options.port = 0
+        if isLenient {
+            options.relay.forwarding.dropTopLayerAfter = .seconds(20)
+            options.relay.forwarding.dropMiddleLayerAfter = .seconds(20)
+            options.relay.forwarding.skipAfter = .seconds(20)
+            options.relay.stream.liveWindow = .seconds(20)
+        }
+        change(&options)
+        server = try RelayServer(options)
+    }
+
+    deinit {
+        server.stop()
+    }
+
+    /// Where the relay listens.
+    package var url: String { "ws://127.0.0.1:\(server.port)" }
+
+    /// What a member joins with.
+    package func options(_ identity: String, room: String = "stage") -> ConnectOptions {
+        var options = ConnectOptions(roomName: room)
+        options.url = url
+        options.identity = identity
+        return options
+    }
+
+    /// Joins the room.
+    package func join(
+        _ identity: String,
+        room: String = "stage",
+        change: (inout ConnectOptions) -> Void = { _ in }
+    ) async throws -> Member {
+        var options = options(identity, room: room)
+        change(&options)
+        return try await Member(options)
+    }
+}
+
+/// The size of the pictures in most tests: small, and with room for the barcode.
+package let testSize = Dimensions(width: 320, height: 180)
+
+/// A track of the test pattern.
+package func makePattern(
+    name: String? = nil,
+    size: Dimensions = testSize,
+    frameRate: Int = 30
+) -> LocalVideoTrack {
+    LocalVideoTrack(source: PatternSource(dimensions: size, frameRate: FrameRate(frameRate)), name: name)
+}
+
+extension LocalVideoTrackStatistics {
+    /// Captured pictures of which nothing is known; 0 once a track is not published any more.
+    package var unaccounted: Int { framesCaptured - framesEncoded - framesDropped.total }
+}

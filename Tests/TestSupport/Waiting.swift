@@ -1,0 +1,46 @@
+import MediaCore
+import Threading
+
+/// A test that cannot go on, and why.
+package struct TestFailure: Error, CustomStringConvertible {
+    /// What is missing.
+    package let description: String
+
+    /// A failure with a sentence.
+    package init(_ description: String) {
+        self.description = description
+    }
+}
+
+/// How long a condition may take to hold, however busy the machine is; no test depends on how soon it does.
+package let patience: Duration = .seconds(30)
+
+/// Waits until `condition` holds.
+///
+/// Looks every few milliseconds rather than blocking, because tests run on the few threads of the concurrency pool.
+///
+/// - Throws: `TestFailure` with `what` if it does not within `patience`.
+package func eventually(
+    _ what: @autoclosure () -> String,
+    within patience: Duration = patience,
+    _ condition: () async throws -> Bool
+) async throws {
+    _ = try await eventual(what(), within: patience) { try await condition() ? true : nil }
+}
+
+/// Waits until `value` is there.
+///
+/// - Throws: `TestFailure` with `what` if it is not within `patience`.
+package func eventual<Value>(
+    _ what: @autoclosure () -> String,
+    within patience: Duration = patience,
+    _ value: () async throws -> Value?
+) async throws -> Value {
+    let deadline = MonotonicClock.now + patience
+    while MonotonicClock.now < deadline {
+        if let value = try await value() { return value }
+        try await Task.sleep(for: .milliseconds(3))
+    }
+    if let value = try await value() { return value }
+    throw TestFailure("in vain for \(patience.seconds) s: \(what())")
+}
