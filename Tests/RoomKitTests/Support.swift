@@ -40,9 +40,14 @@ func noise(_ width: Int, _ height: Int, at index: Int = 0) -> VideoFrame {
     return VideoFrame(buffer: buffer, timestamp: timestamp(at: index))
 }
 
-/// Waits for what another thread brings about; the suite's time limit ends a wait in vain.
-func wait(until condition: () -> Bool) {
-    while !condition() { usleep(500) }
+/// Waits for what another thread brings about; in vain only where something is broken, and then not for ever, as the
+/// suite's time limit cannot end a thread.
+func wait(until condition: () -> Bool, sourceLocation: SourceLocation = #_sourceLocation) {
+    for _ in 0..<40_000 {
+        if condition() { return }
+        usleep(500)
+    }
+    Issue.record("waited in vain", sourceLocation: sourceLocation)
 }
 
 /// As above, of a task.

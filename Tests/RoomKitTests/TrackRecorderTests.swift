@@ -189,6 +189,7 @@ struct TrackRecorderTests {
         tap.receive(bareFrame(60))
         #expect(tap.dropped == 61 && requests.withLock { $0 } == 1)
         tap.receive(bareFrame(61, key: true))
+        tap.close()
         #expect(tap.take()?.frame.info.number == 61)
     }
 
