@@ -3,6 +3,7 @@ import MediaFiles
 import RoomKit
 import TestSupport
 import Testing
+import WebSockets
 
 @Suite("The programs together", .timeLimit(.minutes(2)))
 struct ProgramTests {
@@ -236,6 +237,23 @@ struct ProgramTests {
         let subscriber = try server.client("subscribe", ["--duration", "0.5"])
         #expect(try await publisher.end() == .exit(0))
         #expect(try await subscriber.end() == .exit(0))
+    }
+
+    @Test("A program that ends takes its leave of the server, instead of being cut off")
+    func leave() async throws {
+        for _ in 0..<5 {
+            let scripted = try ScriptedServer()
+            let client = try Program(
+                "room-client",
+                ["subscribe", "--room", "stage", "--url", scripted.url, "--duration", "0.05"]
+            )
+            #expect(try await client.end() == .exit(0))
+            let peer = try await scripted.peer()
+            let closure = try await eventual("the connection ends") { peer.closure }
+            #expect(closure == .byPeer(code: 1000, reason: "left"))
+            #expect(peer.texts.last?.contains("\"leave\"") == true)
+            scripted.stop()
+        }
     }
 
     @Test(
