@@ -79,7 +79,8 @@ judge_counts() {
         "$((captured > 0 && captured == encoded + dropped && encoded == sent + expired && sent == packets + left_out))"
 }
 
-# The driver's own rate by its sequence numbers and stamps; and in the dump, what was kept of it while somebody watched.
+# The driver's own rate by its sequence numbers and stamps, strictly; and in the dump, what was kept of it while somebody
+# watched, less so: where a loaded host drops frames in bursts, first and last frame do not span what was watched.
 # SKIPPED: frames of the USB camera that never reached its driver. Usage: judge_rate CLAIM SKIPPED
 judge_rate() {
     [[ $captured != - ]] || { judge "$1: the camera's frame rate" "no summary" 0; return; }
@@ -89,7 +90,7 @@ judge_rate() {
     judge "$1: the camera runs at its $nominal fps, and the dump at what is kept of it" \
         "($captured captured + $missed missed + $2 skipped - 1) / $span s = $camera fps; kept $kept, dump $rate fps" \
         "$(within_percent 2 "$camera" "$nominal")" \
-        "$(within_percent 2 "$rate" "$(calculate "$camera * $kept")")"
+        "$(within_percent 5 "$rate" "$(calculate "$camera * $kept")")"
 }
 
 # Usage: judge_publication FOLDER CLAIM SKIPPED
