@@ -48,13 +48,17 @@ extension WebSocketConnection {
         return 0
     }
 
+    /// Has libwebsockets send our close message and wait for the peer's.
+    ///
+    /// It calls once more when the message is gone; what is returned then must not end the wait. A socket that is closed
+    /// with something unread is reset, and the reset may overtake what was sent.
     private func sendClose(on wsi: OpaquePointer) -> Int32 {
-        if let (code, reason) = closeMessage {
-            closeMessage = nil
-            var bytes = Array(reason.utf8)
-            unsafe bytes.withUnsafeMutableBufferPointer {
-                unsafe lws_close_reason(wsi, lws_close_status(rawValue: UInt32(code)), $0.baseAddress, $0.count)
-            }
+        guard let (code, reason) = closeMessage else { return isAwaitingCloseAnswer ? 0 : -1 }
+        closeMessage = nil
+        isAwaitingCloseAnswer = true
+        var bytes = Array(reason.utf8)
+        unsafe bytes.withUnsafeMutableBufferPointer {
+            unsafe lws_close_reason(wsi, lws_close_status(rawValue: UInt32(code)), $0.baseAddress, $0.count)
         }
         return -1
     }

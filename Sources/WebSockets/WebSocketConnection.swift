@@ -58,6 +58,8 @@ import Threading
     var isPingWanted = false
     /// What the peer is told once the socket can take it.
     var closeMessage: (code: UInt16, reason: String)?
+    /// Whether libwebsockets has been given our close message.
+    var isAwaitingCloseAnswer = false
     /// What a plain HTTP request is answered with, until that is written.
     var httpAnswer: String?
     /// libwebsockets' side of the connection, until that is destroyed.

@@ -212,12 +212,12 @@ struct SessionTests {
         #expect(forIdentity.serverCode == 4401)
     }
 
-    @Test("The server hears of a leave, though nobody stays to see to it")
+    @Test("When leaving is over, the server has heard of it")
     func leavingIsHeard() async throws {
-        for round in 0..<5 {
+        for round in 0..<50 {
             let member = try await stage.join("member-\(round)")
             await member.room.disconnect()
-            try await eventually("the room is gone") { await stage.server.census().rooms == 0 }
+            #expect(await stage.server.census().rooms == 0)
         }
     }
 

@@ -107,14 +107,14 @@ struct RoomTests {
         #expect(weakTrack == nil && weakPublisher == nil)
     }
 
-    @Test("After disconnect the server knows, without waiting for the connection to fall silent")
+    @Test("Once disconnect returns, the server knows, and nobody has to wait for it")
     func toldOfLeaving() async throws {
         let stage = try Stage()
         let room = try await stage.join("robot")
         #expect(await stage.server.census().rooms == 1)
         #expect(await room.sid.hasPrefix("RM_"))
         await room.disconnect()
-        try await eventually { await stage.server.census().rooms == 0 }
+        #expect(await stage.server.census().rooms == 0)
     }
 
     @Test("What happened before the events were first looked at is not lost")

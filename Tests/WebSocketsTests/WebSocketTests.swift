@@ -219,6 +219,26 @@ struct ClosingTests {
         #expect(secondHandler.events { $0.count == 3 }[1] == .text("last words"))
     }
 
+    @Test("Whoever closes waits for the peer's answer, and what is under way resets nothing")
+    func waitsForAnswer() throws {
+        let server = try Server(echoes: false)
+        defer { server.loop.shutdown() }
+        let peer = try RawPeer(port: server.port)
+        _ = try peer.handshake()
+        let handler = try server.handler()
+        server.loop.execute { handler.connection?.close(code: 4000, reason: "") }
+        #expect(closePayload(of: peer.receiveUntilClose()) == [0x0f, 0xa0])
+        for _ in 0..<10 {
+            peer.send(frame(opcode: 2, [1, 2, 3]))
+            usleep(10_000)
+        }
+        #expect(handler.closedCount == 0)
+        peer.send(frame(opcode: 8, [0x0f, 0xa0]))
+        #expect(try handler.closure() == .byUs(code: 4000, reason: ""))
+        errno = 0
+        #expect(peer.receiveAll().isEmpty && errno == 0)
+    }
+
     @Test("A connection can be closed as soon as it is opened, and a long reason is cut between characters")
     func closeWhenOpened() throws {
         let server = try Server(whenOpened: { $0.close(code: 4000, reason: String(repeating: "ü", count: 100)) })
