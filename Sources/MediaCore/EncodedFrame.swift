@@ -58,7 +58,9 @@ public struct EncodedFrame: Sendable {
     /// The size of the compressed picture.
     public var size: DataSize { DataSize(bytes: range.count) }
 
-    /// Lends the compressed picture.
+    /// Lends the compressed picture, whose length in bytes is `size`.
+    ///
+    /// Any thread; the span ends with the call. Throws what `body` throws.
     public func withBytes<Result, Failure: Error>(
         _ body: (RawSpan) throws(Failure) -> Result
     ) throws(Failure) -> Result {

@@ -35,6 +35,13 @@ public protocol CapturedFrameConverter: AnyObject {
     func accepts(_ pixelFormat: PixelFormat) -> Bool
 
     /// Converts one picture; what comes out is upright, in the size that the converter was set up for.
+    ///
+    /// - Parameters:
+    ///   - bytes: The picture as the device delivered it, lent for the length of the call.
+    ///   - layout: How it lies in `bytes`.
+    ///   - timestamp: When it was captured.
+    /// - Returns: A frame whose buffer is nobody else's, with `timestamp`.
+    /// - Throws: `DamagedPicture`; the frame is then dropped as `corrupt`.
     func convert(
         _ bytes: RawSpan,
         layout: CapturedLayout,
@@ -56,5 +63,7 @@ public protocol VideoFrameReader: AnyObject {
     func readFrame(into buffer: VideoBuffer) throws -> Bool
 
     /// Goes back to the first picture.
+    ///
+    /// - Throws: The file's error when the file cannot be read again from its beginning.
     func rewind() throws
 }

@@ -96,7 +96,9 @@ extension VideoFormat: CustomStringConvertible {
 
 /// What somebody would like a source or a track to deliver; a field that is `nil` means "don't care".
 public struct VideoFormatRequest: Hashable, Sendable {
-    /// The wanted size; the picture is cropped to its aspect ratio, then scaled down.
+    /// The wanted size, in pixels.
+    ///
+    /// Each source says what it makes of it: a camera takes the smallest of its sizes that holds it.
     public var dimensions: Dimensions?
     /// The highest wanted rate; frames beyond it are left out.
     public var frameRate: FrameRate?

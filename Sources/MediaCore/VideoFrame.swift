@@ -40,7 +40,7 @@
         unsafe memory.deallocate()
     }
 
-    /// The size of the U plane, and of the V plane, in bytes.
+    /// The size of the U plane, and of the V plane: bytes in a row without padding, and rows.
     public var chromaDimensions: Dimensions {
         Dimensions(width: (dimensions.width + 1) / 2, height: (dimensions.height + 1) / 2)
     }
@@ -49,6 +49,8 @@
     private var chromaBytes: Int { chromaStride * chromaDimensions.height }
 
     /// Lends the three planes for reading, each `stride` × rows bytes long.
+    ///
+    /// Any thread, and several at once; the spans end with the call. Throws what `body` throws.
     public func withPlanes<Result, Failure: Error>(
         _ body: (_ luma: Span<UInt8>, _ chromaU: Span<UInt8>, _ chromaV: Span<UInt8>) throws(Failure) -> Result
     ) throws(Failure) -> Result {
@@ -60,6 +62,8 @@
     }
 
     /// Lends the three planes for writing, each `stride` × rows bytes long; only for the buffer's one holder.
+    ///
+    /// Not to be called any more once the buffer is inside a `VideoFrame`. Throws what `body` throws.
     public func withMutablePlanes<Result, Failure: Error>(
         _ body: (
             _ luma: inout MutableSpan<UInt8>, _ chromaU: inout MutableSpan<UInt8>, _ chromaV: inout MutableSpan<UInt8>
@@ -86,7 +90,7 @@ public struct VideoFrame: Sendable {
     public var buffer: VideoBuffer
     /// When the picture was captured: the driver's stamp where there is one.
     public var timestamp: MonotonicInstant
-    /// How a renderer must turn the picture.
+    /// How the picture must be turned clockwise to stand upright; what is received is upright.
     public var rotation: VideoRotation
 
     /// A frame of `buffer`, captured at `timestamp`.

@@ -2,7 +2,9 @@
 ///
 /// The chain is source → sink, as in Twilio Video: a camera, a scaler, an encoder and a test pattern are links of it.
 public protocol VideoSource: AnyObject, Sendable {
-    /// Where frames go. Set by the track that the source belongs to; not kept alive by the source while it is idle.
+    /// Where frames go.
+    ///
+    /// Set by the track that the source belongs to; not kept alive by the source while it is idle.
     var sink: (any VideoSink)? { get set }
 
     /// Whether the pictures are a screen's: detail matters more than rate.
@@ -18,10 +20,14 @@ public protocol VideoSource: AnyObject, Sendable {
 public protocol VideoCapturer: VideoSource {
     /// Opens the device and begins to deliver frames, on a thread of the capturer's own.
     ///
-    /// Returns once the first frames may come; throws when the device cannot deliver. Starting twice does nothing.
+    /// Returns once the first frames may come. Starting twice does nothing.
+    ///
+    /// - Throws: The capturer's own error when the device cannot deliver.
     func startCapture() async throws
 
-    /// Stops delivering and gives the device free; no frame is delivered after it returns. Stopping twice does nothing.
+    /// Stops delivering and gives the device free; no frame is delivered after it returns.
+    ///
+    /// Stopping twice does nothing.
     func stopCapture() async
 
     /// What is being captured, once started; `nil` where the capturer cannot say.
@@ -36,7 +42,9 @@ public protocol VideoSink: AnyObject, Sendable {
     /// What the sink would like to be given; consulted by a source when it starts.
     var sourceRequirements: VideoFormatRequest { get }
 
-    /// Takes a frame. Called on the source's thread, in order of capture; must return quickly and never block.
+    /// Takes a frame.
+    ///
+    /// Called on the source's thread, in order of capture; must return quickly and never block.
     func onVideoFrame(_ frame: VideoFrame)
 
     /// Takes the format that the source was asked for, so that sinks after it can follow.
@@ -45,13 +53,16 @@ public protocol VideoSink: AnyObject, Sendable {
 
 /// Shows or otherwise uses the pictures of a track.
 public protocol VideoRenderer: AnyObject, Sendable {
-    /// Takes a frame. Called on the track's thread in order of decoding; must return quickly.
+    /// Takes a frame.
+    ///
+    /// Called on the decoder thread of the track, one call at a time, in order of decoding; a renderer of several tracks
+    /// is called by several threads at once. Must return quickly: while it does not, the track's frames are left out.
     func render(_ frame: VideoFrame)
 }
 
 /// Why a captured frame was not encoded.
 public enum FrameDropReason: Int, CaseIterable, Sendable {
-    /// A newer frame was already there when this one could be taken from the device.
+    /// A newer frame was already there when this one could be taken, or the track was stopped first.
     case late
     /// The encoder was still busy with an earlier frame when the next one came.
     case encoderBusy
@@ -59,9 +70,9 @@ public enum FrameDropReason: Int, CaseIterable, Sendable {
     case rateControl
     /// The connection had not yet taken the frames before.
     case network
-    /// The device delivered damaged data.
+    /// The device delivered damaged data, or the frame could not be encoded.
     case corrupt
-    /// Nobody receives the track, or fewer frames a second were asked for.
+    /// Nobody receives the track, it is not enabled, or fewer frames a second were asked for.
     case notWanted
 
     /// The reason's name in reports and JSON.

@@ -4,7 +4,9 @@ import VideoProcessing
 
 /// What is done to a camera's pictures as they are converted, once, before anybody sees them.
 public struct CameraTransform: Hashable, Sendable {
-    /// Cut to this size around the middle; `nil` leaves the camera's size.
+    /// Cut to this size around the middle, before turning; `nil` leaves the camera's size.
+    ///
+    /// Sides are brought down to even ones, and to what the picture has.
     public var crop: Dimensions?
     /// Turned clockwise.
     public var rotation = VideoRotation.none
@@ -20,8 +22,8 @@ extension CameraSource {
     ///
     /// - Parameters:
     ///   - device: One of `CameraSource.devices()`.
-    ///   - request: What the camera is to be set to; what is left open is 640x480 at 30 frames per second, or the
-    ///     nearest the camera has.
+    ///   - request: What the camera is to be set to; of a size that it does not have, the smallest that holds it. What
+    ///     is left open is 640x480 at 30 frames per second, or the nearest the camera has.
     ///   - transform: What is done to the pictures.
     public convenience init(
         device: CaptureDevice,

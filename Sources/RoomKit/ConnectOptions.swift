@@ -3,15 +3,17 @@ public import MediaCore
 
 /// Where to connect, as whom, and with which tracks.
 public struct ConnectOptions: Sendable {
-    /// The server, as `ws://host:port`.
+    /// The server, as `ws://host:port`; `wss://` is not supported yet.
     public var url = "ws://127.0.0.1:8480"
     /// The room; it comes into being with its first participant.
+    ///
+    /// As every name, 1 to 128 bytes of UTF-8 without control characters; the server refuses others.
     public var roomName: String
-    /// Who joins; unique in the room, and a second one replaces the first.
+    /// Who joins, a name as `roomName`; unique in the room, and a second one replaces the first.
     public var identity: String
-    /// The access token, where the server wants one.
+    /// The access token, where the server wants one; servers of version 0.1 read none.
     public var accessToken: String?
-    /// Tracks that are published right after joining.
+    /// Tracks that are published right after joining, one after the other, with default options.
     public var videoTracks: [LocalVideoTrack] = []
     /// Whether every track of the others is subscribed to as it is published.
     public var isAutomaticSubscriptionEnabled = true
@@ -24,7 +26,7 @@ public struct ConnectOptions: Sendable {
         self.identity = Self.makeIdentity()
     }
 
-    /// Options with an access token, filled in by `build`.
+    /// Options with an access token, filled in by `build`, which must set `roomName`.
     public init(token: String, _ build: (inout ConnectOptions) -> Void) {
         self.init(roomName: "")
         self.accessToken = token
@@ -49,9 +51,11 @@ public struct ConnectOptions: Sendable {
 /// The version of this library.
 public let roomKitVersion = "0.1.0"
 
-/// How a track is encoded and announced.
+/// How a track is encoded.
 public struct VideoPublishOptions: Sendable {
     /// The rate that the encoder aims at, all temporal layers together; `nil` for the size's usual one.
+    ///
+    /// Brought to between 10 kbit/s and 1 Gbit/s. The usual one is 1.7 Mbit/s up to 640x480, and 2.5 Mbit/s above 960x540.
     public var maxBitrate: Bitrate?
 
     /// Options by default.

@@ -18,6 +18,8 @@ public final class LocalVideoTrack: Sendable {
     private let state = Monitor(State())
 
     /// A track of the pictures of `source`; publishing it starts a source that can be started.
+    ///
+    /// Without a `name` (1 to 128 bytes of UTF-8) it is called as its `sourceKind`.
     public init(source: any VideoSource, name: String? = nil) {
         self.source = source
         self.sourceKind =
@@ -35,6 +37,9 @@ public final class LocalVideoTrack: Sendable {
     public var isEnabled: Bool { state.withLock { $0.isEnabled } }
 
     /// Pauses or resumes sending; a track may also be published paused.
+    ///
+    /// Takes effect at once; returns when the message to the server is on its way. The first frame after a pause is a
+    /// keyframe.
     public func setEnabled(_ isEnabled: Bool) async {
         let publisher = state.withLock { state in
             state.isEnabled = isEnabled
@@ -44,7 +49,9 @@ public final class LocalVideoTrack: Sendable {
         await publisher?.announceEnabled(isEnabled)
     }
 
-    /// What has become of the pictures since the track was published.
+    /// What has become of the pictures since the track was published; final once it is withdrawn.
+    ///
+    /// May be read from any thread.
     public var statistics: LocalVideoTrackStatistics {
         var statistics = attached?.statistics ?? LocalVideoTrackStatistics()
         guard let capturer = source as? any VideoCapturer else { return statistics }

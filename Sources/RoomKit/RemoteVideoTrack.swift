@@ -43,7 +43,7 @@ public final class RemoteVideoTrack: Sendable {
     /// Whether the publisher sends at present.
     public var isEnabled: Bool { state.withLock { $0.isEnabled } }
 
-    /// What has been received so far.
+    /// What has been received so far; may be read from any thread.
     public var statistics: RemoteVideoTrackStatistics {
         state.withLock { state in
             var statistics = state.statistics
@@ -54,7 +54,7 @@ public final class RemoteVideoTrack: Sendable {
         }
     }
 
-    /// Hands every decoded picture to `renderer`, on the track's thread; adding it twice does nothing.
+    /// Hands every decoded picture to `renderer`, on the track's decoder thread; adding it twice does nothing.
     ///
     /// Pictures that a late joiner gets from the relay's cache are not handed out: they are stale. The track keeps the
     /// renderer until it is removed.
@@ -64,7 +64,7 @@ public final class RemoteVideoTrack: Sendable {
         }
     }
 
-    /// Hands pictures to `renderer` no longer.
+    /// Hands pictures to `renderer` no longer; one that is under way may still come.
     public func removeRenderer(_ renderer: any VideoRenderer) {
         state.withLock { state in state.renderers.removeAll { $0 === renderer } }
     }
@@ -116,7 +116,7 @@ public final class RemoteVideoTrack: Sendable {
     }
 }
 
-/// How old frames were when they had been decoded.
+/// How old frames were when they had been decoded, from capture on.
 public struct FrameAgeSummary: Hashable, Sendable {
     /// Half of the frames were no older.
     public var p50: Duration
@@ -144,7 +144,7 @@ public struct RemoteVideoTrackStatistics: Hashable, Sendable {
     public var frameAge: FrameAgeSummary?
     /// Where the ages come from: `same-host`, or `estimated` with `ageErrorBound`.
     public var clock = "estimated"
-    /// The most by which the ages can be wrong.
+    /// The most by which the ages can be wrong for the clock of this end; the publisher's error comes on top.
     public var ageErrorBound: Duration = .zero
 
     /// Nothing yet.

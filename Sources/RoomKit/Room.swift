@@ -92,7 +92,7 @@ public actor Room {
     /// Whether the room can be used.
     public var state: RoomState { hasEnded ? .disconnected : .connected }
 
-    /// The others in the room.
+    /// The others in the room, in no order.
     public var remoteParticipants: [RemoteParticipant] { Array(participants.values) }
 
     /// The server's id for the room, `RM…`.
@@ -120,12 +120,18 @@ public actor Room {
     }
 
     /// Asks for a track of somebody else; only needed where automatic subscription is off.
+    ///
+    /// Does not wait: the answer comes as `RoomEvent.trackSubscribed`, or as `requestRefused` if the track is gone. Does
+    /// nothing for a track that is subscribed to already, and once the session is over.
     public func subscribe(to track: RemoteVideoTrack) {
         asked[track.sid] = MonotonicClock.now
         send(.subscribe(Subscribe(trackId: track.sid)))
     }
 
     /// Wants a track no longer.
+    ///
+    /// Does not wait: the answer comes as `RoomEvent.trackUnsubscribed`, or as `requestRefused` for a track that is not
+    /// subscribed to.
     public func unsubscribe(from track: RemoteVideoTrack) {
         send(.unsubscribe(Unsubscribe(trackId: track.sid)))
     }

@@ -5,14 +5,16 @@ import WebSockets
 public enum RoomClient {
     /// Connects to a server and joins a room.
     ///
-    /// Returns once the server has let us in and the tracks of `options` are published. From then on everything that
+    /// Returns once the server has let us in and the tracks of `options` are published; a server that does not answer is
+    /// given up after 30 s at most. From then on everything that
     /// happens comes through the room's `events`. Call `Room.disconnect()` when done: a room that is dropped without it
     /// stays joined.
     ///
     /// - Parameter options: Where, as whom, with which tracks.
     /// - Returns: The room, joined.
-    /// - Throws: `RoomError`; what a track's source throws when it cannot start; `CancellationError`. Nothing is joined
-    ///   then.
+    /// - Throws: `RoomError` (`invalidURL`, `serverUnavailable`, `refused`, `connectionLost`, `protocolViolation`, and
+    ///   what publishing a track throws); what a track's source throws when it cannot start; `CancellationError`.
+    ///   Nothing is joined then.
     public static func connect(options: ConnectOptions) async throws -> Room {
         let url: WebSocketURL
         do {

@@ -9,27 +9,27 @@ public struct RoomError: Error, Hashable, Sendable {
 
         /// The server's URL cannot be used.
         public static let invalidURL = Code(description: "invalidURL")
-        /// There is no server there, or it is no room server.
+        /// There is no server there, it is no room server, or it did not answer in time.
         public static let serverUnavailable = Code(description: "serverUnavailable")
         /// The server refused, or ended the session; `serverCode` says why.
         public static let refused = Code(description: "refused")
-        /// The connection broke.
+        /// The connection broke, or the server ended it without an error, as when it shuts down.
         public static let connectionLost = Code(description: "connectionLost")
         /// The server breaks the protocol.
         public static let protocolViolation = Code(description: "protocolViolation")
         /// The room was left already.
         public static let notConnected = Code(description: "notConnected")
-        /// The source was started and delivered no picture.
+        /// The source was started and delivered no picture within 10 s.
         public static let noFramesCaptured = Code(description: "noFramesCaptured")
         /// The track cannot be published, as it is published already.
         public static let alreadyPublished = Code(description: "alreadyPublished")
-        /// A picture cannot be encoded.
+        /// A picture cannot be encoded, or comes to more bytes than can be sent.
         public static let encodingFailed = Code(description: "encodingFailed")
     }
 
     /// The kind of failure.
     public let code: Code
-    /// The number that the server gave as its reason (`docs/protocol.md`, "Error codes").
+    /// The number that the server gave as its reason (`docs/protocol.md`, section 12); `nil` unless it refused.
     public let serverCode: Int?
     private let sentence: String
 

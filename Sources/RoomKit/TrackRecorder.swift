@@ -29,7 +29,7 @@ public struct RecordingError: Error, Hashable, Sendable, CustomStringConvertible
 
 /// What a recorder has written.
 public struct RecordingStatistics: Hashable, Sendable {
-    /// The files, in order.
+    /// The paths of the files, in order; of `png` those of the first picture of each size.
     public var files: [String] = []
     /// Frames in the files.
     public var framesWritten = 0
@@ -72,7 +72,7 @@ public final class TrackRecorder: Sendable {
     ///   - directory: Where the files go.
     ///   - recorderID: Tells the files of several recorders of one track apart; usually the own participant's `sid`.
     ///   - format: What is written.
-    /// - Throws: When the directory cannot be made or written to.
+    /// - Throws: `RecordingError` when the directory cannot be made or written to; what fails later is in `statistics`.
     public init(track: RemoteVideoTrack, directory: String, recorderID: String, format: Format) throws(RecordingError) {
         self.track = track
         try Self.makeDirectory(directory)
@@ -103,6 +103,8 @@ public final class TrackRecorder: Sendable {
     }
 
     /// Ends the recording once what waits is written, and completes the file; blocks until then.
+    ///
+    /// Any thread; stopping twice does nothing.
     public func stop() {
         track.removeSink(tap)
         tap.close()

@@ -12,6 +12,7 @@ package struct ClientSession: Sendable {
         /// How long the server may take from the open connection to `joined`.
         package var joinTimeout: Duration = .seconds(10)
 
+        /// The settings as documented, for joining with `join`.
         package init(join: Join) {
             self.join = join
         }

@@ -45,8 +45,8 @@ public final class PatternSource: VideoCapturer {
 
     /// Starts painting on a thread of its own; starting twice does nothing.
     ///
-    /// Never throws. Frames are due at absolute instants, so that the rate does not drift. A size or rate that the sink requires is
-    /// taken up where it is lower than the source's own and no other one was asked for.
+    /// Never throws. Frames are due at absolute instants, so that the rate does not drift. A size or rate that the sink
+    /// requires is taken up where it is lower than the source's own and no other one was asked for.
     public func startCapture() async throws {
         try await capture.start()
     }

@@ -91,7 +91,7 @@ public final class CameraSource: VideoCapturer, Sendable {
     /// Asks for another output format.
     ///
     /// A frame rate is taken up at once, by leaving frames out; size and pixel format at the next start. The request is
-    /// passed on to the sink, which can crop and scale meanwhile.
+    /// passed on to the sink; a published track makes nothing of it.
     public func requestOutputFormat(_ request: VideoFormatRequest) {
         state.merge(request)
         state.sink?.onVideoFormatRequest(request)

@@ -171,7 +171,7 @@ struct RelayForwardingTests {
         #expect((viewers[1].receiver(camera)?.wholeFrames.count ?? 0) > 5)
     }
 
-    /// Its keyframes used to be broken off at 600 ms each, for ever.
+    /// Keyframes that are broken off at 600 ms each never make a picture.
     @Test("A link on which a keyframe takes longer than a second still carries pictures")
     func slowKeyframes() throws {
         let (bench, camera, viewers) = try room(viewers: 2, bytesPerFrame: 10_000)
@@ -236,7 +236,7 @@ struct RelayForwardingTests {
         #expect(viewers[1].allProblems.isEmpty && camera.publisher.keyframeRequests == 0)
     }
 
-    /// It used to be sent the old keyframe, and only then to ask for another.
+    /// Sent the old keyframe first, it would ask for another only then.
     @Test("Who waits for a keyframe is not sent one that is late by now, but asks for another")
     func staleKeyframe() throws {
         let (bench, camera, viewers) = try room(viewers: 2)

@@ -63,7 +63,7 @@ struct RelayKeyframeTests {
         #expect(viewers.allSatisfy { $0.allProblems.isEmpty })
     }
 
-    /// Subscribing anew used to begin the backoff anew: a keyframe a second, for ever.
+    /// A backoff that began anew with each subscription would allow a keyframe a second, for ever.
     @Test("Subscribing anew does not begin the backoff anew")
     func resubscribing() throws {
         let (bench, camera, viewers) = try room(viewers: 2)
@@ -79,7 +79,7 @@ struct RelayKeyframeTests {
         #expect(viewers[1].receiver(camera)?.wholeFrames == Array(0..<640))
     }
 
-    /// The keyframe used to be thrown away, and another to be asked for a second later.
+    /// A keyframe that is thrown away must be asked for again, a second later.
     @Test("A request that crosses its keyframe does not lose it", arguments: [0, 1, 3])
     func crossing(_ packetsTaken: Int) throws {
         let bench = RelayBench()
