@@ -21,13 +21,18 @@ struct ConnectCommand: AsyncParsableCommand {
     @OptionGroup var connection: ConnectionOptions
     @OptionGroup var source: SourceOptions
 
-    @Option(help: "The encoder's rate, as 800k or 2M; default by size: 1.7M at 640x480, 2.5M at 1280x720.")
+    @Option(
+        help: ArgumentHelp(
+            "The encoder's rate, as 800k or 2M, at least 10k; default by size: 1.7M at 640x480, 2.5M at 1280x720.",
+            valueName: "rate"
+        )
+    )
     var maxBitrate: Bitrate?
 
-    @Option(help: ArgumentHelp("Stop after so many seconds.", valueName: "seconds"))
+    @Option(help: ArgumentHelp("Stop after so many seconds of publishing.", valueName: "seconds"))
     var duration: Seconds?
 
-    @Option(help: "What the track is called; default the kind of source.")
+    @Option(help: ArgumentHelp("What the track is called; default the kind of source.", valueName: "name"))
     var trackName: String?
 
     func run() async throws {

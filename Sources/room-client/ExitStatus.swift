@@ -20,7 +20,7 @@ enum ExitStatus: Int32 {
           64  an option that cannot be used
           65  a file whose content is damaged, or a dump in which verify found faults
           66  no such camera, file or directory
-          69  no server there, the connection was lost, or the camera is busy or was unplugged
+          69  no server there, the connection was lost, or the camera is busy, was unplugged or gives no picture
           70  an internal fault
           74  a file or disk could not be read or written
           76  the server refused, or speaks another protocol

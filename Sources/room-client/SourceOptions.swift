@@ -26,16 +26,26 @@ struct SourceOptions: ParsableArguments {
     @Option(help: ArgumentHelp("camera, pattern, noise or file:CLIP.y4m.", valueName: "source"))
     var source = Kind.camera
 
-    @Option(help: "The camera: path, name, bus or index, as room-client devices lists them; default the first one.")
+    @Option(help: "The camera: path, number (2 is /dev/video2), name or bus; default the first one.")
     var device: String?
 
     @Option(help: ArgumentHelp("The camera's pixel format, as YUYV or MJPG; default the best.", valueName: "fourcc"))
     var pixelFormat: PixelFormat?
 
-    @Option(help: ArgumentHelp("The picture's size; default 640x480 or the camera's nearest.", valueName: "WxH"))
+    @Option(
+        help: ArgumentHelp(
+            "The picture's size, or a camera's smallest that holds it; default 640x480 or the camera's nearest.",
+            valueName: "WxH"
+        )
+    )
     var size: Dimensions?
 
-    @Option(help: ArgumentHelp("Frames per second; default 30, or the most the camera has below.", valueName: "rate"))
+    @Option(
+        help: ArgumentHelp(
+            "Frames per second, as 12.5 or 30000/1001; default 30, the camera's next below, or the clip's own.",
+            valueName: "rate"
+        )
+    )
     var fps: FrameRate?
 
     @Option(help: ArgumentHelp("Cut the picture to this size around its middle.", valueName: "WxH"))

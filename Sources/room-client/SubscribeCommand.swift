@@ -29,13 +29,13 @@ struct SubscribeCommand: AsyncParsableCommand {
     @Option(help: "Only tracks of this name or id.")
     var track: String?
 
-    @Option(help: ArgumentHelp("Write every track to a file in this directory.", valueName: "directory"))
+    @Option(help: ArgumentHelp("Write every track to a file in this directory; it is made.", valueName: "directory"))
     var dump: String?
 
     @Option(help: "webm, ivf, y4m (raw pictures) or png (one file a picture).")
     var format = TrackRecorder.Format.webm
 
-    @Option(help: ArgumentHelp("Write the newest picture to this file at the end.", valueName: "file.png"))
+    @Option(help: ArgumentHelp("Write the first picture to this file, at the end the newest.", valueName: "file.png"))
     var snapshot: String?
 
     @Option(help: ArgumentHelp("Stop after so many seconds.", valueName: "seconds"))
