@@ -36,6 +36,10 @@ import Threading
     /// All that are not closed: here they are owned, libwebsockets only points to them.
     private var connections: [ObjectIdentifier: WebSocketConnection] = [:]
     private var listeners: [Listener] = []
+    /// Connections whose handlers have something to send.
+    private var senders: [WebSocketConnection] = []
+    /// An empty array that keeps its memory.
+    private var spareSenders: [WebSocketConnection] = []
     /// Connections whose server's name is being looked up.
     var lookups: [WebSocketConnection] = []
     /// Threads that look names up, by their attempt.
@@ -164,16 +168,30 @@ extension Service {
         return unsafe host
     }
 
-    /// Waits for something to do, unless `isBusy`, and does it.
+    /// Sends what is asked for, waits for something to do, unless `isBusy`, and does it.
     ///
     /// - Returns: `false` if libwebsockets is out of order.
     func turn(isBusy: Bool) -> Bool {
+        sendRequested()
         guard let context = unsafe context else { return false }
         // A negative timeout means not to wait; any other one, to wait without end.
-        let status = unsafe lws_service(context, isBusy ? -1 : 0)
+        let status = unsafe lws_service(context, isBusy || !senders.isEmpty ? -1 : 0)
         if !lookups.isEmpty { checkLookups() }
         tickIfDue()
         return status >= 0
+    }
+
+    /// Has `connection` ask its handler for messages before the loop waits again.
+    func sendSoon(_ connection: WebSocketConnection) {
+        senders.append(connection)
+    }
+
+    /// Those who ask meanwhile get their turn in the next round.
+    private func sendRequested() {
+        guard !senders.isEmpty else { return }
+        swap(&senders, &spareSenders)
+        for connection in spareSenders { connection.sendRequested() }
+        spareSenders.removeAll(keepingCapacity: true)
     }
 
     /// Takes no new work and begins to close everything.

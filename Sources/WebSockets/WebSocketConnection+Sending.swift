@@ -12,10 +12,12 @@ extension WebSocketConnection {
     /// What a message costs in a turn besides its bytes, so that empty ones end it too.
     private static let messageOverhead = 64
 
-    /// Sends what the handler wants, as long as the socket takes it.
+    /// The socket has room, libwebsockets says.
     ///
     /// - Returns: What libwebsockets wants: -1 to end the connection.
     func writable(on wsi: OpaquePointer) -> Int32 {
+        isAwaitingRoom = false
+        uncheckedCount = 0
         switch phase {
         case .closing: return unsafe sendClose(on: wsi)
         case .open: break
@@ -25,27 +27,53 @@ extension WebSocketConnection {
             isPingWanted = false
             guard unsafe sendPing(on: wsi) else { return -1 }
         }
+        return unsafe sendMessages(on: wsi) ? 0 : -1
+    }
+
+    /// Sends what was asked for since the loop's last turn.
+    ///
+    /// Most sockets have room most of the time. Asking the system about each before each message, as libwebsockets does,
+    /// costs a tenth of a relay's time (measured with 200 subscribers).
+    func sendRequested() {
+        isSendRequested = false
+        guard phase == .open, !isAwaitingRoom, let wsi = unsafe wsi else { return }
+        // A connection that turns out to be broken is ended by libwebsockets, which sees it when it looks for room.
+        if unsafe !sendMessages(on: wsi) { awaitRoom() }
+    }
+
+    /// Has libwebsockets call `writable` once the socket has room.
+    func awaitRoom() {
+        guard let wsi = unsafe wsi else { return }
+        isAwaitingRoom = true
+        unsafe lws_callback_on_writable(wsi)
+    }
+
+    /// Sends what the handler wants, as long as the socket takes it.
+    ///
+    /// - Returns: `false` if the connection is broken.
+    private func sendMessages(on wsi: OpaquePointer) -> Bool {
         var left = Self.turnByteCount
         while left > 0 {
             // On top of what did not fit, libwebsockets would only pile up copies; it calls again by itself.
-            if unsafe lws_partial_buffered(wsi) != 0 { return 0 }
-            if left < Self.turnByteCount {
-                guard handler?.hasMessage(for: self) == true else { return 0 }
-                let isUnchecked = Self.turnByteCount - left < Self.uncheckedByteCount
-                if unsafe !isUnchecked && lws_send_pipe_choked(wsi) != 0 { break }
+            if unsafe lws_partial_buffered(wsi) != 0 { return true }
+            guard left == Self.turnByteCount || handler?.hasMessage(for: self) == true else { return true }
+            if uncheckedCount >= Self.uncheckedByteCount {
+                if unsafe lws_send_pipe_choked(wsi) != 0 { break }
+                uncheckedCount = 0
             }
-            guard let message = handler?.nextMessage(for: self) else { return 0 }
+            guard let message = handler?.nextMessage(for: self) else { return true }
             // The handler may have closed the connection while it was asked.
-            guard phase == .open else { return 0 }
+            guard phase == .open else { return true }
             if case .close(let code, let reason) = message {
                 close(code: code, reason: reason)
-                return unsafe sendClose(on: wsi)
+                return true
             }
-            guard let count = unsafe send(message, on: wsi) else { return -1 }
+            guard let count = unsafe send(message, on: wsi) else { return false }
+            uncheckedCount += count
             left -= count + Self.messageOverhead
         }
-        unsafe lws_callback_on_writable(wsi)
-        return 0
+        awaitRoom()
+        return true
     }
 
     /// Has libwebsockets send our close message and wait for the peer's.

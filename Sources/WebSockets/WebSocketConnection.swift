@@ -56,6 +56,12 @@ import Threading
     var incoming = IncomingMessage()
     var lastHeard = MonotonicClock.now
     var isPingWanted = false
+    /// Whether the loop will ask the handler for messages at the end of its turn.
+    var isSendRequested = false
+    /// Whether libwebsockets will call `writable`.
+    var isAwaitingRoom = false
+    /// The bytes that were sent since the socket was last known to have room.
+    var uncheckedCount = 0
     /// What the peer is told once the socket can take it.
     var closeMessage: (code: UInt16, reason: String)?
     /// Whether libwebsockets has been given our close message.
@@ -81,13 +87,14 @@ import Threading
         self.handler = handler
     }
 
-    /// Asks for `nextMessage` to be called once the socket can take a message.
+    /// Asks for `nextMessage` to be called once the socket can take a message, not before this call returns.
     ///
     /// Any number of calls before that count as one.
     package func requestWrite() {
         checkThread()
-        guard phase == .open, let wsi = unsafe wsi else { return }
-        unsafe lws_callback_on_writable(wsi)
+        guard phase == .open, !isSendRequested, !isAwaitingRoom else { return }
+        isSendRequested = true
+        service.sendSoon(self)
     }
 
     /// Ends the connection: what libwebsockets has taken is sent first, then `code` and `reason`.
@@ -116,13 +123,13 @@ import Threading
 
     /// Starts closing for `closure`, telling the peer `code` and `reason`.
     func end(_ closure: WebSocketClosure, code: UInt16, reason: String) {
-        guard phase == .open, let wsi = unsafe wsi else { return }
+        guard phase == .open else { return }
         phase = .closing
         if ending == nil { ending = closure }
         incoming.discard()
         closeMessage = (code, reason)
         setTimer(after: Self.closeGrace)
-        unsafe lws_callback_on_writable(wsi)
+        awaitRoom()
     }
 
     /// Tells the handler of the end, once.
@@ -215,7 +222,7 @@ extension WebSocketConnection {
             return -1
         }
         isPingWanted = true
-        if let wsi = unsafe wsi { unsafe lws_callback_on_writable(wsi) }
+        awaitRoom()
         setTimer(after: min(idle.pingAfter, idle.hangUpAfter - silence))
         return 0
     }
