@@ -91,6 +91,8 @@ struct Outlet: Sendable {
 struct Track: Sendable {
     var info: TrackInfo
     var keyframes: KeyframeRequestGate
+    /// When the publisher is told that nobody receives the track, unless somebody comes before.
+    var idleDeadline: MonotonicInstant?
 }
 
 /// A published track's packets and those who take part in them; apart from `Track` as `Outlet` from `Connection`.

@@ -49,6 +49,12 @@ package struct KeyframeRequestGate: Sendable {
         due = now + settings.interval
     }
 
+    /// Until when a request that has just gone out stands in the way of the next; `nil` if nothing does.
+    package func restsUntil(at now: MonotonicInstant) -> MonotonicInstant? {
+        guard let lastRequest, now < lastRequest + settings.interval else { return nil }
+        return lastRequest + settings.interval
+    }
+
     /// A keyframe came, or nobody needs one any more.
     package mutating func satisfied() {
         due = nil

@@ -38,6 +38,8 @@ extension Relay {
             MediaPacketHeader.stamp(&bytes, relayTime: RoomTime(microseconds: now.microseconds))
         }
         try feeds[trackID.index].stream.append(packet, header: header, at: now)
+        // What nobody receives is not kept: the first who comes is given a new keyframe.
+        guard isReceived(trackID) else { return feeds[trackID.index].stream.clear() }
         if header.isKeyframe && header.isFirstChunk { tracks[trackID]?.keyframes.satisfied() }
         for subscriber in feeds[trackID.index].subscribers { wake(subscriber) }
     }

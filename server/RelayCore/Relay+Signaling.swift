@@ -66,7 +66,7 @@ extension Relay {
         case .enable(let body): setEnabled(true, body.trackId, by: id, participant, at: now)
         case .disable(let body): setEnabled(false, body.trackId, by: id, participant, at: now)
         case .subscribe(let body): subscribe(to: body.trackId, id, participant, at: now)
-        case .unsubscribe(let body): unsubscribe(from: body.trackId, id)
+        case .unsubscribe(let body): unsubscribe(from: body.trackId, id, at: now)
         case .keyframeRequest(let body): keyframeRequested(body.trackId, by: id, at: now)
         case .timeSync(let body): answer(body, to: id, at: now)
         case .leave:
@@ -190,7 +190,7 @@ extension Relay {
         for track in connection.publications { removeTrack(track, isQuiet: true) }
         let subscriptions = outlets[id.index].subscriptions
         outlets[id.index].subscriptions = []
-        for subscription in subscriptions { dropSubscriber(id, from: subscription.track) }
+        for subscription in subscriptions { dropSubscriber(id, from: subscription.track, at: now) }
         connections[id]?.phase = .awaitingJoin(deadline: now + settings.joinTimeout)
         rooms[participant.room]?.participants.removeAll { $0 == id }
         if rooms[participant.room]?.participants.isEmpty == true { rooms[participant.room] = nil }

@@ -154,6 +154,8 @@ extension Relay {
 
     mutating func addSubscription(of id: SlotID, to trackID: SlotID, at now: MonotonicInstant) {
         guard let info = tracks[trackID]?.info else { return }
+        let isFirst = !isReceived(trackID)
+        tracks[trackID]?.idleDeadline = nil
         let stream = feeds[trackID.index].stream
         let cursor = ForwardingCursor(joining: stream, at: now)
         let backoff = connections[id]?.earlierBackoffs.removeValue(forKey: trackID) ?? KeyframeBackoff()
@@ -162,7 +164,7 @@ extension Relay {
         feeds[trackID.index].subscribers.append(id)
         let message = Subscribed(trackId: info.id, alias: info.alias, catchUpThrough: cursor.catchUpThrough)
         send(.subscribed(message), to: id)
-        if feeds[trackID.index].subscribers.count == 1 {
+        if isFirst {
             // The publisher begins with a keyframe when it is wanted again.
             expectKeyframe(of: trackID, at: now)
             sayLayersWanted(trackID)
@@ -176,7 +178,7 @@ extension Relay {
         outlets[id.index].subscriptions.firstIndex { $0.track == trackID }
     }
 
-    mutating func unsubscribe(from trackID: String, _ id: SlotID) {
+    mutating func unsubscribe(from trackID: String, _ id: SlotID, at now: MonotonicInstant) {
         guard let track = trackOfID[trackID], let index = subscription(of: id, to: track) else {
             return sayNotFound(trackID, to: id)
         }
@@ -184,16 +186,34 @@ extension Relay {
         let ended = connections[id]?.earlierBackoffs.keys.filter { !tracks.contains($0) } ?? []
         for track in ended { connections[id]?.earlierBackoffs[track] = nil }
         connections[id]?.earlierBackoffs[track] = backoff
-        dropSubscriber(id, from: track)
+        dropSubscriber(id, from: track, at: now)
         send(.unsubscribed(Unsubscribed(trackId: trackID)), to: id)
     }
 
-    mutating func dropSubscriber(_ id: SlotID, from trackID: SlotID) {
+    /// Takes a subscriber from a track; the publisher of a track that nobody receives may stop.
+    ///
+    /// It begins with a keyframe when it goes on. So that coming and going cannot make it give more of them than requests
+    /// can, it is not told as long as it could not be asked for one: who comes back by then finds the track as it was.
+    mutating func dropSubscriber(_ id: SlotID, from trackID: SlotID, at now: MonotonicInstant) {
         guard tracks.contains(trackID) else { return }
         feeds[trackID.index].subscribers.removeAll { $0 == id }
         guard feeds[trackID.index].subscribers.isEmpty else { return }
+        guard let deadline = tracks[trackID]?.keyframes.restsUntil(at: now) else { return becomeIdle(trackID) }
+        tracks[trackID]?.keyframes.satisfied()
+        tracks[trackID]?.idleDeadline = deadline
+        schedule(deadline)
+    }
+
+    /// Nobody receives a track any more.
+    mutating func becomeIdle(_ trackID: SlotID) {
+        tracks[trackID]?.idleDeadline = nil
         restart(trackID)
         sayLayersWanted(trackID)
+    }
+
+    /// Whether somebody receives a track, or has just ceased to.
+    func isReceived(_ trackID: SlotID) -> Bool {
+        !feeds[trackID.index].subscribers.isEmpty || tracks[trackID]?.idleDeadline != nil
     }
 
     mutating func keyframeRequested(_ trackID: String, by id: SlotID, at now: MonotonicInstant) {

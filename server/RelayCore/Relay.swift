@@ -47,6 +47,7 @@ package struct Relay: Sendable {
     var trackOfID: [String: SlotID] = [:]
     var rooms: [String: Room] = [:]
     var nextAlias: UInt32 = 1
+    private var nextDiscard = MonotonicInstant(nanoseconds: 0)
     private var awakened: [SlotID] = []
     private var overdue: [SlotID] = []
     var notices: [RelayNotice] = []
@@ -196,13 +197,26 @@ package struct Relay: Sendable {
                 overdue.append(id)
             }
         }
-        for id in tracks.ids where tracks[id]?.keyframes.deadlineReached(at: now) == true {
-            askForKeyframe(of: id)
+        for id in tracks.ids {
+            if let deadline = tracks[id]?.idleDeadline, deadline <= now { becomeIdle(id) }
+            if tracks[id]?.keyframes.deadlineReached(at: now) == true { askForKeyframe(of: id) }
         }
         dropSlowParticipants(at: now)
         nextDeadline = nil
         for id in connections.ids { schedule(connections[id]?.deadline) }
-        for id in tracks.ids { schedule(tracks[id]?.keyframes.nextDeadline) }
+        for id in tracks.ids {
+            schedule(tracks[id]?.keyframes.nextDeadline)
+            schedule(tracks[id]?.idleDeadline)
+        }
+    }
+
+    /// Lets go of packets that have become too old for anybody, also those of publishers that have fallen silent.
+    ///
+    /// To be called now and then, which counts once in `cacheAge`; what comes on a track lets go of its older packets, too.
+    package mutating func discardOldPackets(at now: MonotonicInstant) {
+        guard now >= nextDiscard else { return }
+        nextDiscard = now + settings.stream.cacheAge
+        for id in tracks.ids { feeds[id.index].stream.discardOld(at: now) }
     }
 
     // MARK: Sending

@@ -130,7 +130,8 @@ package struct TrackStream: Sendable {
         }
     }
 
-    private mutating func discardOld(at now: MonotonicInstant) {
+    /// Lets go of what has become too old by `now`.
+    package mutating func discardOld(at now: MonotonicInstant) {
         let horizon = now - settings.liveWindow
         let cacheStart = cachedKeyframe(at: now) ?? endPosition
         thinnedPosition = max(thinnedPosition, startPosition)

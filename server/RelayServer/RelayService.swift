@@ -76,6 +76,7 @@ final class RelayService: WebSocketHandler {
 
     func timePassed() {
         let now = MonotonicClock.now
+        relay.discardOldPackets(at: now)
         guard let deadline = relay.nextDeadline, deadline <= now else { return }
         relay.deadlineReached(at: now)
         carryOut()
