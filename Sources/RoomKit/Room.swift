@@ -103,6 +103,11 @@ public actor Room {
     /// Returns when all threads of the room's tracks have ended, so that their statistics are final, and the server has
     /// been told, or after a second if it does not listen. Leaving twice does nothing.
     public func disconnect() async {
+        // In a task of its own, because a cancelled one waits for nothing.
+        await Task { await leave() }.value
+    }
+
+    private func leave() async {
         for publication in publishers { await unpublish(publication.track) }
         perform(session.leave())
         while let task = unfinished.first?.value { await task.value }
@@ -183,6 +188,11 @@ public actor Room {
         guard path.value.connection != nil, !isHangingUp else { return }
         isHangingUp = true
         path.value.send(.close(code: code, reason: reason))
+        Task {
+            // What is sent first may wait for ever.
+            try await Task.sleep(for: .seconds(1))
+            path.value.connection?.close(code: code, reason: reason)
+        }
     }
 
     func armTimer() {

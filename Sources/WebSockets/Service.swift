@@ -51,6 +51,8 @@ import Threading
     private let tickAlarm: UnsafeMutablePointer<lws_sorted_usec_list_t>
     private var ticking: Ticking?
     private(set) var stopDeadline: MonotonicInstant?
+    /// Whether libwebsockets is at work and may still go to sleep: it runs timers first, and what they ask for would wait.
+    private(set) var isAboutToWait = false
 
     init() {
         unsafe scratchMemory = .allocate(byteCount: 4096, alignment: 16)
@@ -168,14 +170,15 @@ extension Service {
         return unsafe host
     }
 
-    /// Sends what is asked for, waits for something to do, unless `isBusy`, and does it.
+    /// Waits for something to do, unless `isBusy`, and does it.
     ///
     /// - Returns: `false` if libwebsockets is out of order.
     func turn(isBusy: Bool) -> Bool {
-        sendRequested()
         guard let context = unsafe context else { return false }
+        isAboutToWait = true
         // A negative timeout means not to wait; any other one, to wait without end.
         let status = unsafe lws_service(context, isBusy || !senders.isEmpty ? -1 : 0)
+        isAboutToWait = false
         if !lookups.isEmpty { checkLookups() }
         tickIfDue()
         return status >= 0
@@ -184,10 +187,16 @@ extension Service {
     /// Has `connection` ask its handler for messages before the loop waits again.
     func sendSoon(_ connection: WebSocketConnection) {
         senders.append(connection)
+        if isAboutToWait, let context = unsafe context { unsafe lws_cancel_service(context) }
     }
 
-    /// Those who ask meanwhile get their turn in the next round.
-    private func sendRequested() {
+    /// The wait is over.
+    func hasWaited() {
+        isAboutToWait = false
+    }
+
+    /// Has the connections that asked for it send; those that ask meanwhile get their turn in the next round.
+    func sendRequested() {
         guard !senders.isEmpty else { return }
         swap(&senders, &spareSenders)
         for connection in spareSenders { connection.sendRequested() }

@@ -46,8 +46,10 @@ extension WebSocketConnection {
     ) -> Int32 {
         switch reason {
         case LWS_CALLBACK_SERVER_WRITEABLE, LWS_CALLBACK_CLIENT_WRITEABLE:
+            service.hasWaited()
             return unsafe writable(on: wsi)
         case LWS_CALLBACK_RECEIVE, LWS_CALLBACK_CLIENT_RECEIVE:
+            service.hasWaited()
             unsafe received(bytes, on: wsi)
             return 0
         case LWS_CALLBACK_RECEIVE_PONG, LWS_CALLBACK_CLIENT_RECEIVE_PONG:

@@ -119,6 +119,7 @@ import Threading
     /// - Returns: Whether to go on.
     private func turn() -> Bool {
         runJobs()
+        service.sendRequested()
         let (phase, isBusy) = queue.withLock { ($0.phase, !$0.jobs.isEmpty) }
         if phase == .stopping { service.beginStop() }
         return !service.isStopped && service.turn(isBusy: isBusy)
@@ -133,25 +134,26 @@ import Threading
             runJobs()
             isEnded = queue.withLock { queue in
                 guard queue.jobs.isEmpty else { return false }
+                // Before others may run late jobs.
+                service.setCurrent(false)
                 queue.phase = .ended
                 return true
             }
         }
-        service.setCurrent(false)
     }
 }
 
 extension WebSocketLoop {
     private func add(_ job: Job) {
-        // On its own thread the loop looks at the queue before it waits.
-        let isCurrent = isCurrent
+        // On its own thread the loop looks at the queue before it waits, unless it is about to.
+        let isSeen = isCurrent && !service.isAboutToWait
         let isLate = queue.withLock { queue -> Bool in
             queue.jobs.append(job)
             guard queue.phase != .ended else {
                 defer { queue.isRunningLate = true }
                 return !queue.isRunningLate
             }
-            if !isCurrent && !queue.isWoken {
+            if !isSeen && !queue.isWoken {
                 queue.isWoken = true
                 queue.wake?()
             }

@@ -117,6 +117,21 @@ struct RoomTests {
         #expect(await stage.server.census().rooms == 0)
     }
 
+    @Test("A task that was cancelled leaves in good order as well")
+    func cancelledLeaving() async throws {
+        let stage = try Stage()
+        for round in 0..<20 {
+            let room = try await stage.join("robot-\(round)")
+            let leaving = Task {
+                try? await Task.sleep(for: .seconds(60))
+                await room.disconnect()
+            }
+            leaving.cancel()
+            await leaving.value
+            #expect(await stage.server.census().rooms == 0)
+        }
+    }
+
     @Test("What happened before the events were first looked at is not lost")
     func earlyEvents() async throws {
         let stage = try Stage()

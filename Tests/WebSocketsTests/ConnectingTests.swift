@@ -1,4 +1,5 @@
 import Glibc
+import MediaCore
 import Testing
 import Threading
 
@@ -69,6 +70,35 @@ struct ConnectingTests {
         let peer = server.accept()
         peer.send(words)
         #expect(try failureCode(handler.closure()) == .timedOut)
+    }
+
+    /// libwebsockets runs its timers before it waits: what they ask for must not wait with it.
+    @Test("What a timer's end brings about is done at once", arguments: [true, false])
+    func afterTimer(sends: Bool) throws {
+        let silent = try RawServer()
+        let server = try Server()
+        let loop = try WebSocketLoop(name: "client")
+        defer {
+            loop.shutdown()
+            server.loop.shutdown()
+        }
+        let bystander = try server.client(on: loop)
+        _ = bystander.events { $0 == [.opened] }
+        let isDone = Monitor(false)
+        var options = ClientOptions(url: try WebSocketURL("ws://127.0.0.1:\(silent.port)"))
+        options.connectTimeout = .milliseconds(150)
+        let handler = Recorder(whenClosed: {
+            if sends { bystander.send(.text("gone")) } else { loop.execute { isDone.change { $0 = true } } }
+        })
+        loop.connect(options, handler: handler)
+        let peer = silent.accept()
+        let deadline = MonotonicClock.now + .seconds(5)
+        if sends {
+            #expect(bystander.state.wait(until: deadline) { $0.events.contains(.text("gone")) ? true : nil } == true)
+        } else {
+            #expect(isDone.wait(until: deadline) { $0 ? true : nil } == true)
+        }
+        peer.reset()
     }
 
     @Test("A name that does not resolve says so")

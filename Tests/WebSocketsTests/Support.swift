@@ -34,11 +34,17 @@ final class Recorder: WebSocketHandler, @unchecked Sendable {
     let state = Monitor(State())
     let echoes: Bool
     let whenOpened: (@Sendable (WebSocketConnection) -> Void)?
+    let whenClosed: (@Sendable () -> Void)?
     var connection: WebSocketConnection?
 
-    init(echoes: Bool = false, whenOpened: (@Sendable (WebSocketConnection) -> Void)? = nil) {
+    init(
+        echoes: Bool = false,
+        whenOpened: (@Sendable (WebSocketConnection) -> Void)? = nil,
+        whenClosed: (@Sendable () -> Void)? = nil
+    ) {
         self.echoes = echoes
         self.whenOpened = whenOpened
+        self.whenClosed = whenClosed
     }
 
     func opened(_ connection: WebSocketConnection) {
@@ -81,6 +87,7 @@ final class Recorder: WebSocketHandler, @unchecked Sendable {
     func closed(_ connection: WebSocketConnection, _ closure: WebSocketClosure) {
         state.change { $0.events.append(.closed(closure)) }
         self.connection = nil
+        whenClosed?()
     }
 
     /// On the loop.
