@@ -1,3 +1,4 @@
+import Glibc
 import MediaCore
 import RelayCore
 import RelayServer
@@ -31,6 +32,21 @@ struct HostilePeerTests {
     private func publisher(_ identity: String) throws -> (peer: RawPeer, alias: UInt32) {
         let peer = try RawPeer(joining: "hostile", as: identity, port: port)
         return (peer, try #require(peer.publish("camera")))
+    }
+
+    /// A pager, Ctrl-S in a terminal, a full pipe: what is logged is often what a peer does.
+    @Test("A server whose log nobody reads serves on")
+    func unreadLog() async throws {
+        let port = try SilentServer().port
+        let server = try Program("room-server", ["--port", "\(port)", "--verbose"], areErrorsRead: false)
+        try await eventually("the server listens") { (try? RawPeer(port: port)) != nil }
+        for index in 0..<300 {
+            let peer = try RawPeer(joining: "room", as: "guest-\(index)", port: port)
+            let joined = peer.message { if case .joined(let body) = $0 { body.participant.identity } else { nil } }
+            #expect(joined == "guest-\(index)")
+        }
+        server.send(SIGTERM)
+        #expect(try await server.end() == .exit(0))
     }
 
     @Test("Bytes that are no WebSocket are hung up on")

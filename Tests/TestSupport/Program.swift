@@ -23,7 +23,8 @@ package final class Program: Sendable {
     /// - Parameters:
     ///   - name: The program's name, or an absolute path, or a name for the shell's search path.
     ///   - arguments: What it is given.
-    ///   - isOutputRead: Whether anybody reads its standard output.
+    ///   - isOutputRead: Whether anybody reads its standard output; else it is closed.
+    ///   - areErrorsRead: Whether anybody reads its standard error; else it fills up.
     ///   - areLeaksSought: Whether LeakSanitizer looks at its end, where that is built in. Where ArgumentParser itself
     ///     ends the program, from deep inside of its parsing, some of its arrays are always left.
     /// - Throws: When it cannot be started.
@@ -31,6 +32,7 @@ package final class Program: Sendable {
         _ name: String,
         _ arguments: [String],
         isOutputRead: Bool = true,
+        areErrorsRead: Bool = true,
         areLeaksSought: Bool = true
     ) throws {
         output = try Outlet()
@@ -56,12 +58,13 @@ package final class Program: Sendable {
         defer { for string in environment { free(string) } }
         var started: pid_t = 0
         let status = posix_spawnp(&started, path, &actions, &attributes, &strings, &environment)
+        if !areErrorsRead { complaints.shrink() }
         output.closeWriter()
         complaints.closeWriter()
         guard status == 0 else { throw TestFailure("\(path) cannot be started: errno \(status)") }
         identifier = started
         if isOutputRead { output.read() } else { output.closeReader() }
-        complaints.read()
+        if areErrorsRead { complaints.read() }
         let (identifier, ending) = (identifier, ending)
         _ = WorkerThread(name: "waiter") {
             var status: Int32 = 0
@@ -168,6 +171,13 @@ private final class Outlet: Sendable {
     var text: String { state.withLock { String(decoding: $0.bytes, as: UTF8.self) } }
 
     var isOver: Bool { state.withLock { $0.isOver } }
+
+    /// Has it hold no more than a few lines, which nobody will read.
+    func shrink() {
+        state.withLock { $0.isOver = true }
+        var size: Int32 = 2048
+        setsockopt(writer, SOL_SOCKET, SO_SNDBUF, &size, socklen_t(MemoryLayout<Int32>.size))
+    }
 
     func closeWriter() {
         close(writer)

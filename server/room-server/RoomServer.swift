@@ -51,7 +51,9 @@ struct RoomServer: AsyncParsableCommand {
     }
 
     func run() async throws {
-        var logger = Logger(label: "room-server") { StreamLogHandler.standardError(label: $0) }
+        let log = BackgroundLog()
+        defer { log.close() }
+        var logger = Logger(label: "room-server") { _ in BackgroundLogHandler(log) }
         logger.logLevel = verbose ? .debug : .info
         var options = RelayServer.Options()
         options.host = insecureListen ?? host

@@ -1,0 +1,71 @@
+import Foundation
+import Logging
+import MediaCore
+import Threading
+
+/// Writes a log's lines to standard error on a thread of its own.
+///
+/// A reader that stalls, a pager or a full pipe, must never hold up the relay, whose thread logs. Up to 1,024 lines wait
+/// for it; beyond that the newest are lost, and counted in the next line that goes out.
+final class BackgroundLog: Sendable {
+    private static let depth = 1024
+
+    private let lines = BoundedQueue<String>(depth: depth)
+    private let lost = Monitor(0)
+    private let isDone = Monitor(false)
+
+    /// Begins to write.
+    init() {
+        let (lines, lost, isDone) = (lines, lost, isDone)
+        Thread.detachNewThread {
+            while let line = lines.take() {
+                let count = lost.change { count in
+                    defer { count = 0 }
+                    return count
+                }
+                if count > 0 { Self.write("(\(count) lines are missing here: nobody read them in time)\n") }
+                Self.write(line)
+            }
+            isDone.change { $0 = true }
+        }
+    }
+
+    /// Adds a line; never waits.
+    func add(_ line: String) {
+        if !lines.put(line) { lost.change { $0 += 1 } }
+    }
+
+    /// Ends the log, when its last lines are written or after a second.
+    func close() {
+        lines.close()
+        _ = isDone.wait(until: MonotonicClock.now + .seconds(1)) { $0 ? true : nil }
+    }
+
+    private static func write(_ text: String) {
+        // Nobody is left to be told if this fails.
+        try? FileHandle.standardError.write(contentsOf: Data(text.utf8))
+    }
+}
+
+/// Formats what is logged as `time level: message key=value …` for a `BackgroundLog`.
+struct BackgroundLogHandler: LogHandler {
+    let log: BackgroundLog
+    var logLevel = Logger.Level.info
+    var metadata: Logger.Metadata = [:]
+    var metadataProvider: Logger.MetadataProvider?
+
+    init(_ log: BackgroundLog) {
+        self.log = log
+    }
+
+    subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+        get { metadata[key] }
+        set { metadata[key] = newValue }
+    }
+
+    func log(event: LogEvent) {
+        let all = metadata.merging(metadataProvider?.get() ?? [:]) { $1 }.merging(event.metadata ?? [:]) { $1 }
+        let details = all.sorted { $0.key < $1.key }.map { " \($0.key)=\($0.value)" }.joined()
+        log.add("\(Date.now.formatted(.iso8601)) \(event.level): \(event.message)\(details)\n")
+    }
+}
