@@ -9,16 +9,31 @@ struct OpenFile: ~Copyable {
     /// Whether the file lies on a disk, so that one can go back in it; standard input and output never count as such.
     let isRegular: Bool
     private let isOwned: Bool
+    private let isStopRequested: (@Sendable () -> Bool)?
+
+    /// How often a read that waits for a pipe's writer asks whether it is to stop: soon enough for whoever waits for its
+    /// end, and too seldom to be noticed; in milliseconds.
+    private static let stopInterval: Int32 = 100
 
     /// Opens a file for reading; `-` is standard input.
-    init(reading path: String) throws(MediaFileError) {
+    ///
+    /// With `isStopRequested` a pipe is opened without waiting for its writer, and a read that waits for one ends with
+    /// `interrupted` soon after that has become true.
+    init(reading path: String, isStopRequested: (@Sendable () -> Bool)? = nil) throws(MediaFileError) {
         guard path != "-" else {
-            self.init(path: path, number: STDIN_FILENO, isRegular: false, isOwned: false)
+            self.init(
+                path: path,
+                number: STDIN_FILENO,
+                isRegular: false,
+                isOwned: false,
+                isStopRequested: isStopRequested
+            )
             return
         }
-        let number = unsafe Glibc.open(path, O_RDONLY | O_CLOEXEC)
+        let waiting = isStopRequested == nil ? 0 : O_NONBLOCK
+        let number = unsafe Glibc.open(path, O_RDONLY | O_CLOEXEC | waiting)
         guard number >= 0 else { throw MediaFileError(.open, path, status: errno) }
-        self.init(adopting: number, path: path)
+        self.init(adopting: number, path: path, isStopRequested: isStopRequested)
     }
 
     /// Creates a file that must not exist yet; `-` is standard output.
@@ -33,17 +48,24 @@ struct OpenFile: ~Copyable {
     }
 
     /// Takes over `number`, an open descriptor.
-    init(adopting number: Int32, path: String) {
+    init(adopting number: Int32, path: String, isStopRequested: (@Sendable () -> Bool)? = nil) {
         var status = stat()
         let isRegular = unsafe fstat(number, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
-        self.init(path: path, number: number, isRegular: isRegular, isOwned: true)
+        self.init(path: path, number: number, isRegular: isRegular, isOwned: true, isStopRequested: isStopRequested)
     }
 
-    private init(path: String, number: Int32, isRegular: Bool, isOwned: Bool) {
+    private init(
+        path: String,
+        number: Int32,
+        isRegular: Bool,
+        isOwned: Bool,
+        isStopRequested: (@Sendable () -> Bool)? = nil
+    ) {
         self.path = path
         self.number = number
         self.isRegular = isRegular
         self.isOwned = isOwned
+        self.isStopRequested = isStopRequested
     }
 
     deinit {
@@ -58,12 +80,27 @@ struct OpenFile: ~Copyable {
         _ operation: MediaFileError.Operation
     ) throws(MediaFileError) -> Int {
         while true {
+            try awaitData(operation)
             let count = unsafe list.withNextPieces { pieces, count in unsafe readv(number, pieces, count) }
             if count >= 0 {
                 list.removeFirst(count)
                 return count
             }
-            guard errno == EINTR else { throw MediaFileError(operation, path, status: errno) }
+            // EAGAIN: another reader of the pipe was faster.
+            guard errno == EINTR || errno == EAGAIN && isStopRequested != nil else {
+                throw MediaFileError(operation, path, status: errno)
+            }
+        }
+    }
+
+    /// Waits until there is something to read, or the end of the file, or a stop is requested.
+    private func awaitData(_ operation: MediaFileError.Operation) throws(MediaFileError) {
+        guard let isStopRequested, !isRegular else { return }
+        var request = pollfd(fd: number, events: Int16(POLLIN), revents: 0)
+        // A pipe that has had no writer yet is not at its end: it has nothing to say, though a read would give 0.
+        while unsafe poll(&request, 1, Self.stopInterval) <= 0 {
+            guard isStopRequested() else { continue }
+            throw MediaFileError(.interrupted, operation, path, "nothing came until it was no longer wanted")
         }
     }
 }

@@ -23,10 +23,22 @@ package final class Y4MReader: VideoFrameReader {
 
     /// Opens a file and reads its header.
     ///
-    /// - Parameter path: `-` is standard input.
-    /// - Throws: `notFound`, `notPermitted`, `wrongFormat`, `unsupported`, `damaged`, `truncated`, `systemFailure`.
-    package convenience init(path: String) throws(MediaFileError) {
-        try self.init(OpenFile(reading: path))
+    /// - Parameters:
+    ///   - path: `-` is standard input.
+    ///   - isStopRequested: Asked while a pipe's writer is waited for; once it says so, this and `readFrame` throw
+    ///     `interrupted`. Without it they wait for as long as it takes.
+    /// - Throws: `notFound`, `notPermitted`, `wrongFormat`, `unsupported`, `damaged`, `truncated`, `systemFailure`,
+    ///   `interrupted`.
+    package convenience init(path: String, isStopRequested: (@Sendable () -> Bool)? = nil) throws(MediaFileError) {
+        try self.init(OpenFile(reading: path, isStopRequested: isStopRequested))
+    }
+
+    /// Whether opening `path` and reading from it takes nothing from who opens it next: of a file on a disk, or none.
+    package static func canBeOpenedAgain(_ path: String) -> Bool {
+        guard path != "-" else { return false }
+        var status = stat()
+        guard unsafe stat(path, &status) == 0 else { return true }
+        return status.st_mode & S_IFMT == S_IFREG || status.st_mode & S_IFMT == S_IFDIR
     }
 
     init(_ file: consuming OpenFile) throws(MediaFileError) {

@@ -87,7 +87,11 @@ extension Room {
         ending = error ?? ending
         joining.fulfill(.failure(ending))
         for reply in publishReplies.values { reply.fulfill(.failure(ending)) }
-        for publisher in waitingPublishers { publisher.giveUpWaiting() }
+        for (track, publisher) in waitingPublishers {
+            publisher.giveUpWaiting()
+            // Its start may wait for something that never comes, as a pipe's writer.
+            finishLater { await (track.source as? any VideoCapturer)?.stopCapture() }
+        }
         for publication in publishers {
             publication.watch?.cancel()
             finishLater { [self] in

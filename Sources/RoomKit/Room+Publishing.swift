@@ -13,9 +13,9 @@ extension Room {
         }
         let settled = Promise<Void>()
         finishLater { _ = await settled.value() }
-        waitingPublishers.append(publisher)
+        waitingPublishers.append((track, publisher))
         defer {
-            waitingPublishers.removeAll { $0 === publisher }
+            waitingPublishers.removeAll { $0.publisher === publisher }
             settled.fulfill(())
         }
         do {

@@ -52,8 +52,8 @@ public actor Room {
     var publishers: [Publication] = []
     /// Which encodings of our tracks somebody receives, by track; it may be told before a track begins.
     var wantedLayers: [String: [Int]] = [:]
-    /// Publishers of tracks that are about to be published.
-    var waitingPublishers: [VideoPublisher] = []
+    /// Tracks that are about to be published.
+    var waitingPublishers: [(track: LocalVideoTrack, publisher: VideoPublisher)] = []
 
     var participants: [String: RemoteParticipant] = [:]
     var tracks: [String: RemoteVideoTrack] = [:]

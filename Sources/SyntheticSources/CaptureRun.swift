@@ -36,6 +36,9 @@ final class CaptureRun: Sendable {
         state.change { $0.isStopRequested = true }
     }
 
+    /// Whether the thread is to end.
+    var isStopRequested: Bool { state.withLock { $0.isStopRequested } }
+
     /// Waits for `deadline`, on the run's own thread.
     ///
     /// - Returns: `false`, at once, when a stop is requested.

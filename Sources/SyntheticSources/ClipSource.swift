@@ -16,16 +16,45 @@ public final class ClipSource: VideoCapturer {
     ///   - loop: Whether the clip begins again at its end.
     ///   - whenFinished: Called on the source's thread, at most once per start, when the clip is over (with `nil`) or
     ///     cannot be read on; the source has stopped by then. Not called when `stopCapture` comes first.
-    public init(
+    public convenience init(
         reader makeReader: @escaping @Sendable () throws -> any VideoFrameReader,
+        loop: Bool = false,
+        whenFinished: @escaping @Sendable ((any Error)?) -> Void = { _ in }
+    ) {
+        self.init(interruptibleReader: { _ in try makeReader() }, loop: loop, whenFinished: whenFinished)
+    }
+
+    /// A source of the pictures that a reader gives which can wait for long, as for a pipe's writer.
+    ///
+    /// - Parameters:
+    ///   - makeReader: As for the other initialiser; its argument tells the reader, on the source's thread, whether it
+    ///     is to give up waiting and throw.
+    ///   - loop: Whether the clip begins again at its end.
+    ///   - whenFinished: As for the other initialiser.
+    package init(
+        interruptibleReader makeReader:
+            @escaping @Sendable (_ isStopRequested: @escaping @Sendable () -> Bool) throws -> any VideoFrameReader,
         loop: Bool = false,
         whenFinished: @escaping @Sendable ((any Error)?) -> Void = { _ in }
     ) {
         capture = PacedCapture(
             threadName: "clip",
-            makePainter: { try ClipPainter(reader: makeReader(), isLooped: loop) },
+            makePainter: { run in
+                try ClipPainter(reader: makeReader { run.isStopRequested }, isLooped: loop)
+            },
             whenFinished: whenFinished
         )
+    }
+
+    /// Sees whether a clip can be played: that its pictures can be sent, and that there is one.
+    ///
+    /// Reads the first picture, on the caller's thread.
+    ///
+    /// - Throws: What the reader throws, or a `SyntheticSourceError`.
+    package static func check(_ reader: any VideoFrameReader) throws {
+        let painter = try ClipPainter(reader: reader, isLooped: false)
+        let first = FrameAssignment(number: 0, timestamp: MonotonicInstant(nanoseconds: 0), frameRate: reader.frameRate)
+        _ = try painter.paint(first)
     }
 
     deinit {

@@ -18,7 +18,7 @@ public final class NoiseSource: VideoCapturer {
         frameRate: FrameRate = FrameRate(30),
         seed: UInt64 = 0
     ) {
-        capture = PacedCapture(threadName: "noise") {
+        capture = PacedCapture(threadName: "noise") { _ in
             NoisePainter(dimensions: dimensions, frameRate: frameRate, seed: seed)
         }
     }

@@ -34,16 +34,17 @@ final class PacedCapture: Sendable {
 
     private let state = Monitor(State())
     private let threadName: String
-    private let makePainter: @Sendable () throws -> any FramePainter
+    private let makePainter: @Sendable (CaptureRun) throws -> any FramePainter
     private let whenFinished: @Sendable ((any Error)?) -> Void
 
     /// - Parameters:
     ///   - threadName: At most 15 bytes.
-    ///   - makePainter: Called on the thread, at each start.
-    ///   - whenFinished: Called on the thread when the pictures have come to their end or to an error.
+    ///   - makePainter: Called on the thread, at each start, with the run that tells when it is to end.
+    ///   - whenFinished: Called on the thread when the pictures have come to their end or to an error, unless a stop was
+    ///     requested before.
     init(
         threadName: String,
-        makePainter: @escaping @Sendable () throws -> any FramePainter,
+        makePainter: @escaping @Sendable (CaptureRun) throws -> any FramePainter,
         whenFinished: @escaping @Sendable ((any Error)?) -> Void = { _ in }
     ) {
         self.threadName = threadName
@@ -131,7 +132,7 @@ extension PacedCapture {
     private func work(_ run: CaptureRun) {
         let painter: any FramePainter
         do {
-            painter = try makePainter()
+            painter = try makePainter(run)
         } catch {
             // Before the starter learns of it: it may start again at once.
             retire(run)
@@ -141,11 +142,9 @@ extension PacedCapture {
         run.finishOpening(nil)
         do {
             let isOver = try deliver(from: painter, in: run)
-            retire(run)
-            if isOver { whenFinished(nil) }
+            if retire(run), isOver { whenFinished(nil) }
         } catch {
-            retire(run)
-            whenFinished(error)
+            if retire(run) { whenFinished(error) }
         }
     }
 
@@ -209,15 +208,19 @@ extension PacedCapture {
     }
 
     /// Notes that a run has ended by itself.
-    private func retire(_ run: CaptureRun) {
-        let sink = state.withLock { state -> (any VideoSink)? in
-            guard state.run === run else { return nil }
+    ///
+    /// - Returns: `false` if it had been asked to end before.
+    @discardableResult
+    private func retire(_ run: CaptureRun) -> Bool {
+        let (isCurrent, sink) = state.withLock { state -> (Bool, (any VideoSink)?) in
+            guard state.run === run else { return (false, nil) }
             defer {
                 state.run = nil
                 state.heldSink = nil
             }
-            return state.heldSink
+            return (true, state.heldSink)
         }
         _ = consume sink
+        return isCurrent
     }
 }

@@ -15,7 +15,7 @@ public final class PatternSource: VideoCapturer {
         dimensions: Dimensions = Dimensions(width: 640, height: 480),
         frameRate: FrameRate = FrameRate(30)
     ) {
-        capture = PacedCapture(threadName: "pattern") {
+        capture = PacedCapture(threadName: "pattern") { _ in
             PatternPainter(dimensions: dimensions, frameRate: frameRate)
         }
     }

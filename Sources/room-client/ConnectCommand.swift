@@ -13,6 +13,7 @@ struct ConnectCommand: AsyncParsableCommand {
               room-client connect --room my-room --source pattern --size 1280x720
               room-client connect --room my-room --device /dev/video2 --pixel-format MJPG --fps 30
               room-client connect --room my-room --source file:clip.y4m --duration 20 --json
+              ffmpeg -i clip.mp4 -f yuv4mpegpipe - | room-client connect --room my-room --source file:-
 
             \(ExitStatus.table)
             """
@@ -74,7 +75,6 @@ struct ConnectCommand: AsyncParsableCommand {
             status.cancel()
         }
         await room.disconnect()
-        if case .published(let error?) = ending { throw error }
         events.cancel()
         reporter.endStatus()
         report(PublisherSummary(track.statistics, elapsed: started.duration(to: .now)), of: track, to: reporter)
@@ -138,7 +138,8 @@ struct ConnectCommand: AsyncParsableCommand {
 
     private func check(_ ending: Stop, _ track: LocalVideoTrack) throws {
         switch ending {
-        case .signal, .duration, .recording, .published: break
+        case .signal, .duration, .recording: break
+        case .published(let error): if let error { throw error }
         case .session(let error): if let error { throw error }
         case .source(let error): if let error { throw error }
         }

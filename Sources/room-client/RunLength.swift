@@ -1,5 +1,6 @@
 import Foundation
 import RoomKit
+import Threading
 import UnixSignals
 
 /// Why a command stops working.
@@ -34,14 +35,35 @@ struct RunLength: Sendable {
 
     /// From here on Ctrl-C and SIGTERM are a reason to stop and no longer end the program by themselves.
     ///
-    /// To be called once there is something to end in good order.
+    /// A second one, once the first has had time to work, ends the program at once. To be called once there is something
+    /// to end in good order.
     func heedSignals() async {
         // A reader of our output that goes away is no reason to stop sending or recording.
         signal(SIGPIPE, SIG_IGN)
         let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm)
         Task {
-            for await _ in signals { end(.signal) }
+            var first: MonotonicInstant?
+            for await signal in signals {
+                end(.signal)
+                let now = MonotonicClock.now
+                if let first, now.duration(since: first) >= Self.patience { Self.endProgram(by: signal.rawValue) }
+                first = first ?? now
+            }
         }
+    }
+
+    /// A further signal within so long of the first counts as the same: `timeout` sends its own twice, and a
+    /// terminal's Ctrl-C is often passed on by whoever started this program.
+    private static let patience = Duration.milliseconds(500)
+
+    /// Ends the program as the signal does by default: what was to be ended in good order has had its time.
+    private static func endProgram(by number: Int32) {
+        signal(number, SIG_DFL)
+        var blocked = sigset_t()
+        unsafe sigemptyset(&blocked)
+        unsafe sigaddset(&blocked, number)
+        unsafe pthread_sigmask(SIG_UNBLOCK, &blocked, nil)
+        raise(number)
     }
 
     /// Waits for a reason, among them the end of `duration`.

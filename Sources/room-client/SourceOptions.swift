@@ -23,7 +23,12 @@ struct SourceOptions: ParsableArguments {
         }
     }
 
-    @Option(help: ArgumentHelp("camera, pattern, noise or file:CLIP.y4m.", valueName: "source"))
+    @Option(
+        help: ArgumentHelp(
+            "camera, pattern, noise, file:CLIP.y4m, or file:- for a clip from standard input.",
+            valueName: "source"
+        )
+    )
     var source = Kind.camera
 
     @Option(help: "The camera: path, number (2 is /dev/video2), name or bus; default the first one.")
@@ -86,7 +91,13 @@ struct SourceOptions: ParsableArguments {
         case .pattern: return PatternSource(dimensions: dimensions, frameRate: frameRate)
         case .noise: return NoiseSource(dimensions: dimensions, frameRate: frameRate)
         case .file(let path):
-            let clip = ClipSource(reader: { try Y4MReader(path: path) }, loop: loop, whenFinished: whenFinished)
+            // Before the room is joined for it; a pipe gives its pictures only once.
+            if Y4MReader.canBeOpenedAgain(path) { try ClipSource.check(Y4MReader(path: path)) }
+            let clip = ClipSource(
+                interruptibleReader: { try Y4MReader(path: path, isStopRequested: $0) },
+                loop: loop,
+                whenFinished: whenFinished
+            )
             if let fps { clip.requestOutputFormat(VideoFormatRequest(frameRate: fps)) }
             return clip
         case .camera: return try makeCamera(whenFinished: whenFinished)

@@ -100,6 +100,21 @@ struct Y4MTests {
         #expect(code { try reader.rewind() } == .notRewindable)
     }
 
+    @Test("Whoever waits for a pipe's writer can be told to stop: before its first byte and within a picture")
+    func stopping() throws {
+        let path = directory("pipe")
+        try #require(mkfifo(path, 0o600) == 0)
+        #expect(code { _ = try Y4MReader(path: path) { true } } == .interrupted)
+        let pipe = open(path, O_RDWR | O_CLOEXEC)
+        defer { close(pipe) }
+        let start = Array("YUV4MPEG2 W4 H2 F30:1\nFRAME\n".utf8) + [1, 2, 3]
+        try #require(write(pipe, start, start.count) == start.count)
+        // What is there is read first.
+        let reader = try Y4MReader(path: path) { true }
+        let buffer = VideoBuffer(dimensions: reader.dimensions)
+        #expect(code { _ = try reader.readFrame(into: buffer) } == .interrupted)
+    }
+
     @Test(
         "Headers of any order and of our samplings are read",
         arguments: [

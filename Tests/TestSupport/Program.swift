@@ -131,7 +131,8 @@ package final class Program: Sendable {
         try await eventually("\"\(part)\" comes; instead: \(text) \(errors)") { errors.contains(part) }
     }
 
-    private static func path(of name: String) -> String {
+    /// Where the program `name` is: beside the tests if it is one of ours.
+    package static func path(of name: String) -> String {
         guard name.hasPrefix("room-") else { return name }
         var buffer = [CChar](repeating: 0, count: 4096)
         let count = readlink("/proc/self/exe", &buffer, buffer.count)

@@ -1,0 +1,79 @@
+import Glibc
+import TestSupport
+import Testing
+
+@Suite("Programs that wait for something that does not come", .timeLimit(.minutes(2)))
+struct ProgramStopTests {
+    let server: ServerProgram
+    let directory: TemporaryDirectory
+
+    init() async throws {
+        server = try await ServerProgram()
+        directory = try TemporaryDirectory()
+    }
+
+    /// Makes a named pipe; `isKeptOpen` has this process at both of its ends, so that it is never over.
+    private func makePipe(_ name: String, isKeptOpen: Bool) throws -> Int32 {
+        try #require(mkfifo(directory(name), 0o600) == 0)
+        guard isKeptOpen else { return -1 }
+        let number = open(directory(name), O_RDWR | O_NONBLOCK | O_CLOEXEC)
+        try #require(number >= 0)
+        return number
+    }
+
+    // The source's thread stood in open() or read(), where nothing but the pipe's other end could wake it, and the
+    // leaving of the room waited for that thread.
+
+    @Test("A publisher whose pipe has no writer ends with SIGTERM")
+    func noWriter() async throws {
+        _ = try makePipe("clip", isKeptOpen: false)
+        let publisher = try server.client("connect", ["--source", "file:\(directory("clip"))"])
+        try await publisher.says("Joined")
+        #expect(try await end([publisher], with: SIGTERM) == [.exit(0)])
+        #expect(publisher.text.contains("0 frames captured"), "\(publisher.text)")
+        #expect(publisher.errors == "")
+    }
+
+    @Test("A publisher whose pipe falls silent ends after its --duration, and with SIGTERM", arguments: [true, false])
+    func silentWriter(isByDuration: Bool) async throws {
+        let pipe = try makePipe("clip", isKeptOpen: true)
+        defer { close(pipe) }
+        let picture = Array("FRAME\n".utf8) + [UInt8](repeating: 100, count: 384)
+        let clip = Array("YUV4MPEG2 W16 H16 F30:1 C420mpeg2\n".utf8) + picture + picture + picture.dropLast(10)
+        try #require(write(pipe, clip, clip.count) == clip.count)
+        let length = isByDuration ? ["--duration", "0.5"] : []
+        let publisher = try server.client("connect", ["--source", "file:\(directory("clip"))"] + length)
+        try await publisher.says("Publishing")
+        if !isByDuration { publisher.send(SIGTERM) }
+        #expect(try await publisher.end() == .exit(0), "\(publisher.errors)")
+        #expect(publisher.text.contains("frames captured"), "\(publisher.text)")
+        #expect(publisher.errors == "")
+    }
+
+    @Test(
+        "A program that cannot end in good order ends with the second SIGTERM",
+        .enabled(if: sysconf(Int32(_SC_NPROCESSORS_ONLN)) > 1, "the write that hangs takes one of Swift's threads")
+    )
+    func secondSignal() async throws {
+        let pipe = try makePipe("output", isKeptOpen: true)
+        defer { close(pipe) }
+        // Full, so that whoever writes to it waits.
+        let junk = [UInt8](repeating: 0x0A, count: 4096)
+        while write(pipe, junk, junk.count) > 0 {}
+        let watcher = try await server.publisher(["--verbose"])
+        let options = "--room stage --identity robot --source noise --url \(server.url)"
+        let client = try Program(
+            "sh",
+            ["-c", "exec \"$0\" connect \(options) >\(directory("output"))", Program.path(of: "room-client")]
+        )
+        // It is about to say so itself.
+        try await watcher.says("robot joined")
+        try await eventually("the program ends") {
+            client.send(SIGTERM)
+            return !client.isRunning
+        }
+        #expect(try await client.end() == .signal(SIGTERM))
+        #expect(client.errors == "")
+        #expect(try await end([watcher], with: SIGINT) == [.exit(0)])
+    }
+}
