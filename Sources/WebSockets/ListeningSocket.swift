@@ -14,7 +14,7 @@ struct ListeningSocket: ~Copyable {
     ///
     /// Any thread; may ask a name server if `host` is a name.
     init(host: String, port: UInt16) throws(WebSocketError) {
-        let attempted = "listen at \(host):\(port)"
+        let attempted = "listen at \(WebSocketURL.authority(host: host, port: port))"
         let addresses: [SocketAddress]
         switch SocketAddress.resolve(host: host, port: port, isForListening: true) {
         case .success(let found): addresses = found

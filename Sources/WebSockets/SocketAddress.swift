@@ -57,6 +57,17 @@ struct SocketAddress: Sendable {
         }
     }
 
+    /// Whether only this machine reaches it.
+    var isLoopback: Bool {
+        unsafe withUnsafeBytes(of: storage) { bytes in
+            // `sin_addr` stands behind family and port, `sin6_addr` behind a flow label as well.
+            guard family == AF_INET6 else { return family == AF_INET && (unsafe bytes[4]) == 127 }
+            let address = unsafe bytes[8..<24]
+            let mapped = [UInt8](repeating: 0, count: 10) + [0xFF, 0xFF, 127]
+            return unsafe address.starts(with: mapped) || address.elementsEqual([UInt8](repeating: 0, count: 15) + [1])
+        }
+    }
+
     /// The numeric address without the port.
     var text: String {
         var bytes = [CChar](repeating: 0, count: Int(NI_MAXHOST))

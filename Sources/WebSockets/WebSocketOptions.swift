@@ -57,6 +57,16 @@ package struct ListenerOptions: Sendable {
         self.host = host
         self.port = port
     }
+
+    /// Whether other machines can reach one of the addresses of `host`; not if it has none.
+    ///
+    /// May ask a name server if `host` is a name.
+    package var isReachableFromElsewhere: Bool {
+        guard case .success(let addresses) = SocketAddress.resolve(host: host, port: port, isForListening: true) else {
+            return false
+        }
+        return !addresses.allSatisfy(\.isLoopback)
+    }
 }
 
 /// Where and how to connect.

@@ -30,13 +30,15 @@ package struct WebSocketURL: Hashable, Sendable, CustomStringConvertible {
     }
 
     /// What the Host header says.
-    var authority: String {
-        let host = host.contains(":") ? "[\(host)]" : host
-        return port == 80 ? host : "\(host):\(port)"
-    }
+    var authority: String { port == 80 ? Self.bracketed(host) : Self.authority(host: host, port: port) }
 
-    /// The URL.
-    package var description: String { "ws://\(authority)\(path)" }
+    /// The URL, always with its port: where nothing answers, one wants to know which was tried.
+    package var description: String { "ws://\(Self.authority(host: host, port: port))\(path)" }
+
+    /// `host:port`, with IPv6 in its brackets.
+    package static func authority(host: String, port: UInt16) -> String { "\(bracketed(host)):\(port)" }
+
+    private static func bracketed(_ host: String) -> String { host.contains(":") ? "[\(host)]" : host }
 
     private static func afterScheme(_ text: String) throws(WebSocketError) -> Substring {
         guard text.utf8.count <= 2048 else {

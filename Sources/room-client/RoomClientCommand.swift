@@ -1,4 +1,5 @@
 import ArgumentParser
+import Glibc
 import RoomKit
 
 /// The room client's commands.
@@ -19,4 +20,14 @@ struct RoomClientCommand: AsyncParsableCommand {
         version: roomKitVersion,
         subcommands: [ConnectCommand.self, SubscribeCommand.self, DevicesCommand.self, VerifyCommand.self]
     )
+
+    /// Runs the program, once the standard streams are there.
+    ///
+    /// The number of one that is closed would go to a socket or a file, which then got the program's output.
+    static func main() async {
+        var number: Int32
+        repeat { number = unsafe open("/dev/null", O_RDWR | O_CLOEXEC) } while (0...STDERR_FILENO).contains(number)
+        close(number)
+        await main(nil)
+    }
 }

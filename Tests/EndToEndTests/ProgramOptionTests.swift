@@ -1,3 +1,4 @@
+import Glibc
 import TestSupport
 import Testing
 
@@ -51,6 +52,27 @@ struct ProgramOptionTests {
         let program = try Program("room-server", ["--host", "0.0.0.0"], areLeaksSought: false)
         _ = try await program.end()
         #expect(program.errors.contains("--insecure-listen"))
+        // A name that nobody has is no danger: it cannot be listened at.
+        let nowhere = try Program("room-server", ["--host", "nowhere.invalid"])
+        #expect(try await nowhere.end() == .exit(69))
+        #expect(nowhere.errors.contains("nowhere.invalid"), "\(nowhere.errors)")
+    }
+
+    @Test("The server listens at any address of the loopback, and logs a URL", arguments: ["127.0.0.2", "::1"])
+    func loopback(host: String) async throws {
+        let program = try Program("room-server", ["--host", host, "--port", "0"])
+        try await eventually("the server listens, or cannot") {
+            program.errors.contains("listening at ws://") || !program.isRunning
+        }
+        program.send(SIGTERM)
+        let ending = try await program.end()
+        let brackets = host.contains(":") ? "[\(host)]" : host
+        // A machine may be without IPv6.
+        #expect(ending == .exit(0) || host == "::1" && ending == .exit(69))
+        #expect(
+            program.errors.contains("\(ending == .exit(0) ? "ws://" : "listen at ")\(brackets):"),
+            "\(program.errors)"
+        )
     }
 
     /// Options that cannot be used, whatever the server.

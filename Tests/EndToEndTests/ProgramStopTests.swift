@@ -50,6 +50,30 @@ struct ProgramStopTests {
         #expect(publisher.errors == "")
     }
 
+    // The numbers of closed streams went to sockets, into which the log was then written.
+    @Test(
+        "Standard streams that are closed are replaced before anything else is opened",
+        arguments: ["room-server --port 0", "room-client subscribe --room stage --url URL"]
+    )
+    func closedStreams(command: String) async throws {
+        let words = command.split(separator: " ").map { $0 == "URL" ? server.url : String($0) }
+        let program = try Program(
+            "sh",
+            ["-c", "exec \"$@\" <&- >&- 2>&-", "sh", Program.path(of: words[0])] + words[1...]
+        )
+        try await eventually("all three are replaced") {
+            (0...2).allSatisfy { linkTarget("/proc/\(program.identifier)/fd/\($0)") == "/dev/null" }
+        }
+        #expect(program.isRunning)
+        #expect(try await end([program], with: SIGKILL) == [.signal(SIGKILL)])
+    }
+
+    private func linkTarget(_ path: String) -> String {
+        var buffer = [CChar](repeating: 0, count: 4096)
+        let count = readlink(path, &buffer, buffer.count)
+        return String(decoding: buffer.prefix(max(0, count)).map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    }
+
     @Test(
         "A program that cannot end in good order ends with the second SIGTERM",
         .enabled(if: sysconf(Int32(_SC_NPROCESSORS_ONLN)) > 1, "the write that hangs takes one of Swift's threads")

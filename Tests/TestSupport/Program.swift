@@ -13,7 +13,8 @@ package final class Program: Sendable {
         case signal(Int32)
     }
 
-    private let identifier: pid_t
+    /// The process.
+    package let identifier: Int32
     private let output: Outlet
     private let complaints: Outlet
     private let ending = Monitor<Ending?>(nil)

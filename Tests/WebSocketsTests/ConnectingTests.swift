@@ -140,6 +140,19 @@ struct ConnectingTests {
         #expect(code(ListenerOptions()) == nil)
     }
 
+    @Test(
+        "Only addresses of the loopback are out of other machines' reach",
+        arguments: [
+            ("127.0.0.1", false), ("127.255.0.9", false), ("::1", false), ("localhost", false),
+            ("::ffff:127.0.0.1", false),
+            ("0.0.0.0", true), ("::", true), ("192.0.2.1", true), ("128.0.0.1", true), ("fe80::1", true), ("::2", true),
+            ("::ffff:192.0.2.1", true), ("7f00::1", true), ("not an address", false), ("", false),
+        ]
+    )
+    func reach(host: String, isReachable: Bool) {
+        #expect(ListenerOptions(host: host).isReachableFromElsewhere == isReachable)
+    }
+
     @Test("Listening works with IPv6 where the machine has it")
     func version6() throws {
         let loop = try WebSocketLoop(name: "loop")
@@ -224,6 +237,7 @@ struct WebSocketURLTests {
         let url = try WebSocketURL(text)
         #expect(url.host == host && url.port == port && url.path == path)
         #expect(try WebSocketURL(url.description) == url)
+        #expect(url.description.contains(":\(port)/"), "the port that is tried, even where the text has none")
     }
 
     @Test(

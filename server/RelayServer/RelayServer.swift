@@ -36,6 +36,8 @@ package final class RelayServer: Sendable {
 
     /// The port that the server listens at.
     package let port: UInt16
+    /// Where clients find it, by the host that the options name.
+    package let url: String
 
     private let loop: WebSocketLoop
     private let service: LoopConfined<RelayService>
@@ -73,11 +75,19 @@ package final class RelayServer: Sendable {
         listener.greeting = "This is a room server. Join it with: room-client connect --room my-room"
         do throws(WebSocketError) {
             port = try loop.listen(listener) { service.value }
+            url = "ws://\(WebSocketURL.authority(host: options.host, port: port))"
         } catch {
             loop.shutdown()
             throw error
         }
         loop.every(Self.tick) { service.value.timePassed() }
+    }
+
+    /// Whether a server that listens at `host` is reached from other machines; `false`, too, where nothing can listen.
+    ///
+    /// May ask a name server if `host` is a name.
+    package static func isReachableFromElsewhere(host: String) -> Bool {
+        ListenerOptions(host: host, port: 0).isReachableFromElsewhere
     }
 
     /// What is going on.

@@ -22,7 +22,17 @@ struct RoomServer: AsyncParsableCommand {
         version: RelayServer.version
     )
 
-    @Option(help: "Address to listen at; only one of this machine's loopback (see --insecure-listen).")
+    /// Runs the program, once the standard streams are there.
+    ///
+    /// The number of one that is closed would go to a socket, which then got the log.
+    static func main() async {
+        var number: Int32
+        repeat { number = unsafe open("/dev/null", O_RDWR | O_CLOEXEC) } while (0...STDERR_FILENO).contains(number)
+        close(number)
+        await main(nil)
+    }
+
+    @Option(help: "Address to listen at, one of this machine's loopback; for any other see --insecure-listen.")
     var host = "127.0.0.1"
 
     @Option(help: "TCP port; 0 lets the system choose one.")
@@ -41,7 +51,7 @@ struct RoomServer: AsyncParsableCommand {
     var verbose = false
 
     func validate() throws {
-        guard insecureListen == nil, !["127.0.0.1", "::1", "localhost"].contains(host) else { return }
+        guard insecureListen == nil, RelayServer.isReachableFromElsewhere(host: host) else { return }
         throw ValidationError(
             """
             --host \(host) is reachable from other machines, and this version has no access tokens: anybody could join.
@@ -67,9 +77,9 @@ struct RoomServer: AsyncParsableCommand {
             throw ExitCode(69)
         }
         if insecureListen != nil {
-            logger.warning("everybody who reaches \(options.host):\(server.port) may join, publish and watch")
+            logger.warning("everybody who reaches \(server.url) may join, publish and watch")
         }
-        logger.info("listening at ws://\(options.host):\(server.port)")
+        logger.info("listening at \(server.url)")
         for await signal in await UnixSignalsSequence(trapping: .sigint, .sigterm) {
             logger.info("shutting down", metadata: ["signal": "\(signal)"])
             break
