@@ -36,12 +36,16 @@ public enum RoomClient {
     private static let loop = Monitor<WebSocketLoop?>(nil)
 
     /// The event loop on which all rooms of this program live; it runs from the first room to the program's end.
-    private static func sharedLoop() throws -> WebSocketLoop {
-        try loop.withLock { loop in
+    private static func sharedLoop() throws(RoomError) -> WebSocketLoop {
+        try loop.withLock { loop throws(RoomError) in
             if let loop { return loop }
-            let new = try WebSocketLoop(name: "room")
-            loop = new
-            return new
+            do throws(WebSocketError) {
+                let new = try WebSocketLoop(name: "room")
+                loop = new
+                return new
+            } catch {
+                throw RoomError(.serverUnavailable, "\(error)")
+            }
         }
     }
 }

@@ -9,7 +9,8 @@ public struct RoomError: Error, Hashable, Sendable {
 
         /// The server's URL cannot be used.
         public static let invalidURL = Code(description: "invalidURL")
-        /// There is no server there, it is no room server, or it did not answer in time.
+        /// There is no server there, it is no room server, it did not answer in time, or this program has no means left
+        /// to connect with, as when too many files are open.
         public static let serverUnavailable = Code(description: "serverUnavailable")
         /// The server refused, or ended the session; `serverCode` says why.
         public static let refused = Code(description: "refused")

@@ -51,7 +51,7 @@ final class ConnectAttempt: @unchecked Sendable {
         guard isConnected else { return refusedError }
         if status == 101 && text.contains("rotocol") || text.contains("PROTOCOL") { return subprotocolError }
         let answer =
-            status > 0 && status != 101 ? "the answer was HTTP status \(status)" : "the answer was none (\(text))"
+            status > 0 && status != 101 ? "the answer was HTTP status \(status)" : "no answer came (\(text))"
         return WebSocketError(
             .notAWebSocketServer,
             attempted: attempted,

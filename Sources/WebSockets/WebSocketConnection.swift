@@ -212,10 +212,11 @@ extension WebSocketConnection {
             return 0
         }
         guard silence < idle.hangUpAfter else {
+            let seconds = Int(silence.seconds.rounded())
             let error = WebSocketError(
                 .idleTimeout,
                 attempted: "keep the connection with \(peerAddress)",
-                advice: "nothing came from the peer for \(silence.seconds) s, not even an answer to a ping."
+                advice: "nothing came from the peer for \(seconds) s, not even an answer to a ping."
             )
             phase = .closing
             ending = .failed(error)

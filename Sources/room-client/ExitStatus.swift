@@ -20,10 +20,10 @@ enum ExitStatus: Int32 {
           64  an option that cannot be used
           65  a file whose content is damaged, or a dump in which verify found faults
           66  no such camera, file or directory
-          69  no server there, the connection was lost, or the camera is busy, was unplugged or gives no picture
+          69  no room server there, the connection was lost, or the camera is busy, was unplugged or gives no picture
           70  an internal fault
           74  a file or disk could not be read or written
-          76  the server refused, or speaks another protocol
+          76  the server refused, or breaks the protocol
           77  no permission
         """
 
@@ -42,7 +42,8 @@ enum ExitStatus: Int32 {
 
     private static func code(for error: RoomError) -> ExitStatus {
         switch error.code {
-        case .invalidURL: .usage
+        // What cannot be encoded is too large: a matter of --size and --max-bitrate.
+        case .invalidURL, .encodingFailed: .usage
         case .refused, .protocolViolation: .protocol
         case .noFramesCaptured, .serverUnavailable, .connectionLost, .notConnected: .unavailable
         default: .software
