@@ -31,9 +31,11 @@ struct ConnectionOptions: ParsableArguments {
     var connectOptions: ConnectOptions {
         var options = ConnectOptions(roomName: room)
         let environment = ProcessInfo.processInfo.environment
-        if let url = url ?? environment["ROOM_URL"] { options.url = url }
+        // An empty variable is how many a script says that there is none.
+        let variable = { (name: String) in environment[name].flatMap { $0.isEmpty ? nil : $0 } }
+        if let url = url ?? variable("ROOM_URL") { options.url = url }
         if let identity { options.identity = identity }
-        options.accessToken = token ?? environment["ROOM_TOKEN"]
+        options.accessToken = token ?? variable("ROOM_TOKEN")
         options.clientName = "room-client/\(roomKitVersion)"
         return options
     }

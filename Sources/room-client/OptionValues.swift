@@ -3,7 +3,7 @@ public import MediaCore
 public import RoomKit
 
 extension Bitrate: ExpressibleByArgument {
-    /// Reads `800k`, `2M`, `1.5M` or plain bits per second.
+    /// Reads `800k`, `2M`, `1.5M` or plain bits per second, within what the encoder holds to.
     public init?(argument: String) {
         var number = Substring(argument)
         var factor = 1.0
@@ -13,8 +13,7 @@ extension Bitrate: ExpressibleByArgument {
         default: break
         }
         if factor > 1 { number.removeLast() }
-        guard let value = Double(number), value.isFinite, value > 0, value * factor >= 1, value * factor <= 1e9
-        else { return nil }
+        guard let value = Double(number), (10e3...1e9).contains(value * factor) else { return nil }
         self.init(bitsPerSecond: Int((value * factor).rounded()))
     }
 }
@@ -31,18 +30,19 @@ extension Dimensions: ExpressibleByArgument {
 }
 
 extension FrameRate: ExpressibleByArgument {
-    /// Reads `30`, `12.5` or `30000/1001`.
+    /// Reads `30`, `12.5` or `30000/1001`, within what any camera does.
     public init?(argument: String) {
+        let usual = 0.01...1000.0
         let terms = argument.split(separator: "/", omittingEmptySubsequences: false)
         if terms.count == 2, let numerator = Int(terms[0]), let denominator = Int(terms[1]) {
             guard (1...1_000_000_000).contains(numerator), (1...1_000_000_000).contains(denominator) else { return nil }
             self.init(numerator: numerator, denominator: denominator)
-        } else if terms.count == 1, let rate = Double(argument), (0.01...1000).contains(rate) {
+        } else if terms.count == 1, let rate = Double(argument), usual.contains(rate) {
             self.init(numerator: Int((rate * 1000).rounded()), denominator: 1000)
         } else {
             return nil
         }
-        guard (0.01...1000).contains(framesPerSecond) else { return nil }
+        guard usual.contains(framesPerSecond) else { return nil }
     }
 }
 

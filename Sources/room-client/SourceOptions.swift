@@ -23,6 +23,9 @@ struct SourceOptions: ParsableArguments {
         }
     }
 
+    /// The largest picture that is painted, 8K UHD, by its area.
+    private static let largestPainted = Dimensions(width: 7680, height: 4320)
+
     @Option(
         help: ArgumentHelp(
             "camera, pattern, noise, file:CLIP.y4m, or file:- for a clip from standard input.",
@@ -47,7 +50,8 @@ struct SourceOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "Frames per second, as 12.5 or 30000/1001; default 30, the camera's next below, or the clip's own.",
+            "Frames a second, as 12.5 or 30000/1001, 0.01 to 1000; default 30, the camera's next below, or the clip's own.",
+            discussion: "Without a camera 0.1 to 240, and at most a clip's own.",
             valueName: "rate"
         )
     )
@@ -78,9 +82,33 @@ struct SourceOptions: ParsableArguments {
                 throw ValidationError("\(option) is for cameras; leave it out with this --source.")
             }
             if case .file = source, size != nil { throw ValidationError("A clip has its own size; leave --size out.") }
+            try validatePainted()
             return
         }
         if loop { throw ValidationError("--loop is for clips; leave it out with a camera.") }
+    }
+
+    /// What a source without a camera is asked for.
+    private func validatePainted() throws {
+        if loop {
+            guard case .file(let path) = source else {
+                throw ValidationError("--loop is for clips; leave it out with this --source, which has no end.")
+            }
+            guard path != "-" else {
+                throw ValidationError("Standard input comes only once; leave --loop out, or name a file.")
+            }
+        }
+        if let fps, !(0.1...240).contains(fps.framesPerSecond) {
+            throw ValidationError("--fps \(fps) is out of range: without a camera it goes from 0.1 to 240.")
+        }
+        if let size, size.area > Self.largestPainted.area {
+            throw ValidationError(
+                """
+                --size \(size) is larger than any screen; take at most as many pixels as \(Self.largestPainted) has, \
+                with which the program already takes more than a gigabyte of memory.
+                """
+            )
+        }
     }
 
     /// The source, not started yet; `whenFinished` is told if it comes to its end by itself.
@@ -92,7 +120,7 @@ struct SourceOptions: ParsableArguments {
         case .noise: return NoiseSource(dimensions: dimensions, frameRate: frameRate)
         case .file(let path):
             // Before the room is joined for it; a pipe gives its pictures only once.
-            if Y4MReader.canBeOpenedAgain(path) { try ClipSource.check(Y4MReader(path: path)) }
+            if Y4MReader.canBeOpenedAgain(path) { try check(Y4MReader(path: path)) }
             let clip = ClipSource(
                 interruptibleReader: { try Y4MReader(path: path, isStopRequested: $0) },
                 loop: loop,
@@ -102,6 +130,16 @@ struct SourceOptions: ParsableArguments {
             return clip
         case .camera: return try makeCamera(whenFinished: whenFinished)
         }
+    }
+
+    /// Sees whether a clip can be played as it is to be.
+    private func check(_ clip: Y4MReader) throws {
+        if let fps, fps.framesPerSecond > clip.frameRate.framesPerSecond {
+            throw ValidationError(
+                "--fps \(fps) is more than the clip's own \(clip.frameRate), which it keeps to; leave --fps out."
+            )
+        }
+        try ClipSource.check(clip)
     }
 
     private func firstCamera() throws -> CaptureDevice {

@@ -79,6 +79,9 @@ struct ProgramOptionTests {
     private static let badOptions: [[String]] = [
         ["--size", "0x0"], ["--size", "100000x100000"], ["--size", "320"], ["--size", "-1x5"], ["--size", "1x"],
         ["--fps", "0"], ["--fps", "-1"], ["--fps", "1e9"], ["--fps", "nan"], ["--fps", "30/0"], ["--fps", "1/0/1"],
+        ["--fps", "1000"], ["--fps", "241/1"], ["--fps", "0.01"], ["--max-bitrate", "5k"], ["--max-bitrate", "1001M"],
+        ["--size", "16383x16383"], ["--size", "7681x4320"], ["--source", "noise", "--size", "16383x16383"],
+        ["--loop"], ["--source", "noise", "--loop"], ["--source", "file:-", "--loop"],
         ["--max-bitrate", "0"], ["--max-bitrate", "-1"], ["--max-bitrate", "x"], ["--max-bitrate", "1e99M"],
         ["--duration", "-1"], ["--duration", "0"], ["--duration", "inf"], ["--duration", "1e300"],
         ["--source", "unknown"], ["--source", "file:"], ["--source", ""], ["--rotate", "45"],
@@ -110,6 +113,14 @@ struct ProgramOptionTests {
         #expect(try await run(["nonsense"]).ending == .exit(64))
     }
 
+    @Test("An empty ROOM_URL is none")
+    func emptyVariable() async throws {
+        let command = "ROOM_URL= exec \"$0\" subscribe --room r --duration 0.1"
+        let program = try Program("sh", ["-c", command, Program.path(of: "room-client")])
+        // There may be a server at the default port.
+        #expect([.exit(0), .exit(69)].contains(try await program.end()), "\(program.errors)")
+    }
+
     @Test("Clips that are missing, none, empty or cut: 66, 65, 65, and 65 after the last whole picture")
     func clips() async throws {
         let directory = try TemporaryDirectory()
@@ -121,6 +132,10 @@ struct ProgramOptionTests {
         let picture = Array("FRAME\n".utf8) + [UInt8](repeating: 100, count: 384)
         try store(header + picture + picture + picture.dropLast(10), at: directory("cut.y4m"))
         try store(header + picture + picture, at: directory("whole.y4m"))
+        let whole = "file:\(directory("whole.y4m"))"
+        let faster = try Program("room-client", ["connect", "--room", "r", "--source", whole, "--fps", "60"])
+        #expect(try await faster.end() == .exit(64))
+        #expect(faster.errors.contains("30"), "it names the clip's own rate: \(faster.errors)")
         let expected = ["missing": 66, "none": 65, "empty": 65, "header": 65, "cut": 65, "whole": 0]
         for (name, code) in expected {
             let program = try server.client("connect", ["--source", "file:\(directory(name)).y4m", "--json"])
