@@ -13,6 +13,9 @@ public struct CaptureDevice: Hashable, Sendable {
     /// Its names under `/dev/v4l/by-id` and `/dev/v4l/by-path`, which stay when the node's number changes.
     public var stableLinks: [String]
 
+    /// The number in a `path` of the form `/dev/video0`, by which the camera can be named.
+    public var nodeNumber: Int? { V4L2Capture.nodeNumber(of: path) }
+
     /// A camera with the given fields.
     public init(path: String, name: String, busInfo: String, driver: String, stableLinks: [String] = []) {
         self.path = path
@@ -103,8 +106,10 @@ struct CameraDirectory {
             device = try V4L2Device(node: system.open(path))
         } catch {
             switch error.status {
-            case ENOENT, ENODEV, ENXIO: throw notFound(path)
-            case ENOTTY, EINVAL, EISDIR: throw notACamera(path)
+            case ENOENT: throw notFound(path)
+            case ENODEV, ENXIO: throw nodeNumber(of: path) == nil ? notACamera(path) : nothingBehind(path, error.status)
+            // The answers of what is no character device, too: a folder, a program that runs, a disk that is read-only.
+            case ENOTTY, EINVAL, EISDIR, ETXTBSY, EROFS: throw notACamera(path)
             default: throw CameraError(error, device: path, isOpen: false) { system.holder(of: path) }
             }
         }
@@ -141,6 +146,17 @@ struct CameraDirectory {
         )
     }
 
+    /// There is a node, but its device has gone.
+    private func nothingBehind(_ path: String, _ status: Int32) -> CameraError {
+        CameraError(
+            .noSuchDevice,
+            device: path,
+            attempt: "open",
+            status: status,
+            explanation: "the node is there, but no device behind it; plug the camera in again"
+        )
+    }
+
     private func ambiguous(_ text: String, _ matches: [CaptureDevice]) -> CameraError {
         let list = matches.map(\.description).joined(separator: "; ")
         return CameraError(
@@ -156,7 +172,7 @@ struct CameraDirectory {
             .notACamera,
             device: path,
             attempt: "capture from",
-            explanation: "it is not a node that pictures stream from (metadata, output or no video device at all)"
+            explanation: "it is no node that pictures stream from: a metadata or output node, or no video device at all"
         )
     }
 }

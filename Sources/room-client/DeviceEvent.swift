@@ -17,7 +17,8 @@ struct DeviceEvent: Encodable {
     }
 
     var event = "device"
-    var index: Int
+    /// The node's number, which `--device` takes.
+    var index: Int?
     var path: String
     var name: String
     var busInfo: String
@@ -25,8 +26,8 @@ struct DeviceEvent: Encodable {
     var links: [String]
     var formats: [Format]?
 
-    init(_ device: CaptureDevice, index: Int, formats: [CaptureFormat]?) {
-        self.index = index
+    init(_ device: CaptureDevice, formats: [CaptureFormat]?) {
+        index = device.nodeNumber
         path = device.path
         name = device.name
         busInfo = device.busInfo
@@ -55,7 +56,7 @@ struct DeviceEvent: Encodable {
 
     /// The camera for people.
     var words: String {
-        var lines = ["\(index)  \(path)  \(name)  (\(busInfo), \(driver))"]
+        var lines = ["\(index.map(String.init) ?? "-")  \(path)  \(name)  (\(busInfo), \(driver))"]
         for link in links { lines.append("   \(link)") }
         for format in formats ?? [] {
             let rates = format.frameRates.map { String(format: "%g", $0) }.joined(separator: " ")

@@ -29,9 +29,9 @@ struct DevicesCommand: AsyncParsableCommand {
                 try complainIfForbidden()
                 if !json { Terminal.say("No cameras.") }
             }
-            for (index, device) in devices.enumerated() {
+            for device in devices {
                 let formats = self.formats ? try CameraSource.captureFormats(captureDevice: device) : nil
-                let event = DeviceEvent(device, index: index, formats: formats)
+                let event = DeviceEvent(device, formats: formats)
                 reporter.report(event, event.words)
             }
         }

@@ -31,7 +31,7 @@ private func makeMachine() -> ScriptedSystem {
             ),
             "/dev/video9": CameraScript(failures: [cv4l2_QUERYCAP: ENOTTY]),
         ],
-        openFailures: ["/dev/video8": EACCES],
+        openFailures: ["/dev/video8": EACCES, "/dev/video10": ENXIO],
         links: [
             StableLink(path: "/dev/v4l/by-id/usb-Maker_Cam-index0", node: "/dev/video2"),
             StableLink(path: "/dev/v4l/by-path/pci-0-usb-2", node: "/dev/video2"),
@@ -53,6 +53,7 @@ struct CameraDirectoryTests {
     func devices() {
         let devices = directory.devices()
         #expect(devices.map(\.path) == ["/dev/video0", "/dev/video2", "/dev/video6", "/dev/video7"])
+        #expect(devices.map(\.nodeNumber) == [0, 2, 6, 7])
         #expect(devices[1].stableLinks.count == 2 && devices[0].stableLinks.isEmpty)
         #expect(devices[0].driver == "scripted")
         #expect(devices[3].name == "Bad?[31m")
@@ -84,7 +85,7 @@ struct CameraDirectoryTests {
             ("/dev/video8", "permissionDenied", "group"),
             ("8", "permissionDenied", "usermod"),
             ("1", "notACamera", "metadata"),
-            ("/dev/video9", "notACamera", "no video device"),
+            ("/dev/video9", "notACamera", "no video device"), ("/dev/video10", "noSuchDevice", "behind it"),
         ]
     )
     func refused(text: String, code: String, says: String) throws {
@@ -122,5 +123,8 @@ struct CameraDirectoryTests {
         #expect(error.code == .noSuchDevice)
         let notVideo = try #require(throws: CameraError.self) { try CameraSource.captureDevice(matching: "/dev/null") }
         #expect(notVideo.code == .notACamera)
+        // Without a controlling terminal the kernel says ENXIO, as of a camera that is gone.
+        let terminal = try #require(throws: CameraError.self) { try CameraSource.captureDevice(matching: "/dev/tty") }
+        #expect(terminal.code == .notACamera)
     }
 }
