@@ -1,3 +1,4 @@
+import Glibc
 import RoomKit
 
 /// Publishes the test pattern, or this machine's first camera, for some seconds.
@@ -13,8 +14,13 @@ struct MinimalPublisher {
         let seconds = arguments.count > 3 ? Int(arguments[3]) ?? 10 : 10
 
         let source: any VideoSource
-        if arguments.contains("camera"), let device = CameraSource.devices().first {
-            source = CameraSource(device: device)
+        if arguments.contains("camera") {
+            do {
+                source = CameraSource(device: try CameraSource.defaultDevice())
+            } catch {
+                print("\(error)")
+                exit(1)
+            }
         } else {
             source = PatternSource()
         }
