@@ -30,7 +30,7 @@ extension Service {
     private func lookUp(_ connection: WebSocketConnection, _ attempt: ConnectAttempt) {
         guard let loop else { return }
         lookups.append(connection)
-        setAlarm(after: attempt.deadline.duration(since: MonotonicClock.now))
+        wake(after: attempt.deadline.duration(since: MonotonicClock.now))
         let (host, port) = (attempt.options.url.host, attempt.options.url.port)
         lookupThreads[ObjectIdentifier(attempt)] = WorkerThread(name: "resolver") { [self] in
             let result = SocketAddress.resolve(host: host, port: port)
@@ -72,7 +72,7 @@ extension Service {
             guard case .connecting(let attempt) = connection.role else { return nil }
             return attempt.deadline
         }.min()
-        if stopDeadline == nil, let next { setAlarm(after: next.duration(since: now)) }
+        if stopDeadline == nil, let next { wake(after: next.duration(since: now)) }
     }
 
     func tryNextAddress(_ connection: WebSocketConnection, _ attempt: ConnectAttempt) {

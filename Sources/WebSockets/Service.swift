@@ -14,11 +14,15 @@ import Threading
     /// has come. What is due within is therefore done at once.
     private static let pollGrain = Duration.milliseconds(1)
 
-    /// What is done again and again, and when next.
-    private struct Ticking {
-        var interval: Duration
-        var next: MonotonicInstant
-        var body: @Sendable () -> Void
+    /// An entry among libwebsockets' timers whose only purpose is to end the loop's wait.
+    @unsafe private struct Alarm {
+        var entry = unsafe lws_sorted_usec_list_t()
+        var context: OpaquePointer?
+
+        /// The time of the alarm, whose beginning is `entry`, has come, perhaps just before a wait.
+        static func ring(_ entry: UnsafeMutablePointer<lws_sorted_usec_list_t>?) {
+            unsafe entry?.withMemoryRebound(to: Alarm.self, capacity: 1) { unsafe lws_cancel_service($0.pointee.context) }
+        }
     }
 
     /// The longest time that the answers to our close messages are waited for at a shutdown.
@@ -47,25 +51,26 @@ import Threading
     private(set) var clientTable: ProtocolTable?
     private(set) var clientHost: OpaquePointer?
     private var scratchMemory: UnsafeMutableRawBufferPointer
-    private let alarm: UnsafeMutablePointer<lws_sorted_usec_list_t>
-    private let tickAlarm: UnsafeMutablePointer<lws_sorted_usec_list_t>
-    private var ticking: Ticking?
+    private let wakeAlarm: UnsafeMutablePointer<Alarm>
+    private let alarm: UnsafeMutablePointer<Alarm>
+    /// What is to be done, and when.
+    private var alarmed: (time: MonotonicInstant, body: @Sendable () -> Void)?
     private(set) var stopDeadline: MonotonicInstant?
     /// Whether libwebsockets is at work and may still go to sleep: it runs timers first, and what they ask for would wait.
     private(set) var isAboutToWait = false
 
     init() {
         unsafe scratchMemory = .allocate(byteCount: 4096, alignment: 16)
+        unsafe wakeAlarm = .allocate(capacity: 1)
+        unsafe wakeAlarm.initialize(to: Alarm())
         unsafe alarm = .allocate(capacity: 1)
-        unsafe alarm.initialize(to: lws_sorted_usec_list_t())
-        unsafe tickAlarm = .allocate(capacity: 1)
-        unsafe tickAlarm.initialize(to: lws_sorted_usec_list_t())
+        unsafe alarm.initialize(to: Alarm())
     }
 
     deinit {
         unsafe scratchMemory.deallocate()
+        unsafe wakeAlarm.deallocate()
         unsafe alarm.deallocate()
-        unsafe tickAlarm.deallocate()
     }
 
     /// Whether the caller runs on the loop's thread.
@@ -96,30 +101,35 @@ import Threading
         return unsafe scratchMemory.baseAddress.unsafelyUnwrapped + PacketBuffer.headroom
     }
 
-    func setAlarm(after duration: Duration) {
-        unsafe set(alarm, after: duration)
+    /// Ends the loop's wait after `duration`, so that it looks at what is due.
+    func wake(after duration: Duration) {
+        unsafe set(wakeAlarm, after: duration)
     }
 
-    /// Has `body` run every `interval`, in place of what ran before.
-    func tick(every interval: Duration, _ body: @escaping @Sendable () -> Void) {
-        ticking = Ticking(interval: interval, next: MonotonicClock.now + interval, body: body)
-        unsafe set(tickAlarm, after: interval)
+    /// Has `body` run at `time`, in place of what was to be run before.
+    func setAlarm(at time: MonotonicInstant, _ body: @escaping @Sendable () -> Void) {
+        alarmed = (time, body)
+        unsafe set(alarm, after: time.duration(since: MonotonicClock.now))
     }
 
-    private func tickIfDue() {
-        guard let ticking else { return }
-        let now = MonotonicClock.now
-        guard ticking.next <= now + Self.pollGrain else { return }
-        self.ticking?.next = now + ticking.interval
-        unsafe set(tickAlarm, after: ticking.interval)
-        ticking.body()
+    private func ringIfDue() {
+        guard let (time, body) = alarmed, time <= MonotonicClock.now + Self.pollGrain else { return }
+        alarmed = nil
+        unsafe cancel(alarm)
+        body()
     }
 
-    private func set(_ alarm: UnsafeMutablePointer<lws_sorted_usec_list_t>, after duration: Duration) {
+    private func set(_ alarm: UnsafeMutablePointer<Alarm>, after duration: Duration) {
         guard let context = unsafe context else { return }
-        let time = max(1, lws_usec_t(duration.wholeMicroseconds))
-        // Its only purpose is to end the wait in `lws_service`.
-        unsafe lws_sul_schedule(context, 0, alarm, { _ in }, time)
+        unsafe alarm.pointee.context = context
+        unsafe alarm.withMemoryRebound(to: lws_sorted_usec_list_t.self, capacity: 1) { entry in
+            let time = max(1, lws_usec_t(duration.wholeMicroseconds))
+            unsafe lws_sul_schedule(context, 0, entry, { entry in unsafe Alarm.ring(entry) }, time)
+        }
+    }
+
+    private func cancel(_ alarm: UnsafeMutablePointer<Alarm>) {
+        unsafe alarm.withMemoryRebound(to: lws_sorted_usec_list_t.self, capacity: 1) { unsafe lws_sul_cancel($0) }
     }
 }
 
@@ -180,7 +190,7 @@ extension Service {
         let status = unsafe lws_service(context, isBusy || !senders.isEmpty ? -1 : 0)
         isAboutToWait = false
         if !lookups.isEmpty { checkLookups() }
-        tickIfDue()
+        ringIfDue()
         return status >= 0
     }
 
@@ -207,7 +217,7 @@ extension Service {
     func beginStop() {
         guard stopDeadline == nil else { return }
         stopDeadline = MonotonicClock.now + Self.shutdownGrace
-        setAlarm(after: Self.shutdownGrace)
+        wake(after: Self.shutdownGrace)
         for listener in listeners { listener.stop() }
         for connection in Array(connections.values) {
             if connection.phase == .open {
@@ -236,9 +246,9 @@ extension Service {
 
     /// Destroys `context`, with which all connections that are left end.
     func close(_ context: OpaquePointer?) {
-        unsafe lws_sul_cancel(alarm)
-        unsafe lws_sul_cancel(tickAlarm)
-        ticking = nil
+        unsafe cancel(wakeAlarm)
+        unsafe cancel(alarm)
+        alarmed = nil
         if let context = unsafe context { unsafe lws_context_destroy(context) }
         for connection in Array(connections.values) { release(connection) }
         for thread in lookupThreads.values { thread.join() }

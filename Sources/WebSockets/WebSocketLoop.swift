@@ -1,4 +1,5 @@
 import CWebSockets
+package import MediaCore
 import Threading
 
 /// One libwebsockets context on one thread of its own, with the connections that live there.
@@ -80,11 +81,12 @@ import Threading
         add(.block(body))
     }
 
-    /// Runs `body` on the loop's thread every `interval`, in place of what was given before, until `shutdown`; any thread.
+    /// Runs `body` on the loop's thread at `time`, in place of what was to be run before; any thread.
     ///
-    /// It is late when the thread is busy, and beats that are missed are left out.
-    package func every(_ interval: Duration, _ body: @escaping @Sendable () -> Void) {
-        execute { [service] in service.tick(every: interval, body) }
+    /// It may be a millisecond early, and is late when the thread is busy. After `shutdown` it is not run.
+    package func setAlarm(at time: MonotonicInstant, _ body: @escaping @Sendable () -> Void) {
+        if isCurrent { return service.setAlarm(at: time, body) }
+        execute { [service] in service.setAlarm(at: time, body) }
     }
 
     /// Closes all connections (1001) and listeners and ends the thread; any thread but the loop's own.

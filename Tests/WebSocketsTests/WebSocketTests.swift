@@ -124,24 +124,21 @@ struct MessageTests {
         #expect(pulls.withLock { $0 } == 2)
     }
 
-    @Test("What is to be done again and again is done on the loop's thread, and replaced by what comes later")
-    func beats() throws {
-        let loop = try WebSocketLoop(name: "beats")
+    @Test("An alarm rings once, on the loop's thread, and not before its time; a later one takes its place")
+    func alarms() throws {
+        let loop = try WebSocketLoop(name: "alarms")
         defer { loop.shutdown() }
-        let counts = Monitor((former: 0, latter: 0, elsewhere: 0))
-        loop.every(.milliseconds(1)) { counts.change { $0.former += 1 } }
-        #expect(counts.wait { $0.former >= 3 ? true : nil } == true)
-        loop.every(.milliseconds(3)) {
-            counts.change { counts in
-                counts.latter += 1
-                if !loop.isCurrent { counts.elsewhere += 1 }
-            }
+        let rung = Monitor([String]())
+        loop.setAlarm(at: MonotonicClock.now + .milliseconds(50)) { rung.change { $0.append("replaced") } }
+        let time = MonotonicClock.now + .milliseconds(100)
+        loop.setAlarm(at: time) {
+            let isEarly = MonotonicClock.now < time - .milliseconds(2)
+            rung.change { $0.append(loop.isCurrent && !isEarly ? "first" : "first, wrongly") }
+            loop.setAlarm(at: MonotonicClock.now - .seconds(1)) { rung.change { $0.append("overdue") } }
         }
-        #expect(counts.wait { $0.latter >= 1 ? true : nil } == true)
-        let former = counts.withLock { $0.former }
-        #expect(counts.wait { $0.latter >= 4 ? true : nil } == true)
-        #expect(counts.withLock { $0.former } == former)
-        #expect(counts.withLock { $0.elsewhere } == 0)
+        #expect(rung.wait { $0.count == 2 ? $0 : nil } == ["first", "overdue"])
+        usleep(50_000)
+        #expect(rung.withLock { $0.count } == 2)
     }
 
     @Test("A shared message that was never framed traps with its values")

@@ -47,7 +47,6 @@ package struct Relay: Sendable {
     var trackOfID: [String: SlotID] = [:]
     var rooms: [String: Room] = [:]
     var nextAlias: UInt32 = 1
-    private var nextDiscard = MonotonicInstant(nanoseconds: 0)
     private var awakened: [SlotID] = []
     private var overdue: [SlotID] = []
     var notices: [RelayNotice] = []
@@ -212,10 +211,8 @@ package struct Relay: Sendable {
 
     /// Lets go of packets that have become too old for anybody, also those of publishers that have fallen silent.
     ///
-    /// To be called now and then, which counts once in `cacheAge`; what comes on a track lets go of its older packets, too.
+    /// To be called now and then; what comes on a track lets go of its older packets, too.
     package mutating func discardOldPackets(at now: MonotonicInstant) {
-        guard now >= nextDiscard else { return }
-        nextDiscard = now + settings.stream.cacheAge
         for id in tracks.ids { feeds[id.index].stream.discardOld(at: now) }
     }
 

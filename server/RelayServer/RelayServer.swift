@@ -42,9 +42,6 @@ package final class RelayServer: Sendable {
     private let loop: WebSocketLoop
     private let service: LoopConfined<RelayService>
 
-    /// How often deadlines are looked at; they are of a second and more.
-    private static let tick: Duration = .milliseconds(100)
-
     /// Starts to listen.
     ///
     /// - Parameter options: Where, and what is allowed.
@@ -80,7 +77,9 @@ package final class RelayServer: Sendable {
             loop.shutdown()
             throw error
         }
-        loop.every(Self.tick) { service.value.timePassed() }
+        loop.execute { [weak loop] in
+            service.value.begin { time in loop?.setAlarm(at: time) { service.value.timeHasCome() } }
+        }
     }
 
     /// Whether a server that listens at `host` is reached from other machines; `false`, too, where nothing can listen.

@@ -9,11 +9,20 @@ import WebSockets
 ///
 /// Confined to the loop's thread.
 final class RelayService: WebSocketHandler {
+    /// Publishers that fall silent are rare.
+    private static let sweepInterval = Duration.seconds(3)
+
     private var relay: Relay
     private let logger: Logger
     private var generator = SystemRandomNumberGenerator()
     /// By the index of the relay's name for the connection, which is also the connection's `tag`.
     private var peers: [(connection: WebSocketConnection, id: SlotID)?] = []
+    /// Has `timeHasCome` called at a time, in place of the one asked for before.
+    private var setAlarm: ((MonotonicInstant) -> Void)?
+    /// When `timeHasCome` will be called.
+    private var alarm: MonotonicInstant?
+    /// When packets that have become too old are looked for next.
+    private var nextSweep = MonotonicClock.now
 
     init(relay: Relay, logger: Logger) {
         self.relay = relay
@@ -74,12 +83,31 @@ final class RelayService: WebSocketHandler {
 
     // MARK: Time
 
-    func timePassed() {
-        let now = MonotonicClock.now
-        relay.discardOldPackets(at: now)
-        guard let deadline = relay.nextDeadline, deadline <= now else { return }
-        relay.deadlineReached(at: now)
+    /// Begins to keep deadlines.
+    ///
+    /// - Parameter setAlarm: Has `timeHasCome` called at a time, in place of the one asked for before.
+    func begin(setAlarm: @escaping (MonotonicInstant) -> Void) {
+        self.setAlarm = setAlarm
+        armAlarm()
+    }
+
+    func timeHasCome() {
+        // It may come a little early.
+        let now = max(MonotonicClock.now, alarm ?? MonotonicClock.now)
+        alarm = nil
+        if now >= nextSweep {
+            relay.discardOldPackets(at: now)
+            nextSweep = now + Self.sweepInterval
+        }
+        if let deadline = relay.nextDeadline, deadline <= now { relay.deadlineReached(at: now) }
         carryOut()
+    }
+
+    private func armAlarm() {
+        let time = min(relay.nextDeadline ?? nextSweep, nextSweep)
+        guard time != alarm else { return }
+        alarm = time
+        setAlarm?(time)
     }
 
     func shutDown() {
@@ -92,5 +120,6 @@ final class RelayService: WebSocketHandler {
         relay.takeAwakened { id in peers[id.index]?.connection.requestWrite() }
         relay.takeOverdue { id in peers[id.index]?.connection.close(code: 1008, reason: "closing took too long") }
         relay.takeNotices { notice in logger.info("\(notice)") }
+        armAlarm()
     }
 }
