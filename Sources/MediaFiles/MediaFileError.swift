@@ -15,6 +15,8 @@ package struct MediaFileError: Error, Hashable, Sendable {
         package static let notFound = Code("notFound")
         /// The system does not let us.
         package static let notPermitted = Code("notPermitted")
+        /// What has that name is a device, a pipe, a link or the like, which must not give way to a file.
+        package static let notRegular = Code("notRegular")
         /// The disk, the quota or the largest file that the system allows is used up.
         package static let storageFull = Code("storageFull")
         /// Whoever read what we write has gone.
@@ -43,6 +45,8 @@ package struct MediaFileError: Error, Hashable, Sendable {
     package enum Operation: String, Hashable, Sendable {
         /// Making a new file.
         case create
+        /// Making a directory that files are to go to, or finding that it takes files.
+        case makeDirectory = "make the directory"
         /// Adding to a file.
         case write
         /// Completing a file's header and index.
@@ -76,15 +80,31 @@ package struct MediaFileError: Error, Hashable, Sendable {
     }
 
     /// An error that the system reported as `status`.
-    init(_ operation: Operation, _ path: String, status: Int32) {
+    package init(_ operation: Operation, _ path: String, status: Int32) {
         self.operation = operation
         self.path = path
         self.status = status
         (code, reason) = Self.meaning(of: status, operation)
     }
 
+    /// The same error of the file that the caller knows as `path`.
+    init(_ error: MediaFileError, naming path: String) {
+        code = error.code
+        operation = error.operation
+        self.path = path
+        status = error.status
+        reason = error.reason
+    }
+
     private static func meaning(of status: Int32, _ operation: Operation) -> (Code, String) {
         switch status {
+        case ENOTDIR where operation == .makeDirectory:
+            (.systemFailure, "a file stands in its place, or above it; name another")
+        case ENOENT where operation == .makeDirectory:
+            (.notFound, "nothing can be made there; name another")
+        case EACCES where operation == .makeDirectory, EPERM where operation == .makeDirectory,
+            EROFS where operation == .makeDirectory:
+            (.notPermitted, "permission denied; check the owner and mode of it and of the one above (ls -ld)")
         case EEXIST:
             (.fileExists, "it exists already and is never overwritten; choose another name, or move it away")
         case ENOENT where operation == .create, ENOTDIR:
@@ -127,5 +147,5 @@ extension MediaFileError: CustomStringConvertible {
         return "cannot \(operation.rawValue) \(file): \(reason)"
     }
 
-    private var isOutput: Bool { [.create, .write, .finish].contains(operation) }
+    private var isOutput: Bool { [.create, .makeDirectory, .write, .finish].contains(operation) }
 }

@@ -17,11 +17,16 @@ package final class PNGWriter {
     /// - Parameters:
     ///   - frame: BT.601, limited range, as everywhere here.
     ///   - path: Where to.
-    ///   - replacing: Whether a file of that name gives way.
-    /// - Throws: `fileExists` unless `replacing`; `notFound`, `notPermitted`, `storageFull`, `systemFailure`.
+    ///   - replacing: Whether a regular file of that name gives way; nothing else does.
+    /// - Throws: `fileExists` unless `replacing`, `notRegular` if so; `notFound`, `notPermitted`, `storageFull`,
+    ///   `systemFailure`.
     package func write(_ frame: VideoFrame, to path: String, replacing: Bool = false) throws(MediaFileError) {
-        // Asked early, so that nothing is compressed in vain; what decides is the renaming.
-        if !replacing, unsafe access(path, F_OK) == 0 { throw MediaFileError(.create, path, status: EEXIST) }
+        if replacing {
+            try Self.checkReplaceable(path)
+        } else if unsafe access(path, F_OK) == 0 {
+            // Asked early, so that nothing is compressed in vain; what decides is the renaming.
+            throw MediaFileError(.create, path, status: EEXIST)
+        }
         let size = frame.rotation.swapsDimensions ? frame.dimensions.transposed : frame.dimensions
         let length = 3 * size.area
         if colours.count != length { colours = [UInt8](repeating: 0, count: length) }
@@ -33,7 +38,27 @@ package final class PNGWriter {
             try rename(temporary, to: path, replacing: replacing)
         } catch {
             if error.code != .fileExists || error.path != temporary { _ = unsafe unlink(temporary) }
-            throw error
+            throw error.code == .fileExists ? error : MediaFileError(error, naming: path)
+        }
+    }
+
+    /// Checks that a picture can be written to `path`, in place of a regular file if there is one; makes nothing.
+    ///
+    /// - Throws: `notRegular`, `notFound`, `notPermitted`, `systemFailure`.
+    package static func checkReplaceable(_ path: String) throws(MediaFileError) {
+        var status = stat()
+        // Not through a link: renaming would replace the link itself, be it `/dev/stdout`.
+        if unsafe lstat(path, &status) == 0 {
+            if status.st_mode & S_IFMT == S_IFDIR { throw MediaFileError(.create, path, status: EISDIR) }
+            guard status.st_mode & S_IFMT == S_IFREG else {
+                throw MediaFileError(.notRegular, .create, path, "it is no regular file; name another")
+            }
+        } else if errno != ENOENT {
+            throw MediaFileError(.create, path, status: errno)
+        }
+        let directory = path.lastIndex(of: "/").map { path[...$0] } ?? "./"
+        guard unsafe access("\(directory).", W_OK | X_OK) == 0 else {
+            throw MediaFileError(.create, path, status: errno)
         }
     }
 

@@ -1,6 +1,7 @@
 import FoundationEssentials
 import Glibc
 import MediaCore
+import MediaFiles
 import RoomProtocol
 
 /// A line of a dump's `.frames.jsonl`: what is known of one received frame; times in microseconds of room time.
@@ -60,7 +61,7 @@ struct FrameLogWriter: ~Copyable {
 
     init(path: String) throws(RecordingError) {
         let descriptor = unsafe open(path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0o644)
-        guard descriptor >= 0 else { throw RecordingError(path: path, errorNumber: errno) }
+        guard descriptor >= 0 else { throw RecordingError(MediaFileError(.create, path, status: errno)) }
         self.descriptor = descriptor
         self.path = path
         encoder.outputFormatting = .sortedKeys
@@ -78,6 +79,8 @@ struct FrameLogWriter: ~Copyable {
             preconditionFailure("a frame's numbers cannot be encoded: \(error)")
         }
         let written = unsafe line.withUnsafeBytes { unsafe Glibc.write(descriptor, $0.baseAddress, $0.count) }
-        guard written == line.count else { throw RecordingError(path: path, errorNumber: written < 0 ? errno : ENOSPC) }
+        guard written == line.count else {
+            throw RecordingError(MediaFileError(.write, path, status: written < 0 ? errno : ENOSPC))
+        }
     }
 }

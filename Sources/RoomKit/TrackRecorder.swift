@@ -1,30 +1,24 @@
 import Glibc
 import MediaCore
-import MediaFiles
+package import MediaFiles
 import Threading
 import VP8Codec
 
 /// Why a recording ended early.
 public struct RecordingError: Error, Hashable, Sendable, CustomStringConvertible {
+    /// What a file or the directory failed with.
+    package let cause: MediaFileError
+
+    init(_ cause: MediaFileError) {
+        self.cause = cause
+    }
+
     /// What happened and what to do about it.
-    public let description: String
+    public var description: String { "\(cause)" }
     /// Whether the disk is full.
-    public let isStorageFull: Bool
+    public var isStorageFull: Bool { cause.code == .storageFull }
     /// Whether there is a file of that name.
-    let isFileThere: Bool
-
-    init(path: String, errorNumber: Int32) {
-        let reason = unsafe String(cString: strerror(errorNumber))
-        description = "Could not write \(path): \(reason)."
-        isStorageFull = errorNumber == ENOSPC || errorNumber == EDQUOT
-        isFileThere = errorNumber == EEXIST
-    }
-
-    init(_ error: MediaFileError) {
-        description = "\(error)"
-        isStorageFull = error.code == .storageFull
-        isFileThere = error.code == .fileExists
-    }
+    var isFileThere: Bool { cause.code == .fileExists }
 }
 
 /// What a recorder has written.
@@ -75,7 +69,7 @@ public final class TrackRecorder: Sendable {
     /// - Throws: `RecordingError` when the directory cannot be made or written to; what fails later is in `statistics`.
     public init(track: RemoteVideoTrack, directory: String, recorderID: String, format: Format) throws(RecordingError) {
         self.track = track
-        try Self.makeDirectory(directory)
+        try Self.prepareDirectory(directory)
         let name = Self.fileName(of: track, recorderID)
         let frameRate = track.frameRate
         tap = RecorderTap(format: format) { [weak track] in track?.requestKeyframe() }
@@ -151,18 +145,22 @@ public final class TrackRecorder: Sendable {
         return parts.map { fileName($0.0, limit: $0.1) }.joined(separator: "-")
     }
 
-    private static func makeDirectory(_ path: String) throws(RecordingError) {
-        guard !path.isEmpty else { throw RecordingError(path: path, errorNumber: ENOENT) }
+    /// Makes the directory `path`, and those above it, where they are not there, and checks that it takes files.
+    ///
+    /// - Throws: `RecordingError` when it cannot be made or written to.
+    package static func prepareDirectory(_ path: String) throws(RecordingError) {
+        func failure(_ status: Int32) -> RecordingError {
+            RecordingError(MediaFileError(.makeDirectory, path, status: status))
+        }
+        guard !path.isEmpty else { throw failure(ENOENT) }
         var partial = path.hasPrefix("/") ? "/" : ""
         for component in path.split(separator: "/") {
             partial += (partial.isEmpty || partial.hasSuffix("/") ? "" : "/") + component
             guard unsafe mkdir(partial, 0o755) != 0, errno != EEXIST else { continue }
-            throw RecordingError(path: path, errorNumber: errno)
+            throw failure(errno)
         }
         // A file in its place, or no right to write there, is better known now than at the first frame.
-        guard unsafe access("\(path)/.", W_OK | X_OK) == 0 else {
-            throw RecordingError(path: path, errorNumber: errno)
-        }
+        guard unsafe access("\(path)/.", W_OK | X_OK) == 0 else { throw failure(errno) }
     }
 
     /// A name as part of a file's name: no slash, no leading dot, no control characters, at most `limit` bytes.

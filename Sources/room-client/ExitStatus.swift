@@ -20,7 +20,8 @@ enum ExitStatus: Int32 {
           64  an option that cannot be used
           65  a file whose content is damaged, or a dump in which verify found faults
           66  no such camera, file or directory
-          69  no room server there, the connection was lost, or the camera is busy, was unplugged or gives no picture
+          69  no room server there, the connection was lost, the camera is busy, was unplugged or gives no picture, or \
+          none came for --snapshot
           70  an internal fault
           74  a file or disk could not be read or written
           76  the server refused, or breaks the protocol
@@ -34,7 +35,7 @@ enum ExitStatus: Int32 {
             case let error as RoomError: Self.code(for: error)
             case let error as CameraError: Self.code(for: error)
             case let error as MediaFileError: Self.code(for: error)
-            case is RecordingError: .inputOutput
+            case let error as RecordingError: Self.code(for: error.cause)
             case is SyntheticSourceError: .badData
             default: .software
             }
@@ -70,9 +71,12 @@ enum ExitStatus: Int32 {
 }
 
 /// Runs a command's body; says what went wrong on standard error and ends with the code for it.
+///
+/// A result that could not be written is a failure, too.
 func reportingErrors(_ body: () async throws -> Void) async throws {
     do {
         try await body()
+        if let failure = Terminal.outputFailure { throw failure }
     } catch let error as ExitCode {
         throw error
     } catch let error as ValidationError {

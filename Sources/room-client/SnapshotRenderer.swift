@@ -10,12 +10,18 @@ final class SnapshotRenderer: VideoRenderer {
         var failure: MediaFileError?
     }
 
-    private let path: String
+    /// Where the picture goes.
+    let path: String
     private let state = Monitor(State())
 
-    init(path: String) {
+    /// Checks that a picture can be written to `path`.
+    init(path: String) throws(MediaFileError) {
+        try PNGWriter.checkReplaceable(path)
         self.path = path
     }
+
+    /// Whether no picture has come.
+    var isEmpty: Bool { state.withLock { $0.newest == nil } }
 
     /// What the writing failed with.
     var failure: MediaFileError? { state.withLock { $0.failure } }

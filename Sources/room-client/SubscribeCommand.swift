@@ -1,5 +1,6 @@
 import ArgumentParser
 import Foundation
+import MediaFiles
 import RoomKit
 import Threading
 
@@ -32,8 +33,8 @@ struct SubscribeCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("Write every track to a file in this directory; it is made.", valueName: "directory"))
     var dump: String?
 
-    @Option(help: "webm, ivf, y4m (raw pictures) or png (one file a picture).")
-    var format = TrackRecorder.Format.webm
+    @Option(help: "With --dump: webm (the default), ivf, y4m (raw pictures) or png (one file a picture).")
+    var format: TrackRecorder.Format?
 
     @Option(help: ArgumentHelp("Write the first picture to this file, at the end the newest.", valueName: "file.png"))
     var snapshot: String?
@@ -41,8 +42,19 @@ struct SubscribeCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("Stop after so many seconds.", valueName: "seconds"))
     var duration: Seconds?
 
+    func validate() throws {
+        guard dump?.isEmpty != true else { throw ValidationError("--dump needs a directory, such as --dump out.") }
+        guard snapshot?.isEmpty != true else { throw ValidationError("--snapshot needs a file, such as now.png.") }
+        guard format == nil || dump != nil else {
+            throw ValidationError("--format is the dump's; add --dump DIRECTORY, or leave --format out.")
+        }
+    }
+
     func run() async throws {
         try await reportingErrors {
+            // Whatever cannot be written is better known now than when the first picture comes.
+            if let dump { try TrackRecorder.prepareDirectory(dump) }
+            let snapshot = try snapshot.map { path throws(MediaFileError) in try SnapshotRenderer(path: path) }
             let reporter = Reporter(isJSON: connection.json)
             var options = connection.connectOptions
             options.isAutomaticSubscriptionEnabled = participant == nil && track == nil
@@ -57,8 +69,8 @@ struct SubscribeCommand: AsyncParsableCommand {
             let reception = Reception(
                 recorderID: own.sid,
                 directory: dump,
-                format: format,
-                snapshot: snapshot.map { SnapshotRenderer(path: $0) }
+                format: format ?? .webm,
+                snapshot: snapshot
             )
             try await receive(in: room, with: reception, reporter, until: stop)
         }
@@ -91,6 +103,10 @@ struct SubscribeCommand: AsyncParsableCommand {
         _ = reception.complainOfFailures()
         if case .session(let error?) = ending { throw error }
         if let error = reception.error { throw ExitCode(ExitStatus(error).rawValue) }
+        if let path = reception.snapshotWithoutPicture {
+            Terminal.complain("No picture came for \(path); does anybody publish in \(room.name)?")
+            throw ExitCode(ExitStatus.unavailable.rawValue)
+        }
     }
 
     /// Follows the room until its session is over.
@@ -180,6 +196,11 @@ final class Reception: Sendable {
     /// What a recording or the snapshot failed with.
     var error: (any Error)? {
         failure.withLock { $0 } ?? snapshot?.failure
+    }
+
+    /// Where the snapshot was to go, if no picture came for it.
+    var snapshotWithoutPicture: String? {
+        snapshot.flatMap { $0.isEmpty ? $0.path : nil }
     }
 
     /// Begins to record a track.

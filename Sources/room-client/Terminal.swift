@@ -1,9 +1,19 @@
 import Foundation
+import MediaFiles
+import RoomKit
+import Threading
 
 /// Where the program writes: events and results on standard output, complaints on standard error.
 enum Terminal {
     /// Whether standard output is a terminal, where a live status line makes sense.
     static let isInteractive = isatty(STDOUT_FILENO) == 1
+
+    /// Why something that was written to standard output is lost, as on a full disk; `nil` if nothing is.
+    ///
+    /// A reader that is gone wanted no more, and lost nothing.
+    static var outputFailure: MediaFileError? { failure.withLock { $0 } }
+
+    private static let failure = Monitor<MediaFileError?>(nil)
 
     /// Writes a line of complaint.
     static func complain(_ text: String) {
@@ -31,7 +41,13 @@ enum Terminal {
         while !bytes.isEmpty {
             let count = unsafe bytes.withUnsafeBytes { unsafe Foundation.write(descriptor, $0.baseAddress, $0.count) }
             if count < 0 && errno == EINTR { continue }
-            guard count > 0 else { return }
+            guard count > 0 else {
+                let status = errno
+                if descriptor == STDOUT_FILENO, count < 0, status != EPIPE {
+                    failure.withLock { $0 = $0 ?? MediaFileError(.write, "-", status: status) }
+                }
+                return
+            }
             bytes = bytes.dropFirst(count)
         }
     }

@@ -104,7 +104,10 @@ struct ProgramOptionTests {
             #expect(try await program.end() == .exit(64), "\(arguments): \(program.errors)")
             #expect(!program.errors.isEmpty, "\(arguments)")
         }
-        for arguments in [["--format", "mp4"], ["--duration", "0"], ["--room", ""], ["--source", "pattern"]] {
+        for arguments in [
+            ["--format", "mp4"], ["--duration", "0"], ["--room", ""], ["--source", "pattern"], ["--format", "ivf"],
+            ["--dump", ""], ["--snapshot", ""],
+        ] {
             let room = arguments.contains("--room") ? [] : ["--room", "r"]
             #expect(try await run(["subscribe"] + room + arguments).ending == .exit(64), "\(arguments)")
         }
@@ -156,6 +159,33 @@ struct ProgramOptionTests {
         #expect(try await program.end() == .exit(65))
         #expect(try program.events().map { $0.string("event") } == ["connected", "summary"])
         #expect(try await end([server.program], with: 15) == [.exit(0)])
+    }
+
+    // They were tried when the first picture came, if one did.
+    @Test("Where nothing can be written, subscribe says so at once, with a code and a word about what to do")
+    func badOutputs() async throws {
+        let directory = try TemporaryDirectory()
+        try store([1], at: directory("file"))
+        #expect(mkfifo(directory("fifo"), 0o600) == 0)
+        #expect(symlink(directory("file"), directory("link")) == 0)
+        // Nobody listens: 69 would mean that it connected first.
+        let url = "ws://127.0.0.1:\(try SilentServer().port)"
+        let cases: [(arguments: [String], code: Int32, word: String)] = [
+            // Not even root may make a directory there.
+            (["--dump", "/sys/x"], 77, "cannot make the directory /sys/x: permission denied; "),
+            (["--dump", directory("file")], 74, "\(directory("file")): a file stands in its place, or above it; "),
+            (["--dump", directory("file/x")], 74, "a file stands in its place, or above it; "),
+            (["--snapshot", directory("no/s.png")], 66, "\(directory("no/s.png")): its directory does not exist"),
+            (["--snapshot", directory("fifo")], 74, "\(directory("fifo")): it is no regular file; name another"),
+            (["--snapshot", directory("link")], 74, "it is no regular file; name another"),
+            (["--snapshot", directory.path], 74, "it is a directory; name a file in it"),
+        ]
+        for (arguments, code, word) in cases {
+            let (ending, errors) = try await run(["subscribe", "--room", "r", "--url", url] + arguments)
+            #expect(ending == .exit(code), "\(arguments): \(errors)")
+            #expect(errors.contains(word) && errors.split(separator: "\n").count == 1, "\(errors)")
+        }
+        #expect(directory.names == ["fifo", "file", "link"])
     }
 
     @Test("Names that the server refuses end with 76")

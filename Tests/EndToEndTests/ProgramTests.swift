@@ -173,12 +173,32 @@ struct ProgramTests {
         )
         #expect(try await player.end() == .exit(0))
         #expect(player.text == "320,180\n")
-        let misplaced = try server.client("subscribe", ["--snapshot", directory("missing/now.png"), "--duration", "1"])
-        let ending = try await misplaced.end()
-        #expect(ending == .exit(66) || ending == .exit(74), "\(ending)")
-        #expect(misplaced.errors.contains("missing/now.png"))
-        #expect(misplaced.errors.split(separator: "\n").count == 1, "\(misplaced.errors)")
         #expect(try await end([publisher], with: SIGINT) == [.exit(0)])
+    }
+
+    @Test("A snapshot without a picture ends with 69 and a word, and leaves what is there")
+    func noSnapshot() async throws {
+        try store([1, 2], at: directory("old.png"))
+        for name in ["new.png", "old.png"] {
+            let subscriber = try server.client(
+                "subscribe",
+                ["--snapshot", directory(name), "--duration", "0.2", "--room", "nobody"]
+            )
+            #expect(try await subscriber.end() == .exit(69))
+            #expect(subscriber.errors.contains("No picture came for \(directory(name))"), "\(subscriber.errors)")
+            #expect(subscriber.text.contains("No track was received."), "a summary all the same")
+        }
+        #expect(directory.names == ["old.png"])
+        #expect(try bytes(of: directory("old.png")) == [1, 2])
+    }
+
+    @Test("A publisher whose summary is lost ends with 74")
+    func lostSummary() async throws {
+        let client = Program.path(of: "room-client")
+        let options = "--url \(server.url) --room r --source pattern --duration 0.2"
+        let publisher = try Program("sh", ["-c", "exec \(client) connect \(options) > /dev/full"])
+        #expect(try await publisher.end() == .exit(74))
+        #expect(publisher.errors.contains("standard output"), "\(publisher.errors)")
     }
 
     @Test(

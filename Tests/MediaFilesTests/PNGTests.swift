@@ -111,4 +111,27 @@ struct PNGTests {
         #expect(code { try writer.write(small, to: directory("taken"), replacing: true) } == .systemFailure)
         #expect(try contents().sorted() == ["picture.png", "taken"])
     }
+
+    // A name is given by renaming, which replaces a device as well as a file; and the error spoke of the name before.
+    @Test("Only a regular file gives way, and errors name what the caller named")
+    func replacing() throws {
+        let writer = PNGWriter()
+        let frame = noise(Dimensions(width: 3, height: 5))
+        let (pipe, link) = (directory("pipe"), directory("link"))
+        try #require(mkfifo(pipe, 0o600) == 0 && symlink(pipe, link) == 0)
+        for path in [pipe, link] {
+            let error = #expect(throws: MediaFileError.self) { try writer.write(frame, to: path, replacing: true) }
+            #expect(error?.code == .notRegular)
+            #expect(error?.description == "cannot create \(path): it is no regular file; name another")
+        }
+        // This name is not too long, but that of the file that is renamed is.
+        let long = directory(String(repeating: "x", count: 255))
+        for replacing in [false, true] {
+            let error = #expect(throws: MediaFileError.self) {
+                try writer.write(frame, to: long, replacing: replacing)
+            }
+            #expect(error?.path == long && error?.status == ENAMETOOLONG)
+        }
+        #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path).sorted() == ["link", "pipe"])
+    }
 }

@@ -144,10 +144,17 @@ struct TrackRecorderTests {
         let directory = try TemporaryDirectory()
         let file = directory.path + "/file"
         try Data().write(to: URL(fileURLWithPath: file))
-        for path in [file, file + "/below", "/proc/nothing", ""] {
-            #expect(throws: RecordingError.self, "\(path)") {
+        // In /sys, not even root may make a directory.
+        let codes: [(String, MediaFileError.Code)] = [
+            (file, .systemFailure), (file + "/below", .systemFailure), ("/proc/nothing", .notFound), ("", .notFound),
+            ("/sys/nothing", .notPermitted),
+        ]
+        for (path, code) in codes {
+            let error = #expect(throws: RecordingError.self, "\(path)") {
                 try TrackRecorder(track: remoteTrack(), directory: path, recorderID: "PA_1", format: .webm)
             }
+            #expect(error?.cause.code == code, "\(path)")
+            #expect(error?.description.hasPrefix("cannot make the directory \(path): ") == true)
         }
     }
 

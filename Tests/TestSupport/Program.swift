@@ -252,6 +252,11 @@ package struct JSONObject: Hashable, Sendable {
         if case .number(let value)? = fields[key] { value } else { nil }
     }
 
+    /// A field that is an object.
+    package func object(_ key: String) -> JSONObject? {
+        if case .object(let fields)? = fields[key] { JSONObject(fields: fields) } else { nil }
+    }
+
     /// A field that is an array of objects.
     package func objects(_ key: String) -> [JSONObject] {
         guard case .array(let values)? = fields[key] else { return [] }
