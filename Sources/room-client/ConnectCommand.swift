@@ -53,10 +53,7 @@ struct ConnectCommand: AsyncParsableCommand {
         let room = try await RoomClient.connect(options: options)
         await stop.heedSignals()
         let participant = room.localParticipant
-        reporter.report(
-            ConnectedEvent(room: room.name, participant: participant.sid, identity: participant.identity),
-            "Joined \(room.name) as \(participant.identity)."
-        )
+        reporter.report(ConnectedEvent(room), "Joined \(room.name) as \(participant.identity).")
         let events = Task { await report(room, to: reporter, endingWith: stop) }
         Task {
             do {
@@ -93,11 +90,9 @@ struct ConnectCommand: AsyncParsableCommand {
             case .disconnected(let error): stop.end(.session(error))
             case .requestRefused(let error): Terminal.complain("\(error)")
             case .participantConnected(let participant) where connection.verbose:
-                let event = ParticipantEvent("participantConnected", participant)
-                reporter.report(event, "\(participant.identity) joined.")
+                reporter.reportJoining(of: participant)
             case .participantDisconnected(let participant) where connection.verbose:
-                let event = ParticipantEvent("participantDisconnected", participant)
-                reporter.report(event, "\(participant.identity) left.")
+                reporter.reportLeaving(of: participant)
             default: break
             }
         }

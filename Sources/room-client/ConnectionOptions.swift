@@ -19,7 +19,7 @@ struct ConnectionOptions: ParsableArguments {
     @Flag(help: "Write one JSON object a line instead of text for people.")
     var json = false
 
-    @Flag(help: "With connect: also tell who joins and leaves and, with --json, how it goes each second.")
+    @Flag(help: "Also tell who joins and leaves and, with --json, how it goes each second.")
     var verbose = false
 
     func validate() throws {

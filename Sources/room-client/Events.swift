@@ -1,23 +1,41 @@
 import RoomKit
 
-/// The JSON objects of `--json`; their keys are stable.
+/// The JSON objects of `--json`; their keys are stable, and there even without a value.
+
+/// A value that is written as `null` where there is none.
+@propertyWrapper
+struct Nullable<Value: Encodable>: Encodable {
+    var wrappedValue: Value?
+
+    func encode(to encoder: any Encoder) throws {
+        try wrappedValue.encode(to: encoder)
+    }
+}
 
 struct ConnectedEvent: Encodable {
     var event = "connected"
     var room: String
+    /// The own identity.
     var participant: String
-    var identity: String
+    var participantId: String
+
+    init(_ room: Room) {
+        self.room = room.name
+        participant = room.localParticipant.identity
+        participantId = room.localParticipant.sid
+    }
 }
 
 struct ParticipantEvent: Encodable {
     var event: String
+    /// An identity, as everywhere.
     var participant: String
-    var identity: String
+    var participantId: String
 
     init(_ event: String, _ participant: RemoteParticipant) {
         self.event = event
-        self.participant = participant.sid
-        identity = participant.identity
+        self.participant = participant.identity
+        participantId = participant.sid
     }
 }
 
@@ -25,10 +43,10 @@ struct PublishedEvent: Encodable {
     var event = "published"
     var track: String
     var source: String
-    var width: Int?
-    var height: Int?
-    var frameRate: Double?
-    var pixelFormat: String?
+    @Nullable var width: Int?
+    @Nullable var height: Int?
+    @Nullable var frameRate: Double?
+    @Nullable var pixelFormat: String?
 
     init(_ track: LocalVideoTrack) {
         let format = (track.source as? any VideoCapturer)?.captureFormat
@@ -93,13 +111,38 @@ struct PublisherSummary: Encodable {
 struct TrackEvent: Encodable {
     var event: String
     var participant: String
+    var participantId: String
     var track: String
 
-    init(_ event: String, _ track: RemoteVideoTrack) {
+    init(_ event: String, _ track: RemoteVideoTrack, of participant: RemoteParticipant) {
         self.event = event
-        participant = track.publisherIdentity
+        self.participant = participant.identity
+        participantId = participant.sid
         self.track = track.name
     }
+}
+
+/// How the receiving goes, once a second with `--verbose`.
+struct SubscriberStatus: Encodable {
+    struct Track: Encodable {
+        var participant: String
+        var track: String
+        var framesReceived: Int
+        var framesDecoded: Int
+        var bytes: Int
+
+        init(_ track: RemoteVideoTrack) {
+            let statistics = track.statistics
+            participant = track.publisherIdentity
+            self.track = track.name
+            framesReceived = statistics.framesReceived
+            framesDecoded = statistics.framesDecoded
+            bytes = statistics.bytes
+        }
+    }
+
+    var event = "status"
+    var tracks: [Track]
 }
 
 struct SubscriberSummary: Encodable {
@@ -111,13 +154,13 @@ struct SubscriberSummary: Encodable {
         var framesDropped: Int
         var keyframes: Int
         var bytes: Int
-        var file: String?
-        var framesRecorded: Int?
-        var framesNotRecorded: Int?
-        var firstFrameMs: Double?
+        @Nullable var file: String?
+        @Nullable var framesRecorded: Int?
+        @Nullable var framesNotRecorded: Int?
+        @Nullable var firstFrameMs: Double?
         var clock: String
         var clockErrorMs: Double
-        var frameAgeMs: Percentiles?
+        @Nullable var frameAgeMs: Percentiles?
     }
 
     var event = "summary"

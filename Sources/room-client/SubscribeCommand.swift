@@ -63,7 +63,7 @@ struct SubscribeCommand: AsyncParsableCommand {
             await stop.heedSignals()
             let own = room.localParticipant
             reporter.report(
-                ConnectedEvent(room: room.name, participant: own.sid, identity: own.identity),
+                ConnectedEvent(room),
                 "Joined \(room.name) as \(own.identity). Ctrl-C ends it."
             )
             let reception = Reception(
@@ -87,6 +87,7 @@ struct SubscribeCommand: AsyncParsableCommand {
             while true {
                 try await Task.sleep(for: .seconds(1))
                 reporter.status(reception.statusLine())
+                if connection.verbose { reporter.report(reception.status, nil) }
                 if reception.complainOfFailures() { stop.end(.recording) }
             }
         }
@@ -120,22 +121,24 @@ struct SubscribeCommand: AsyncParsableCommand {
             switch event {
             case .trackPublished(let track, let participant):
                 await consider(track, of: participant, in: room)
-            case .trackSubscribed(let track, _):
+            case .trackSubscribed(let track, let participant):
                 reporter.report(
-                    TrackEvent("trackSubscribed", track),
+                    TrackEvent("trackSubscribed", track, of: participant),
                     "Receiving \"\(track.name)\" of \(track.publisherIdentity) (\(track.dimensions))."
                 )
                 reception.begin(track)
-            case .trackUnsubscribed(let track, _):
+            case .trackUnsubscribed(let track, let participant):
                 reporter.report(
-                    TrackEvent("trackUnsubscribed", track),
+                    TrackEvent("trackUnsubscribed", track, of: participant),
                     "\"\(track.name)\" of \(track.publisherIdentity) is over."
                 )
             case .requestRefused(let error): Terminal.complain("\(error)")
             case .disconnected(let error): stop.end(.session(error))
-            case .participantConnected, .participantDisconnected, .trackUnpublished, .trackEnabled, .trackDisabled,
-                .localTrackFailed:
-                break
+            case .participantConnected(let participant):
+                if connection.verbose { reporter.reportJoining(of: participant) }
+            case .participantDisconnected(let participant):
+                if connection.verbose { reporter.reportLeaving(of: participant) }
+            case .trackUnpublished, .trackEnabled, .trackDisabled, .localTrackFailed: break
             }
         }
     }
@@ -203,6 +206,11 @@ final class Reception: Sendable {
         snapshot.flatMap { $0.isEmpty ? $0.path : nil }
     }
 
+    /// How it goes, for programs.
+    var status: SubscriberStatus {
+        SubscriberStatus(tracks: items.withLock { $0.map(\.track) }.map { SubscriberStatus.Track($0) })
+    }
+
     /// Begins to record a track.
     func begin(_ track: RemoteVideoTrack) {
         guard !items.withLock({ items in items.contains { $0.track === track } }) else { return }
@@ -231,7 +239,8 @@ final class Reception: Sendable {
                 let statistics = items[index].track.statistics
                 let fps = statistics.framesDecoded - items[index].shownBefore
                 items[index].shownBefore = statistics.framesDecoded
-                let age = statistics.frameAge.map { String(format: "  age p95 %.0f ms", $0.p95.milliseconds) }
+                let clock = clockWords(statistics.clock, errorMs: statistics.ageErrorBound.milliseconds)
+                let age = statistics.frameAge.map { String(format: "  age p95 %.0f ms, ", $0.p95.milliseconds) + clock }
                 return "\(items[index].track.publisherIdentity)/\(items[index].track.name)  \(fps) fps\(age ?? "")"
             }
         }
@@ -249,45 +258,5 @@ final class Reception: Sendable {
         snapshot?.finish()
         if let failure = snapshot?.failure { Terminal.complain("\(failure)") }
         return SubscriberSummary(tracks: items.map { SubscriberSummary.Track($0.track, $0.recorder?.statistics) })
-    }
-}
-
-extension SubscriberSummary.Track {
-    init(_ track: RemoteVideoTrack, _ recording: RecordingStatistics?) {
-        let statistics = track.statistics
-        participant = track.publisherIdentity
-        self.track = track.name
-        framesReceived = statistics.framesReceived
-        framesDecoded = statistics.framesDecoded
-        framesDropped = statistics.framesDropped
-        keyframes = statistics.keyframes
-        bytes = statistics.bytes
-        file = recording?.files.first
-        framesRecorded = recording?.framesWritten
-        framesNotRecorded = recording?.framesDropped
-        firstFrameMs = statistics.timeToFirstFrame?.milliseconds
-        clock = statistics.clock
-        clockErrorMs = statistics.ageErrorBound.milliseconds
-        frameAgeMs = statistics.frameAge.map {
-            Percentiles(p50: $0.p50.milliseconds, p95: $0.p95.milliseconds, max: $0.maximum.milliseconds)
-        }
-    }
-}
-
-extension SubscriberSummary {
-    /// The summary for people.
-    var words: String {
-        if tracks.isEmpty { return "No track was received." }
-        return tracks.map { track in
-            let age = track.frameAgeMs.map {
-                String(format: "; frame age p50 %.1f, p95 %.1f, max %.1f ms, ", $0.p50, $0.p95, $0.max ?? $0.p95)
-                    + (track.clock == "same-host" ? "same clock" : String(format: "± %.1f ms", track.clockErrorMs))
-            }
-            let file = track.file.map { "\n    -> \($0)" } ?? ""
-            return """
-                \(track.participant)/\(track.track): \(track.framesReceived) frames received, \(track.framesDecoded) \
-                decoded (\(DataSize(bytes: track.bytes)), \(track.keyframes) keyframes)\(age ?? "")\(file)
-                """
-        }.joined(separator: "\n")
     }
 }

@@ -76,6 +76,16 @@ struct Reporter: Sendable {
         }
     }
 
+    /// Tells that somebody joined.
+    func reportJoining(of participant: RemoteParticipant) {
+        report(ParticipantEvent("participantConnected", participant), "\(participant.identity) joined.")
+    }
+
+    /// Tells that somebody left.
+    func reportLeaving(of participant: RemoteParticipant) {
+        report(ParticipantEvent("participantDisconnected", participant), "\(participant.identity) left.")
+    }
+
     /// Shows a live line, where there is a terminal.
     func status(_ words: String) {
         if !isJSON && Terminal.isInteractive { Terminal.showStatus(words) }

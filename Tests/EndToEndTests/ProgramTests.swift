@@ -40,11 +40,15 @@ struct ProgramTests {
     @Test("With --json every line is an object with the keys that are promised")
     func json() async throws {
         let publisher = try await server.publisher(["--identity", "robot", "--json", "--verbose"])
-        let subscriber = try await server.subscriber(["--json", "--dump", directory.path])
+        let subscriber = try await server.subscriber(["--json", "--verbose", "--dump", directory.path])
         _ = try await recorded(10, in: directory.path)
+        try await subscriber.says("\"status\",\"tracks\":[{")
+        let viewer = try server.client("subscribe", ["--identity", "viewer", "--duration", "0.1"])
+        #expect(try await viewer.end() == .exit(0))
         try await publisher.says("\"status\"")
         #expect(try await end([publisher], with: SIGINT) == [.exit(0)])
         try await subscriber.says("trackUnsubscribed")
+        try await subscriber.says("\"participantDisconnected\",\"participant\":\"robot\"")
         #expect(try await end([subscriber], with: SIGINT) == [.exit(0)])
         let published = try publisher.events()
         let received = try subscriber.events()
@@ -52,7 +56,9 @@ struct ProgramTests {
             events.first { $0.string("event") == name }?.keys.joined(separator: " ")
         }
         #expect(published.map { $0.string("event") }.prefix(2) == ["connected", "published"])
-        #expect(keys(published, "connected") == "event identity participant room")
+        #expect(keys(published, "connected") == "event participant participantId room")
+        #expect(published.first?.string("participant") == "robot")
+        #expect(published.first?.string("participantId")?.hasPrefix("PA_") == true)
         #expect(keys(published, "published") == "event frameRate height pixelFormat source track width")
         #expect(keys(published, "status") == "bytesSent event framesCaptured framesEncoded framesSent")
         #expect(
@@ -60,11 +66,21 @@ struct ProgramTests {
                 == "bytesSent captureSeconds event framesCaptured framesDropped framesEncoded framesExpired framesMissed "
                 + "framesSent keyframes seconds"
         )
-        #expect(keys(published, "participantConnected") == "event identity participant")
+        #expect(keys(published, "participantConnected") == "event participant participantId")
         #expect(
-            received.map { $0.string("event") } == ["connected", "trackSubscribed", "trackUnsubscribed", "summary"]
+            received.map { $0.string("event") }.filter { $0 != "status" } == [
+                "connected", "trackSubscribed", "participantConnected", "participantDisconnected", "trackUnsubscribed",
+                "participantDisconnected", "summary",
+            ]
         )
-        #expect(keys(received, "trackSubscribed") == "event participant track")
+        #expect(keys(received, "participantConnected") == "event participant participantId")
+        let joined = received.first { $0.string("event") == "participantConnected" }
+        #expect(joined?.string("participant") == "viewer")
+        #expect(keys(received, "trackSubscribed") == "event participant participantId track")
+        #expect(received.first { $0.string("event") == "trackSubscribed" }?.string("participant") == "robot")
+        let statuses = received.filter { $0.string("event") == "status" }
+        let status = try #require(statuses.last { !$0.objects("tracks").isEmpty }?.objects("tracks").first)
+        #expect(status.keys.joined(separator: " ") == "bytes framesDecoded framesReceived participant track")
         let track = try #require(received.last?.objects("tracks").first)
         #expect(
             track.keys.joined(separator: " ")
@@ -83,6 +99,20 @@ struct ProgramTests {
         let devices = try Program("room-client", ["devices", "--json"])
         #expect(try await devices.end() == .exit(0))
         _ = try devices.events()
+    }
+
+    @Test("Without a dump a track has the same keys, and null for what is not there")
+    func nullKeys() async throws {
+        let publisher = try await server.publisher()
+        let subscriber = try await server.subscriber(["--json"])
+        #expect(try await end([subscriber, publisher], with: SIGINT) == [.exit(0), .exit(0)])
+        let track = try #require(try subscriber.events().last?.objects("tracks").first)
+        #expect(
+            track.keys.joined(separator: " ")
+                == "bytes clock clockErrorMs file firstFrameMs frameAgeMs framesDecoded framesDropped "
+                + "framesNotRecorded framesReceived framesRecorded keyframes participant track"
+        )
+        for key in ["file", "framesRecorded", "framesNotRecorded"] { #expect(track.fields[key] == .null, "\(key)") }
     }
 
     @Test("A subscriber that is killed leaves a dump that plays up to then", arguments: ["webm", "ivf", "y4m"])
