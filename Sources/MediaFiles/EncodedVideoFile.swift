@@ -90,7 +90,8 @@ package enum EncodedVideoFormat: String, CaseIterable, Sendable {
         case UInt64(IVF.signature): return try IVFReader(file)
         case UInt64(EBMLID.header.rawValue): return try WebMReader(file)
         default:
-            throw MediaFileError(.wrongFormat, .open, path, "it is neither a WebM nor an IVF file; check the name")
+            let reason = "it is neither WebM nor IVF, nor named .y4m; check the name"
+            throw MediaFileError(.wrongFormat, .open, path, reason)
         }
     }
 }

@@ -71,7 +71,7 @@ package struct MediaFileError: Error, Hashable, Sendable {
     private let reason: String
 
     /// An error that the file's content, or its use, is the reason for.
-    init(_ code: Code, _ operation: Operation, _ path: String, _ reason: String) {
+    package init(_ code: Code, _ operation: Operation, _ path: String, _ reason: String) {
         self.code = code
         self.operation = operation
         self.path = path

@@ -26,6 +26,8 @@ package struct FrameLogEntry: Codable, Hashable, Sendable {
     package var catchUp: Bool
     /// Whether capture and decoding read the same clock (`same-host`), or the offset is `estimated`.
     package var clock: String
+    /// The most by which the offset can be wrong at this end, in microseconds; `nil` in logs of older programs.
+    package var clockError: Int64?
 }
 
 extension FrameLogEntry {
@@ -42,6 +44,7 @@ extension FrameLogEntry {
         decoded = microseconds(frame.decoded ?? frame.received)
         catchUp = frame.isCatchUp
         clock = frame.clock.basis.rawValue
+        clockError = frame.clock.errorBound.wholeNanoseconds / 1000
     }
 
     /// Reads the lines of a `.frames.jsonl`; a last line that was cut off is left out.

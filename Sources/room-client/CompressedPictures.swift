@@ -4,8 +4,14 @@ import VP8Codec
 
 /// The pictures of a WebM or IVF file.
 enum CompressedPictures {
-    /// Decodes a file and shows every picture to `body`, in order; gives the size that the file states.
-    static func read(_ path: String, _ body: (VideoBuffer) -> Void) throws -> Dimensions {
+    /// Decodes a file and shows the picture of every frame to `body`, in order.
+    ///
+    /// - Parameters:
+    ///   - path: The file.
+    ///   - body: Called once for each frame; with `nil` for one that is not to be shown.
+    /// - Returns: The size that the file states.
+    /// - Throws: `MediaFileError`, `VP8Error`.
+    static func read(_ path: String, _ body: (VideoBuffer?) -> Void) throws -> Dimensions {
         let reader = try EncodedVideoFormat.openReader(path: path)
         var decoder = try VP8Decoder()
         var buffer: VideoBuffer?
@@ -19,7 +25,7 @@ enum CompressedPictures {
                     return new
                 }
             }
-            if let picture { body(picture.buffer) }
+            body(picture?.buffer)
         }
         return reader.dimensions
     }

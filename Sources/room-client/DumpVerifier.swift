@@ -19,11 +19,12 @@ struct DumpVerifier {
 
     func verify() throws -> Outcome {
         let log = try readLog()
-        var readings: [BarcodeReading] = []
-        let dimensions = try readPictures { readings.append(Barcode.read(from: $0)) }
+        // One for each frame in the file; `nil` for a frame that is not to be shown.
+        var readings: [BarcodeReading?] = []
+        let dimensions = try readFrames { readings.append($0.map { Barcode.read(from: $0) }) }
         var result = VerificationResult(file: path, width: dimensions.width, height: dimensions.height)
         var checker = FrameSequenceChecker()
-        for reading in readings { checker.observe(reading) }
+        for case let reading? in readings { checker.observe(reading) }
         let counts = checker.counts
         result.frames = counts.frames
         result.duplicated = counts.duplicated
@@ -33,23 +34,44 @@ struct DumpVerifier {
         result.frozen = counts.frozen
         result.notSent = counts.notSent
         guard let log else { return Outcome(result: result, latencies: []) }
-        judge(log, into: &result)
+        // The log was read before the file, and is read again after it: a dump may be growing.
+        result.notInFile = max(0, log.count - readings.count)
+        result.notInLog = max(0, readings.count - (try readLog()?.count ?? 0))
+        let logged = Array(log.prefix(readings.count))
+        judge(logged, into: &result)
         result.notSent = max(0, counts.notSent - result.layersLeftOut - result.lost)
-        let latencies = latencies(of: log, readings)
-        result.clock = log.last?.clock
+        let latencies = latencies(of: logged, readings)
+        note(logged.filter { !$0.catchUp }, into: &result)
         result.latencyMs = Percentiles(of: latencies)
         return Outcome(result: result, latencies: latencies)
     }
 
-    /// The `.frames.jsonl` of the dump; `nil` if there is none.
-    private func readLog() throws -> [FrameLogEntry]? {
-        let base = (path as NSString).deletingPathExtension
-        guard let data = FileManager.default.contents(atPath: "\(base).frames.jsonl") else { return nil }
-        return try FrameLogEntry.read(String(decoding: data, as: UTF8.self))
+    /// Notes the worst clock that the latencies were measured by.
+    private func note(_ shown: [FrameLogEntry], into result: inout VerificationResult) {
+        guard !shown.isEmpty else { return }
+        result.clock = shown.allSatisfy { $0.clock == "same-host" } ? "same-host" : "estimated"
+        result.clockErrorMs = shown.compactMap(\.clockError).max().map { Double($0) / 1000 }
     }
 
-    /// Shows every picture of the dump to `body`, in order.
-    private func readPictures(_ body: (VideoBuffer) -> Void) throws -> Dimensions {
+    /// The `.frames.jsonl` of the dump; `nil` if there is none.
+    private func readLog() throws -> [FrameLogEntry]? {
+        let log = "\((path as NSString).deletingPathExtension).frames.jsonl"
+        guard unsafe access(log, R_OK) == 0 else {
+            if errno == ENOENT { return nil }
+            throw MediaFileError(.open, log, status: errno)
+        }
+        guard let data = FileManager.default.contents(atPath: log) else {
+            throw MediaFileError(.read, log, status: EIO)
+        }
+        do {
+            return try FrameLogEntry.read(String(decoding: data, as: UTF8.self))
+        } catch {
+            throw MediaFileError(.damaged, .read, log, "a line is no frame's; move it away to verify without it")
+        }
+    }
+
+    /// Shows the picture of every frame of the dump to `body`, in order.
+    private func readFrames(_ body: (VideoBuffer?) -> Void) throws -> Dimensions {
         if path.hasSuffix(".y4m") {
             let reader = try Y4MReader(path: path)
             let buffer = VideoBuffer(dimensions: reader.dimensions)
@@ -81,7 +103,7 @@ struct DumpVerifier {
     }
 
     /// From capture to decoded, of every frame that was shown; by the barcode's time where both ends share a clock.
-    private func latencies(of log: [FrameLogEntry], _ readings: [BarcodeReading]) -> [Double] {
+    private func latencies(of log: [FrameLogEntry], _ readings: [BarcodeReading?]) -> [Double] {
         var latencies: [Double] = []
         for (index, entry) in log.enumerated() where !entry.catchUp {
             var captured = entry.captured

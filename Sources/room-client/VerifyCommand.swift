@@ -1,5 +1,6 @@
 import ArgumentParser
 import Foundation
+import MediaFiles
 import RoomKit
 
 /// `room-client verify`: checks dumps.
@@ -14,8 +15,10 @@ struct VerifyCommand: AsyncParsableCommand {
 
             Pictures of --source pattern carry a barcode, by which frames are told apart; of other sources the frames'
             numbers alone are checked. Lost: a gap in the frames' numbers that leaving out a temporal layer does not
-            explain. Not sent: a gap in the barcodes alone, of frames that the publisher left out. The exit code is 65
-            if anything was lost, doubled, reordered or torn.
+            explain. Not sent: a gap in the barcodes alone, of frames that the publisher left out. Not in the file: frames
+            of the log (.frames.jsonl) that the file lacks. As a frame is written to the file first and to the log
+            second, a subscriber that is killed leaves none of these, and at most one frame that is not in the log. The
+            exit code is 65 if there is more of either, or anything was lost, doubled, reordered or torn.
 
             \(ExitStatus.table)
             """
@@ -32,32 +35,32 @@ struct VerifyCommand: AsyncParsableCommand {
             let reporter = Reporter(isJSON: json)
             let files = try dumps()
             var total = VerificationSummary()
-            var faults = 0
+            var failures: [ExitStatus] = []
             for file in files {
                 do {
                     let outcome = try DumpVerifier(path: file).verify()
                     reporter.report(outcome.result, outcome.result.words)
                     total.add(outcome)
                 } catch {
-                    faults += 1
+                    // What is no error of the system's is one of the content.
+                    failures.append((error as? MediaFileError).map { ExitStatus($0) } ?? .badData)
                     reporter.report(UnreadableFile(file: file, error: "\(error)"), nil)
                     Terminal.complain("\(error)")
                 }
             }
             total.finish()
             reporter.report(total, total.words)
-            if faults > 0 || total.hasFaults { throw ExitCode(ExitStatus.badData.rawValue) }
+            if total.hasFaults || failures.contains(.badData) { throw ExitCode(ExitStatus.badData.rawValue) }
+            if let failure = failures.first { throw ExitCode(failure.rawValue) }
         }
     }
 
     /// The files to check: one, or those of a directory that are dumps.
     private func dumps() throws -> [String] {
         var isDirectory: ObjCBool = false
-        guard unsafe FileManager.default.fileExists(atPath: path, isDirectory: &isDirectory) else {
-            Terminal.complain("There is no file or directory \(path).")
-            throw ExitCode(ExitStatus.noInput.rawValue)
-        }
-        guard isDirectory.boolValue else { return [path] }
+        guard unsafe FileManager.default.fileExists(atPath: path, isDirectory: &isDirectory), isDirectory.boolValue
+        else { return [path] }
+        guard unsafe access(path, R_OK | X_OK) == 0 else { throw MediaFileError(.open, path, status: errno) }
         let names = try FileManager.default.contentsOfDirectory(atPath: path).sorted()
         let files = names.filter { name in [".webm", ".ivf", ".y4m"].contains { name.hasSuffix($0) } }
         guard !files.isEmpty else {
@@ -96,21 +99,38 @@ struct VerificationResult: Encodable {
     var frozen = 0
     /// Frames from the relay's cache, decoded and not shown.
     var catchUp = 0
-    var clock: String?
-    var latencyMs: Percentiles?
+    /// Frames of the log that the file lacks.
+    var notInFile = 0
+    /// Frames of the file that the log lacks.
+    var notInLog = 0
+    @Nullable var clock: String? = nil
+    @Nullable var clockErrorMs: Double? = nil
+    @Nullable var latencyMs: Percentiles? = nil
+
+    /// The most frames that the log may lack.
+    ///
+    /// A frame is in the file before its line is in the log, each by one call to the system (`RecordingFiles.write`):
+    /// whoever is killed between the two leaves one, and never a line without its frame.
+    private static let notLoggedAtMost = 1
 
     /// Whether anything is wrong.
-    var hasFaults: Bool { lost + duplicated + reordered + torn > 0 }
+    var hasFaults: Bool {
+        lost + duplicated + reordered + torn + notInFile > 0 || notInLog > Self.notLoggedAtMost
+    }
 
     /// The result for people.
     var words: String {
         let latency = latencyMs.map {
-            String(format: ", latency p50 %.1f p95 %.1f p99 %.1f ms", $0.p50, $0.p95, $0.p99 ?? $0.p95)
+            String(format: ", latency p50 %.1f p95 %.1f p99 %.1f ms, ", $0.p50, $0.p95, $0.p99 ?? $0.p95)
+                + clockWords(clock ?? "estimated", errorMs: clockErrorMs)
         }
-        let barcode = unreadable == frames ? ", no barcodes" : unreadable > 0 ? ", \(unreadable) unreadable" : ""
+        let missing =
+            (notInFile > 0 ? ", \(notInFile) of the log not in the file" : "")
+            + (notInLog > 0 ? ", \(notInLog) not in the log" : "")
+        let barcode = unreadable == 0 ? "" : unreadable == frames ? ", no barcodes" : ", \(unreadable) unreadable"
         return """
             \(file): \(width)x\(height), \(frames) frames, \(lost) lost, \(duplicated) doubled, \(reordered) reordered, \
-            \(torn) torn, \(notSent) not sent\(barcode)\(latency ?? "")
+            \(torn) torn, \(notSent) not sent\(missing)\(barcode)\(latency ?? "")
             """
     }
 }
@@ -125,15 +145,22 @@ struct VerificationSummary: Encodable {
     var duplicated = 0
     var reordered = 0
     var torn = 0
-    var latencyMs: Percentiles?
+    var notInFile = 0
+    var notInLog = 0
+    /// The worst of the files' clocks.
+    @Nullable var clock: String? = nil
+    @Nullable var clockErrorMs: Double? = nil
+    @Nullable var latencyMs: Percentiles? = nil
 
     private enum CodingKeys: CodingKey {
-        case event, files, frames, notSent, lost, duplicated, reordered, torn, latencyMs
+        case event, files, frames, notSent, lost, duplicated, reordered, torn, notInFile, notInLog, clock, clockErrorMs
+        case latencyMs
     }
 
     private var latencies: [Double] = []
 
-    var hasFaults: Bool { lost + duplicated + reordered + torn > 0 }
+    /// Whether anything is wrong in one of the files.
+    private(set) var hasFaults = false
 
     mutating func add(_ outcome: DumpVerifier.Outcome) {
         let result = outcome.result
@@ -144,6 +171,11 @@ struct VerificationSummary: Encodable {
         duplicated += result.duplicated
         reordered += result.reordered
         torn += result.torn
+        notInFile += result.notInFile
+        notInLog += result.notInLog
+        hasFaults = hasFaults || result.hasFaults
+        if let theirs = result.clock, clock != "estimated" { clock = theirs }
+        clockErrorMs = [clockErrorMs, result.clockErrorMs].compactMap(\.self).max()
         latencies += outcome.latencies
     }
 
@@ -151,22 +183,13 @@ struct VerificationSummary: Encodable {
         latencyMs = Percentiles(of: latencies)
     }
 
-    func encode(to encoder: any Encoder) throws {
-        var container = encoder.container(keyedBy: CodingKeys.self)
-        try container.encode(event, forKey: .event)
-        try container.encode(files, forKey: .files)
-        try container.encode(frames, forKey: .frames)
-        try container.encode(notSent, forKey: .notSent)
-        try container.encode(lost, forKey: .lost)
-        try container.encode(duplicated, forKey: .duplicated)
-        try container.encode(reordered, forKey: .reordered)
-        try container.encode(torn, forKey: .torn)
-        try container.encode(latencyMs, forKey: .latencyMs)
-    }
-
     /// The summary for people.
     var words: String {
-        "\(files) files, \(frames) frames: \(lost) lost, \(duplicated) doubled, \(reordered) reordered, \(torn) torn."
+        let missing = notInFile > 0 ? ", \(notInFile) not in their files" : ""
+        return """
+            \(files) files, \(frames) frames: \(lost) lost, \(duplicated) doubled, \(reordered) reordered, \
+            \(torn) torn\(missing).
+            """
     }
 }
 

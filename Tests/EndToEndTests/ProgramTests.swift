@@ -92,7 +92,7 @@ struct ProgramTests {
         let (ending, verified) = try await verify(directory.path)
         #expect(ending == .exit(0))
         #expect(verified.map { $0.string("event") } == ["file", "summary"])
-        for key in ["frames", "lost", "duplicated", "reordered", "torn", "notSent"] {
+        for key in ["frames", "lost", "duplicated", "reordered", "torn", "notSent", "notInFile", "notInLog"] {
             for event in verified { #expect(event.number(key) != nil, "\(key)") }
         }
         #expect(verified.first?.number("frames") == track.number("framesRecorded"))

@@ -1,4 +1,5 @@
 import FoundationEssentials
+import Glibc
 import MediaCore
 import RoomKit
 import TestSupport
@@ -31,8 +32,9 @@ struct VerifyTests {
         return String(file.dropLast(format.rawValue.count + 1))
     }
 
+    // The frames that a file lacked were nowhere counted, and had their latencies all the same.
     @Test(
-        "A good dump, and one that is cut anywhere behind its first frame, are fine",
+        "A good dump, and one whose log is cut as a kill leaves it, are fine; one without frames of its log is not",
         arguments: [TrackRecorder.Format.webm, .ivf, .y4m]
     )
     func goodAndCut(format: TrackRecorder.Format) async throws {
@@ -43,14 +45,101 @@ struct VerifyTests {
         let frames = try #require(whole.events.first?.number("frames"))
         #expect(frames >= 20)
         #expect(whole.events.first?.number("lost") == 0)
+        #expect(whole.events.first?.string("clock") == "same-host")
+        #expect(whole.events.last?.string("clock") == "same-host")
         let file = try bytes(of: path)
+        let log = "\(base).frames.jsonl"
+        let lines = try text(of: log).split(separator: "\n").map { "\($0)\n" }
+        #expect(Double(lines.count) == frames)
+        // The frames that the log lacks at a kill, and one more.
+        let endings: [(notLogged: Int, ending: Program.Ending)] = [(0, .exit(0)), (1, .exit(0)), (2, .exit(65))]
         for part in [0.9, 0.6] {
             try store(file.prefix(Int(Double(file.count) * part)), at: path)
-            let cut = try await verify(path)
-            #expect(cut.ending == .exit(0), "\(part): \(cut.errors)")
-            let left = try #require(cut.events.first?.number("frames"))
-            #expect(left > 0 && left < frames)
+            try store(Array(lines.joined().utf8), at: log)
+            let surplus = try await verify(path)
+            #expect(surplus.ending == .exit(65), "\(part)")
+            let left = Int(try #require(surplus.events.first?.number("frames")))
+            #expect(left > 2 && left < lines.count)
+            for event in surplus.events { #expect(event.number("notInFile") == Double(lines.count - left)) }
+            for (notLogged, ending) in endings {
+                // The last line is cut, too.
+                let logged = lines.prefix(left - notLogged).joined() + lines[left].dropLast(9)
+                try store(Array(logged.utf8), at: log)
+                let cut = try await verify(path)
+                #expect(cut.ending == ending, "\(part), \(notLogged): \(cut.errors)")
+                #expect(cut.events.first?.number("notInLog") == Double(notLogged))
+                #expect(cut.events.first?.number("notInFile") == 0)
+            }
         }
+    }
+
+    @Test("Latencies are those of the frames in the file")
+    func latenciesOfCutFile() async throws {
+        let base = try await record(.ivf)
+        let log = "\(base).frames.jsonl"
+        var lines = try text(of: log).split(separator: "\n").map { "\($0)\n" }
+        let last = try #require(FrameLogEntry.read(lines[lines.count - 1]).first)
+        // An hour after it was captured.
+        let old = "\"decoded\":\(last.decoded)"
+        lines[lines.count - 1].replace(old, with: "\"decoded\":\(last.decoded + 3_600_000_000)")
+        try store(Array(lines.joined().utf8), at: log)
+        let whole = try await verify("\(base).ivf")
+        #expect(try #require(whole.events.first?.object("latencyMs")?.number("max")) > 3_600_000)
+        let file = try bytes(of: "\(base).ivf")
+        try store(file.dropLast(10), at: "\(base).ivf")
+        let cut = try await verify("\(base).ivf")
+        #expect(cut.ending == .exit(65))
+        #expect(try #require(cut.events.first?.object("latencyMs")?.number("max")) < 3_600_000)
+    }
+
+    @Test("Whoever reads that frames are missing, or an age, reads of what, and by which clock")
+    func words() async throws {
+        let base = try await record(.ivf)
+        let file = try bytes(of: "\(base).ivf")
+        try store(file.dropLast(10), at: "\(base).ivf")
+        let program = try Program("room-client", ["verify", "\(base).ivf"])
+        #expect(try await program.end() == .exit(65))
+        #expect(program.text.contains(", 1 of the log not in the file"), "\(program.text)")
+        #expect(program.text.contains(" ms, same clock\n"), "\(program.text)")
+        // The header alone.
+        try store(file.prefix(32), at: directory("begun.ivf"))
+        let begun = try Program("room-client", ["verify", directory("begun.ivf"), "--json"])
+        #expect(try await begun.end() == .exit(0))
+        let event = try #require(try begun.events().first)
+        for key in ["clock", "clockErrorMs", "latencyMs"] { #expect(event.fields[key] == .null, "\(key)") }
+        let inWords = try Program("room-client", ["verify", directory("begun.ivf")])
+        #expect(try await inWords.end() == .exit(0))
+        #expect(inWords.text.contains(" 0 frames, ") && !inWords.text.contains("barcode"), "\(inWords.text)")
+    }
+
+    @Test("What may not be read ends with 77, what is not there with 66")
+    func forbidden() async throws {
+        // Not even root may read it.
+        let forbidden = "/proc/sys/net/ipv4/route/flush"
+        let (ending, _, errors) = try await verify(forbidden)
+        #expect(ending == .exit(77), "\(errors)")
+        #expect(errors.contains("permission denied"), "\(errors)")
+        #expect(symlink(forbidden, directory("dump.webm")) == 0)
+        #expect(try await verify(directory.path).ending == .exit(77))
+        let base = try await record(.ivf)
+        #expect(rename("\(base).frames.jsonl", "\(base).moved") == 0)
+        #expect(symlink(forbidden, "\(base).frames.jsonl") == 0)
+        #expect(try await verify("\(base).ivf").ending == .exit(77))
+        try store(Array("neither nor".utf8), at: directory("other.webm"))
+        let damaged = try await verify(directory.path)
+        #expect(damaged.ending == .exit(65), "content counts more")
+        #expect(damaged.errors.contains("y4m"), "\(damaged.errors)")
+        #expect(symlink(directory("nowhere"), directory("gone.webm")) == 0)
+        #expect(try await verify(directory("gone.webm")).ending == .exit(66))
+    }
+
+    @Test("A result that is lost ends with 74, whatever it was")
+    func lostResult() async throws {
+        let base = try await record(.ivf)
+        let command = "exec \(Program.path(of: "room-client")) verify \(base).ivf > /dev/full"
+        let program = try Program("sh", ["-c", command])
+        #expect(try await program.end() == .exit(74))
+        #expect(program.errors.contains("standard output"), "\(program.errors)")
     }
 
     @Test("What is damaged, empty or no dump ends with 65; what is not there with 66")
@@ -96,7 +185,9 @@ struct VerifyTests {
         try await check(Array(lines[...5] + lines[5...]), "duplicated")
         try await check([lines[0], lines[2], lines[1]] + lines[3...], "reordered")
         try store(Array("no log\n".utf8), at: log)
-        #expect(try await verify("\(base).webm").ending == .exit(65))
+        let damaged = try await verify("\(base).webm")
+        #expect(damaged.ending == .exit(65))
+        #expect(damaged.errors.contains("cannot read \(log): "), "\(damaged.errors)")
     }
 }
 

@@ -33,6 +33,7 @@ struct FrameLogTests {
         #expect(entries[0].captured == captured)
         #expect(entries[0].received == captured + 5000 && entries[0].decoded == captured + 7000)
         #expect(entries[0].clock == "estimated" && entries[1].clock == "same-host")
+        #expect(entries.map(\.clockError) == [3000, 0, 0])
         #expect(entries.map(\.catchUp) == [false, true, false])
         #expect(entries.map(\.layer) == [0, 2, 0])
     }
@@ -45,6 +46,12 @@ struct FrameLogTests {
             let whole = [lines[0], lines[0] + lines[1], text.utf8.count].count { $0 <= length }
             #expect(try FrameLogEntry.read(String(decoding: text.utf8.prefix(length), as: UTF8.self)).count == whole)
         }
+    }
+
+    @Test("A log without the clock's error is read")
+    func older() throws {
+        let text = try write(frames).replacing(/"clockError":\d+,/, with: "")
+        #expect(try FrameLogEntry.read(text).map(\.clockError) == [nil, nil, nil])
     }
 
     @Test("A line that is damaged is not passed over", arguments: ["{}\n", "x\n", "[1]\n", "{\"number\":-1}\n"])
