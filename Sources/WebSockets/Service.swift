@@ -21,7 +21,9 @@ import Threading
 
         /// The time of the alarm, whose beginning is `entry`, has come, perhaps just before a wait.
         static func ring(_ entry: UnsafeMutablePointer<lws_sorted_usec_list_t>?) {
-            unsafe entry?.withMemoryRebound(to: Alarm.self, capacity: 1) { unsafe lws_cancel_service($0.pointee.context) }
+            unsafe entry?.withMemoryRebound(to: Alarm.self, capacity: 1) {
+                unsafe lws_cancel_service($0.pointee.context)
+            }
         }
     }
 
