@@ -49,7 +49,10 @@ final class FrameQueue: Sendable {
     /// Puts a frame in, if it fits and can be decoded.
     func put(_ frame: ReceivedFrame) -> Outcome {
         state.change { state in
-            guard !state.isClosed else { return .dropped }
+            guard !state.isClosed else {
+                state.dropped += 1
+                return .dropped
+            }
             let depth = state.frames.count
             let isCatchingUp = frame.isCatchUp || state.frames.first?.isCatchUp == true
             if depth >= (isCatchingUp ? depths.catchUp : depths.skip) { Self.giveUp(&state) }

@@ -5,7 +5,8 @@ import Threading
 ///
 /// Depth: two frames; whoever encodes asks `hasRoom` first, so that what cannot be sent is dropped before it is
 /// encoded. A frame that waited longer than `deadline` is given up with all after it, and the next one must be a
-/// keyframe; one that only half went out is finished.
+/// keyframe; one that only half went out is finished. A frame that was encoded meanwhile refers to what was given up,
+/// and is given up as well.
 final class SendQueue: Sendable {
     /// What the queue has passed on and given up.
     struct Counts: Sendable {
@@ -43,8 +44,19 @@ final class SendQueue: Sendable {
     var isEmpty: Bool { state.withLock { $0.entries.isEmpty } }
 
     /// Puts in the packets of one frame and empties `packets`.
-    func append(_ packets: inout [PacketBuffer], isDiscardable: Bool, at now: MonotonicInstant) {
+    func append(
+        _ packets: inout [PacketBuffer],
+        isKeyframe: Bool,
+        isDiscardable: Bool,
+        at now: MonotonicInstant
+    ) {
         state.withLock { state in
+            if isKeyframe { state.isBroken = false }
+            // Frames were given up since the encoder asked, while it made this one.
+            guard !state.isBroken else {
+                state.counts.framesExpired += 1
+                return
+            }
             for index in packets.indices {
                 let entry = Entry(
                     packet: packets[index],

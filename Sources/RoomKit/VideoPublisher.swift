@@ -168,7 +168,12 @@ final class VideoPublisher: VideoSink, Sendable {
                     if info.isKeyframe { counts.keyframes += 1 }
                 }
                 error.withLock { $0 = nil }
-                sendQueue.append(&encoding.packets, isDiscardable: info.isDiscardable, at: MonotonicClock.now)
+                sendQueue.append(
+                    &encoding.packets,
+                    isKeyframe: info.isKeyframe,
+                    isDiscardable: info.isDiscardable,
+                    at: MonotonicClock.now
+                )
                 route.wake()
             } catch {
                 // What was asked for is still due, and nothing may refer to a picture that did not go out.

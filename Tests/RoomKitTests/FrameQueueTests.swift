@@ -133,6 +133,7 @@ struct FrameQueueTests {
         thread.join()
         #expect(taken.withLock { $0 } == [0])
         #expect(queue.put(bareFrame(1, key: true)) == .dropped)
+        #expect(queue.dropped == 1)
         #expect(queue.take() == nil)
     }
 }

@@ -16,9 +16,15 @@ struct SendQueueTests {
         }
     }
 
-    private func append(_ counts: [Int], to queue: SendQueue, isDiscardable: Bool = false, after: Duration = .zero) {
+    private func append(
+        _ counts: [Int],
+        to queue: SendQueue,
+        isKeyframe: Bool = false,
+        isDiscardable: Bool = false,
+        after: Duration = .zero
+    ) {
         var packets = packets(counts)
-        queue.append(&packets, isDiscardable: isDiscardable, at: start + after)
+        queue.append(&packets, isKeyframe: isKeyframe, isDiscardable: isDiscardable, at: start + after)
         #expect(packets.isEmpty)
     }
 
@@ -79,6 +85,26 @@ struct SendQueueTests {
         #expect(queue.next(at: start + .seconds(5)) == nil)
         #expect(queue.counts.framesSent == 1 && queue.counts.framesExpired == 1)
         #expect(queue.takeBroken())
+    }
+
+    // The encoder had asked whether frames were given up, and encoded while they were: the frame went out.
+    @Test("A frame that was encoded while those before it were given up goes with them; a keyframe goes out")
+    func encodedMeanwhile() {
+        let queue = SendQueue()
+        append([10], to: queue)
+        #expect(!queue.takeBroken())
+        #expect(queue.next(at: start + .seconds(1)) == nil)
+        append([10], to: queue, after: .seconds(1))
+        append([10], to: queue, isDiscardable: true, after: .seconds(1))
+        #expect(queue.isEmpty && queue.hasRoom && queue.counts.framesExpired == 3)
+        #expect(queue.takeBroken(), "what the next frame must be is still to be told")
+        append([10], to: queue, isKeyframe: true, after: .seconds(2))
+        #expect(queue.next(at: start + .seconds(3)) == nil)
+        append([10], to: queue, isKeyframe: true, after: .seconds(3))
+        append([10], to: queue, after: .seconds(3))
+        #expect(queue.next(at: start + .seconds(3)) != nil && queue.next(at: start + .seconds(3)) != nil)
+        #expect(!queue.takeBroken(), "a keyframe has come already")
+        #expect(queue.counts.framesExpired == 4 && queue.counts.framesSent == 2)
     }
 
     @Test("Giving up frames that nothing refers to makes no keyframe due")
