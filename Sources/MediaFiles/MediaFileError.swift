@@ -21,6 +21,8 @@ package struct MediaFileError: Error, Hashable, Sendable {
         package static let storageFull = Code("storageFull")
         /// Whoever read what we write has gone.
         package static let readerGone = Code("readerGone")
+        /// The system has no thread left.
+        package static let outOfResources = Code("outOfResources")
         /// The system reported some other failure; `status` says which.
         package static let systemFailure = Code("systemFailure")
         /// The file is of another kind altogether.

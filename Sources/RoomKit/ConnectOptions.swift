@@ -17,6 +17,11 @@ public struct ConnectOptions: Sendable {
     public var videoTracks: [LocalVideoTrack] = []
     /// Whether every track of the others is subscribed to as it is published.
     public var isAutomaticSubscriptionEnabled = true
+    /// How many tracks are received at once, each of which takes a thread and a decoder; 0 for none.
+    ///
+    /// The others in the room decide how many there are. One beyond this number is unsubscribed from again, and told of
+    /// by `RoomEvent.trackSubscriptionFailed`; when another one is over, `Room.subscribe(to:)` asks for it anew.
+    public var maximumReceivedTracks = 32
     /// What the server logs as this client's program and version.
     public var clientName = "RoomKit/\(roomKitVersion)"
 

@@ -41,8 +41,8 @@ public final class LocalParticipant: Sendable {
     /// - Parameters:
     ///   - track: A track that is not published yet.
     ///   - options: How it is encoded.
-    /// - Throws: `RoomError` (`alreadyPublished`, `noFramesCaptured`, `notConnected`, `connectionLost`, or `refused`, as
-    ///   for a name that another track of ours has), what the source's start throws (`CameraError` for a camera), or
+    /// - Throws: `RoomError` (`alreadyPublished`, `noFramesCaptured`, `notConnected`, `connectionLost`, `outOfResources`, or
+    ///   `refused`, as for a name that another track of ours has), what the source's start throws (`CameraError` for a camera), or
     ///   `CancellationError`; nothing is published then, and the source is stopped again.
     public func publish(_ track: LocalVideoTrack, options: VideoPublishOptions = VideoPublishOptions()) async throws {
         guard let room = state.withLock({ $0.room }) else { throw RoomError(.notConnected, "The room was left.") }

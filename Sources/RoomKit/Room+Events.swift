@@ -26,8 +26,7 @@ extension Room {
             happenings.put(info.enabled ? .trackEnabled(track, participant) : .trackDisabled(track, participant))
         case .subscribed(let info, let publisher, let catchUpThrough):
             guard let (track, participant) = known(info, publisher), !path.value.receives(info.alias) else { return }
-            happenings.put(.trackSubscribed(track, participant))
-            beginReception(of: track, alias: info.alias, catchUpThrough: catchUpThrough)
+            subscribed(to: track, of: participant, alias: info.alias, catchUpThrough: catchUpThrough)
         case .unsubscribed(let info, let publisher):
             guard let (track, participant) = known(info, publisher) else { return }
             unsubscribed(track, of: participant)
@@ -107,21 +106,62 @@ extension Room {
 
     // MARK: Receiving
 
-    func beginReception(of track: RemoteVideoTrack, alias: UInt32, catchUpThrough: UInt32?) {
-        let trackID = track.sid
-        track.setKeyframeRequest { [weak self] in
-            guard let self else { return }
-            Task { await self.send(.keyframeRequest(KeyframeRequest(trackId: trackID))) }
+    /// Begins to receive a track, or refuses it where too many are received, or there is no thread for it.
+    func subscribed(
+        to track: RemoteVideoTrack,
+        of participant: RemoteParticipant,
+        alias: UInt32,
+        catchUpThrough: UInt32?
+    ) {
+        do throws(RoomError) {
+            try checkReceptions()
+            try beginReception(of: track, alias: alias, catchUpThrough: catchUpThrough)
+            happenings.put(.trackSubscribed(track, participant))
+        } catch {
+            send(.unsubscribe(Unsubscribe(trackId: track.sid)))
+            happenings.put(.trackSubscriptionFailed(track, participant, error))
         }
-        let receiver = VideoReceiver(
+    }
+
+    /// Makes sure that another track may be received.
+    ///
+    /// Receivers that were told to stop still have their threads for a while, which is long where renderers are slow:
+    /// with them there are twice as many at the most.
+    private func checkReceptions() throws(RoomError) {
+        let limit = options.maximumReceivedTracks
+        guard aliases.count >= limit || (aliases.count + endingReceivers) / 2 >= limit else { return }
+        throw RoomError(.tooManyTracks, "Too many tracks: \(limit) are received at once at the most.")
+    }
+
+    private func beginReception(of track: RemoteVideoTrack, alias: UInt32, catchUpThrough: UInt32?) throws(RoomError) {
+        let trackID = track.sid
+        let receiver = try VideoReceiver(
             track: track,
             clock: clock,
             catchUpThrough: catchUpThrough,
             subscribed: asked[trackID] ?? joinSent,
-            after: formerReceivers.removeValue(forKey: trackID)
+            after: formerReceivers[trackID],
+            reportFailure: { [weak self] error in
+                guard let self else { return }
+                Task { await self.receptionFailed(of: trackID, alias: alias, error) }
+            }
         )
+        formerReceivers[trackID] = nil
+        track.setKeyframeRequest { [weak self] in
+            guard let self else { return }
+            Task { await self.send(.keyframeRequest(KeyframeRequest(trackId: trackID))) }
+        }
         path.value.begin(receiver, alias: alias)
         aliases[trackID] = alias
+    }
+
+    /// Ends the reception of a track that cannot be decoded.
+    private func receptionFailed(of trackID: String, alias: UInt32, _ error: RoomError) {
+        let participant = participants.values.first { $0.videoTracks.contains { $0.sid == trackID } }
+        guard let track = tracks[trackID], let participant, aliases[trackID] == alias else { return }
+        send(.unsubscribe(Unsubscribe(trackId: trackID)))
+        unsubscribed(track, of: participant)
+        happenings.put(.trackSubscriptionFailed(track, participant, error))
     }
 
     func endReception(of trackID: String) {
@@ -130,7 +170,15 @@ extension Room {
         receiver.track.setKeyframeRequest(nil)
         receiver.close()
         if tracks[trackID] != nil { formerReceivers[trackID] = receiver }
-        finishLater { await receiver.stop() }
+        endingReceivers += 1
+        finishLater { [self] in
+            await receiver.stop()
+            await receiverEnded()
+        }
+    }
+
+    private func receiverEnded() {
+        endingReceivers -= 1
     }
 
     /// Ends the reception of a track and tells the application, if it was received.

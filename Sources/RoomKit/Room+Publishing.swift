@@ -45,7 +45,7 @@ extension Room {
         let info = try await announce(track, dimensions: dimensions, frameRate: rate)
         // The session may have ended between the answer and now.
         guard !hasEnded else { throw ending }
-        begin(track, publisher, info, frameRate: rate)
+        try begin(track, publisher, info, frameRate: rate)
         guard let failures else { return }
         let watch = Task { [weak self] in
             for await failure in failures { await self?.report(failure, of: track) }
@@ -106,7 +106,12 @@ extension Room {
         return try result.get()
     }
 
-    func begin(_ track: LocalVideoTrack, _ publisher: VideoPublisher, _ info: TrackInfo, frameRate: FrameRate) {
+    private func begin(
+        _ track: LocalVideoTrack,
+        _ publisher: VideoPublisher,
+        _ info: TrackInfo,
+        frameRate: FrameRate
+    ) throws(RoomError) {
         let requestWrite: @Sendable () -> Void = { [path] in path.value.requestWrite() }
         let route = VideoPublisher.Route(
             trackID: info.id,
@@ -119,10 +124,16 @@ extension Room {
                 if let track { happenings.put(.localTrackFailed(track, failure)) }
             }
         )
+        publisher.setWanted(wantedLayers[info.id].map { !$0.isEmpty } ?? false)
+        do throws(RoomError) {
+            try publisher.begin(route)
+        } catch {
+            wantedLayers[info.id] = nil
+            send(.unpublish(Unpublish(trackId: info.id)))
+            throw error
+        }
         publishers.append(Publication(track: track, trackID: info.id, publisher: publisher))
         path.value.add(publisher.sendQueue)
-        publisher.setWanted(wantedLayers[info.id].map { !$0.isEmpty } ?? false)
-        publisher.begin(route)
         if !track.isEnabled { announce(isEnabled: false, trackID: info.id) }
     }
 

@@ -62,6 +62,8 @@ public actor Room {
     var joinSent = MonotonicClock.now
     /// The last receiver of a track, which may still be about to end.
     var formerReceivers: [String: VideoReceiver] = [:]
+    /// Receivers that have been told to stop and whose threads still run.
+    var endingReceivers = 0
     /// What `disconnect` waits for, by a number of its own.
     var unfinished: [Int: Task<Void, Never>] = [:]
     var unfinishedNumber = 0
@@ -126,8 +128,8 @@ public actor Room {
 
     /// Asks for a track of somebody else; only needed where automatic subscription is off.
     ///
-    /// Does not wait: the answer comes as `RoomEvent.trackSubscribed`, or as `requestRefused` if the track is gone. Does
-    /// nothing for a track that is subscribed to already, and once the session is over.
+    /// Does not wait: the answer comes as `RoomEvent.trackSubscribed`, as `trackSubscriptionFailed`, or as
+    /// `requestRefused` if the track is gone. Does nothing for a track that is subscribed to already, and once the session is over.
     public func subscribe(to track: RemoteVideoTrack) {
         asked[track.sid] = MonotonicClock.now
         send(.subscribe(Subscribe(trackId: track.sid)))

@@ -26,6 +26,10 @@ public struct RoomError: Error, Hashable, Sendable {
         public static let alreadyPublished = Code(description: "alreadyPublished")
         /// A picture cannot be encoded, or comes to more bytes than can be sent.
         public static let encodingFailed = Code(description: "encodingFailed")
+        /// More tracks are received already than `ConnectOptions.maximumReceivedTracks` allows.
+        public static let tooManyTracks = Code(description: "tooManyTracks")
+        /// The system has no thread or memory left to encode or decode a track.
+        public static let outOfResources = Code(description: "outOfResources")
     }
 
     /// The kind of failure.

@@ -8,6 +8,12 @@ public enum RoomEvent: Sendable {
     case trackPublished(RemoteVideoTrack, RemoteParticipant)
     /// Somebody withdrew a track, or left; that it is received no longer has been told before.
     case trackUnpublished(RemoteVideoTrack, RemoteParticipant)
+    /// A track cannot be received, by the error's word; what the server sends of it is refused.
+    ///
+    /// Comes in place of `trackSubscribed`, or after the `trackUnsubscribed` of a track that was received for a moment:
+    /// with `tooManyTracks` for one beyond `ConnectOptions.maximumReceivedTracks`, with `outOfResources` where there is
+    /// no thread or memory for a decoder. `Room.subscribe(to:)` asks for it again.
+    case trackSubscriptionFailed(RemoteVideoTrack, RemoteParticipant, RoomError)
     /// A track's frames begin to come.
     case trackSubscribed(RemoteVideoTrack, RemoteParticipant)
     /// A track's frames come no longer; exactly one for each `trackSubscribed`, unless the session ends first.

@@ -19,6 +19,10 @@ public struct RecordingError: Error, Hashable, Sendable, CustomStringConvertible
     public var isStorageFull: Bool { cause.code == .storageFull }
     /// Whether there is a file of that name.
     var isFileThere: Bool { cause.code == .fileExists }
+
+    init(_ shortage: ThreadShortage, recordingTo directory: String) {
+        cause = MediaFileError(.outOfResources, .create, "a recording in \(directory)", "\(shortage)")
+    }
 }
 
 /// What a recorder has written.
@@ -66,7 +70,8 @@ public final class TrackRecorder: Sendable {
     ///   - directory: Where the files go.
     ///   - recorderID: Tells the files of several recorders of one track apart; usually the own participant's `sid`.
     ///   - format: What is written.
-    /// - Throws: `RecordingError` when the directory cannot be made or written to; what fails later is in `statistics`.
+    /// - Throws: `RecordingError` when the directory cannot be made or written to, or there is no thread; what fails later
+    ///   is in `statistics`.
     public init(track: RemoteVideoTrack, directory: String, recorderID: String, format: Format) throws(RecordingError) {
         self.track = track
         try Self.prepareDirectory(directory)
@@ -74,11 +79,15 @@ public final class TrackRecorder: Sendable {
         let frameRate = track.frameRate
         tap = RecorderTap(format: format) { [weak track] in track?.requestKeyframe() }
         let (tap, statistics) = (tap, statisticsBox)
-        thread.withLock { thread in
-            thread = WorkerThread(name: "recorder") {
-                let files = RecordingFiles(directory: directory, name: name, format: format, frameRate: frameRate)
-                Self.record(files, from: tap, into: statistics)
+        do throws(ThreadShortage) {
+            try thread.withLock { thread throws(ThreadShortage) in
+                thread = try WorkerThread(name: "recorder") {
+                    let files = RecordingFiles(directory: directory, name: name, format: format, frameRate: frameRate)
+                    Self.record(files, from: tap, into: statistics)
+                }
             }
+        } catch {
+            throw RecordingError(error, recordingTo: directory)
         }
         track.addSink(tap)
     }

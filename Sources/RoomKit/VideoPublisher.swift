@@ -86,14 +86,20 @@ final class VideoPublisher: VideoSink, Sendable {
     }
 
     /// Begins to encode, for the track that the server has accepted.
-    func begin(_ route: Route) {
-        self.route.withLock { $0 = route }
-        thread.withLock { thread in
-            thread = WorkerThread(name: "encoder") { [self] in
-                encode(for: route)
-                threadEnded.fulfill(())
+    ///
+    /// - Throws: `outOfResources` if there is no thread.
+    func begin(_ route: Route) throws(RoomError) {
+        do throws(ThreadShortage) {
+            try thread.withLock { thread throws(ThreadShortage) in
+                thread = try WorkerThread(name: "encoder") { [self] in
+                    encode(for: route)
+                    threadEnded.fulfill(())
+                }
             }
+        } catch {
+            throw RoomError(.outOfResources, "The track cannot be encoded: \(error).")
         }
+        self.route.withLock { $0 = route }
     }
 
     /// Whether somebody receives the track; when somebody begins to, the next frame is a keyframe.

@@ -14,30 +14,40 @@ final class VideoReceiver: Sendable {
     private let droppedBefore: Int
     private let thread = Monitor<WorkerThread?>(nil)
     private let threadEnded = Promise<Void>()
+    private let reportFailure: @Sendable (RoomError) -> Void
 
     /// Starts to decode.
     ///
     /// `catchUpThrough` is the last frame number that comes from the relay's cache, and `subscribed` the moment when the
     /// track was asked for. A `former` receiver of the track, which has been told to stop, hands out its last pictures
-    /// first: the track's renderers are never called by two threads at a time.
+    /// first: the track's renderers are never called by two threads at a time. `reportFailure` is told, on the thread,
+    /// if there is no decoder; nothing is decoded then.
+    ///
+    /// - Throws: `outOfResources` if there is no thread.
     init(
         track: RemoteVideoTrack,
         clock: ClockBox,
         catchUpThrough: UInt32?,
         subscribed: MonotonicInstant,
-        after former: VideoReceiver? = nil
-    ) {
+        after former: VideoReceiver? = nil,
+        reportFailure: @escaping @Sendable (RoomError) -> Void = { _ in }
+    ) throws(RoomError) {
         self.track = track
         droppedBefore = track.statistics.framesDropped
         self.clock = clock
         self.catchUpThrough = catchUpThrough
         self.subscribed = subscribed
-        thread.withLock { thread in
-            thread = WorkerThread(name: "decoder") { [self] in
-                former?.join()
-                decode()
-                threadEnded.fulfill(())
+        self.reportFailure = reportFailure
+        do throws(ThreadShortage) {
+            try thread.withLock { thread throws(ThreadShortage) in
+                thread = try WorkerThread(name: "decoder") { [self] in
+                    former?.join()
+                    decode()
+                    threadEnded.fulfill(())
+                }
             }
+        } catch {
+            throw RoomError(.outOfResources, "The track cannot be decoded: \(error).")
         }
     }
 
@@ -100,7 +110,8 @@ final class VideoReceiver: Sendable {
         do {
             decoder = try VP8Decoder()
         } catch {
-            preconditionFailure("libvpx cannot be opened: \(error)")
+            queue.close()
+            return reportFailure(RoomError(.outOfResources, "The track cannot be decoded: \(error)."))
         }
         let pool = VideoBufferPool()
         while var received = queue.take() {

@@ -11,11 +11,18 @@ final class CaptureRun: Sendable {
         case failed(any Error)
     }
 
+    private enum Launch {
+        case pending
+        case running(WorkerThread)
+        /// There was no thread for it.
+        case failed
+    }
+
     private struct State {
         var isStopRequested = false
         var opening = Opening.pending
         var isEnded = false
-        var thread: WorkerThread?
+        var launch = Launch.pending
         var startWaiters: [CheckedContinuation<Void, any Error>] = []
         var endWaiters: [CheckedContinuation<Void, Never>] = []
     }
@@ -23,12 +30,20 @@ final class CaptureRun: Sendable {
     private let state = Monitor(State())
 
     /// Starts the thread; `body` ends soon after a stop was requested, and its end is the run's.
-    func begin(name: String, body: @escaping @Sendable (CaptureRun) -> Void) {
-        let thread = WorkerThread(name: name) {
-            body(self)
-            self.end()
+    ///
+    /// - Throws: `ThreadShortage`; the run is then over, but for `finishOpening`.
+    func begin(name: String, body: @escaping @Sendable (CaptureRun) -> Void) throws(ThreadShortage) {
+        do throws(ThreadShortage) {
+            let thread = try WorkerThread(name: name) {
+                body(self)
+                self.end()
+            }
+            state.change { $0.launch = .running(thread) }
+        } catch {
+            state.change { $0.launch = .failed }
+            end()
+            throw error
         }
-        state.change { $0.thread = thread }
     }
 
     /// Asks the thread to end, and wakes it if it waits for its next frame.
@@ -46,7 +61,7 @@ final class CaptureRun: Sendable {
         state.wait(until: deadline) { $0.isStopRequested ? true : nil } == nil
     }
 
-    /// Tells those who wait for the start how it went; called once, on the run's own thread.
+    /// Tells those who wait for the start how it went; called once, on the run's own thread if it has one.
     func finishOpening(_ failure: (any Error)?) {
         let waiters = state.withLock { state in
             state.opening = failure.map(Opening.failed) ?? .done
@@ -88,7 +103,10 @@ final class CaptureRun: Sendable {
     /// Waits for the thread's end without suspending; does nothing on the thread itself, which then ends by itself.
     func join() {
         // A run is known to others a moment before its thread is.
-        guard let thread = state.wait(for: { $0.thread }), !thread.isCurrent else { return }
+        let launch = state.wait { state -> Launch? in
+            if case .pending = state.launch { nil } else { state.launch }
+        }
+        guard case .running(let thread) = launch, !thread.isCurrent else { return }
         thread.join()
     }
 

@@ -82,7 +82,7 @@ public final class ClipSource: VideoCapturer {
 
     /// Opens the clip and starts to play it from its first picture; starting twice does nothing.
     ///
-    /// - Throws: What the reader's closure throws, or a `SyntheticSourceError` of code `unusableSize`.
+    /// - Throws: What the reader's closure throws, or a `SyntheticSourceError` (`unusableSize`, `outOfResources`).
     public func startCapture() async throws {
         try await capture.start()
     }

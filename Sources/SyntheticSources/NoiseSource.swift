@@ -48,8 +48,10 @@ public final class NoiseSource: VideoCapturer {
 
     /// Starts painting on a thread of its own; starting twice does nothing.
     ///
-    /// Never throws. Frames are due at absolute instants, so that the rate does not drift. A size or rate that the sink
-    /// requires is taken up where it is lower than the source's own and no other one was asked for.
+    /// Frames are due at absolute instants, so that the rate does not drift. A size or rate that the sink requires is
+    /// taken up where it is lower than the source's own and no other one was asked for.
+    ///
+    /// - Throws: `SyntheticSourceError` of code `outOfResources` where the system has no thread left.
     public func startCapture() async throws {
         try await capture.start()
     }

@@ -90,14 +90,23 @@ final class PacedCapture: Sendable {
             state.statistics = CaptureStatistics()
             return (run, state.latest)
         }
-        if current === run {
-            run.begin(name: threadName) { [self] run in
+        if current === run { launch(run, after: former) }
+        try await current.untilOpened()
+    }
+
+    private func launch(_ run: CaptureRun, after former: CaptureRun?) {
+        do throws(ThreadShortage) {
+            try run.begin(name: threadName) { [self] run in
                 // Two threads must never deliver to one sink at a time.
                 former?.join()
                 work(run)
             }
+        } catch {
+            retire(run)
+            // The former one is still what the next run must wait for.
+            state.withLock { if $0.latest === run { $0.latest = former } }
+            run.finishOpening(SyntheticSourceError(error))
         }
-        try await current.untilOpened()
     }
 
     func stop() async {

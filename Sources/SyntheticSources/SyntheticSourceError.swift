@@ -1,4 +1,5 @@
 public import MediaCore
+import Threading
 
 /// Why a synthetic source could not deliver.
 public struct SyntheticSourceError: Error, Hashable, Sendable {
@@ -7,6 +8,7 @@ public struct SyntheticSourceError: Error, Hashable, Sendable {
         private enum Value {
             case emptyClip
             case unusableSize
+            case outOfResources
         }
 
         private let value: Value
@@ -15,18 +17,34 @@ public struct SyntheticSourceError: Error, Hashable, Sendable {
         public static let emptyClip = Code(value: .emptyClip)
         /// The clip's pictures have no pixels or more than can be coded.
         public static let unusableSize = Code(value: .unusableSize)
+        /// The system has no thread left for the source.
+        public static let outOfResources = Code(value: .outOfResources)
     }
 
     /// What was wrong.
     public let code: Code
-    /// The size of the clip's pictures, as its file states it.
+    /// The size of the clip's pictures, as its file states it; 0x0 where the trouble is not with a clip.
     public let dimensions: Dimensions
+    private let reason: String
+
+    init(code: Code, dimensions: Dimensions) {
+        self.code = code
+        self.dimensions = dimensions
+        reason = ""
+    }
+
+    init(_ shortage: ThreadShortage) {
+        code = .outOfResources
+        dimensions = Dimensions(width: 0, height: 0)
+        reason = "\(shortage)"
+    }
 }
 
 extension SyntheticSourceError: CustomStringConvertible {
     /// What was wrong and what to do, in a sentence or two.
     public var description: String {
         switch code {
+        case .outOfResources: "The source cannot be started: \(reason)."
         case .emptyClip: "The clip has no pictures. Check the file, or choose another one."
         default:
             "The clip's pictures are \(dimensions), which cannot be sent. Scale it to between 1x1 and "

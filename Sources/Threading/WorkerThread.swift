@@ -24,8 +24,10 @@ import Glibc
     ///
     /// - Parameters:
     ///   - name: What debuggers and `top -H` show; Linux cuts it at 15 bytes.
-    ///   - body: Must end soon after whatever it works for asks it to, because `join` waits for it.
-    package init(name: String, body: @escaping @Sendable () -> Void) {
+    ///   - body: Must end soon after whatever it works for asks it to, because `join` waits for it. Let go, and never
+    ///     called, where there is no thread for it.
+    /// - Throws: `ThreadShortage` when the system has no thread or no memory left for one.
+    package init(name: String, body: @escaping @Sendable () -> Void) throws(ThreadShortage) {
         let start = unsafe Unmanaged.passRetained(Start(name: name, body: body))
         var handle = pthread_t()
         let status = unsafe pthread_create(
@@ -40,7 +42,10 @@ import Glibc
             },
             start.toOpaque()
         )
-        precondition(status == 0, "no thread for \(name): \(status)")
+        guard status == 0 else {
+            unsafe start.release()
+            throw ThreadShortage(name: name, status: status)
+        }
         self.handle = handle
     }
 
@@ -60,6 +65,23 @@ import Glibc
             pthread_join(handle, nil)
             isJoined = true
         }
+    }
+}
+
+/// The system gave no thread, which is what happens at the limit of a user's or a container's processes.
+package struct ThreadShortage: Error, Hashable, Sendable {
+    /// What the thread was to be called.
+    package let name: String
+    /// The `errno` that the system gave.
+    package let status: Int32
+}
+
+extension ThreadShortage: CustomStringConvertible {
+    /// What happened and what to do about it, without capital and full stop.
+    package var description: String {
+        let reason = unsafe strerror(status).map { unsafe String(cString: $0) } ?? "error \(status)"
+        return "the system has no thread left for the \(name) (\(reason)); raise this user's or container's limits "
+            + "on processes and memory (`ulimit -u`, `ulimit -v`)"
     }
 }
 

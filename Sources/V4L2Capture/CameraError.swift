@@ -29,6 +29,8 @@ public struct CameraError: Error, Hashable, Sendable {
         public static let noFrames = Code(name: "noFrames")
         /// The device went away: unplugged, or its driver unbound.
         public static let deviceLost = Code(name: "deviceLost")
+        /// The system has no thread left for the camera.
+        public static let outOfResources = Code(name: "outOfResources")
         /// The driver refused or failed in another way; `status` tells which.
         public static let driverFailed = Code(name: "driverFailed")
 

@@ -52,6 +52,7 @@ final class CaptureRun: Sendable {
     private let stop: StopSignal
     private let hasEnded = Atomic(false)
     private let started = Promise<Result<VideoFormat, CameraError>>()
+    /// Whether there is a thread to be joined.
     private let finished = Promise<Bool>()
     private let thread = Monitor<WorkerThread?>(nil)
 
@@ -69,9 +70,25 @@ final class CaptureRun: Sendable {
     var isEnding: Bool { stop.isRequested || hasEnded.load(ordering: .acquiring) }
 
     /// Starts the thread; once only.
+    ///
+    /// Where there is none, the start fails and the run is over.
     func launch(_ state: CaptureState) {
-        let worker = WorkerThread(name: "camera") { self.body(state) }
-        thread.change { $0 = worker }
+        do throws(ThreadShortage) {
+            let worker = try WorkerThread(name: "camera") { self.body(state) }
+            thread.change { $0 = worker }
+        } catch {
+            hasEnded.store(true, ordering: .releasing)
+            state.ended(failure: nil)
+            let failure = CameraError(
+                .outOfResources,
+                device: plan.path,
+                attempt: "open",
+                status: error.status,
+                explanation: "\(error)"
+            )
+            started.resolve(.failure(failure))
+            finished.resolve(false)
+        }
     }
 
     /// Asks the thread to end; may be called any number of times, from any thread.
@@ -84,7 +101,7 @@ final class CaptureRun: Sendable {
 
     /// Waits for the thread's end; not to be called on it.
     func waitForEnd() async {
-        _ = await finished.value
+        guard await finished.value else { return }
         // The thread has nothing left to do but to return.
         thread.wait { $0 }?.join()
     }

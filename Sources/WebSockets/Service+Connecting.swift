@@ -29,13 +29,17 @@ extension Service {
 
     private func lookUp(_ connection: WebSocketConnection, _ attempt: ConnectAttempt) {
         guard let loop else { return }
+        let (host, port) = (attempt.options.url.host, attempt.options.url.port)
+        do throws(ThreadShortage) {
+            lookupThreads[ObjectIdentifier(attempt)] = try WorkerThread(name: "resolver") { [self] in
+                let result = SocketAddress.resolve(host: host, port: port)
+                loop.execute { [self] in lookedUp(result, connection, attempt) }
+            }
+        } catch {
+            return abandon(connection, with: .system(attempt.attempted, status: error.status, advice: "\(error)."))
+        }
         lookups.append(connection)
         wake(after: attempt.deadline.duration(since: MonotonicClock.now))
-        let (host, port) = (attempt.options.url.host, attempt.options.url.port)
-        lookupThreads[ObjectIdentifier(attempt)] = WorkerThread(name: "resolver") { [self] in
-            let result = SocketAddress.resolve(host: host, port: port)
-            loop.execute { [self] in lookedUp(result, connection, attempt) }
-        }
     }
 
     private func lookedUp(

@@ -58,12 +58,17 @@ import Threading
     /// - Parameters:
     ///   - name: The thread's name.
     ///   - log: Gets a line of libwebsockets' log.
-    /// - Throws: `.systemFailure` if memory or descriptors are short.
+    /// - Throws: `.systemFailure` if memory, descriptors or threads are short.
     package init(name: String, log: (@Sendable (String) -> Void)? = nil) throws(WebSocketError) {
         LibraryLog.install(log)
         let start = Monitor<Result<Void, WebSocketError>?>(nil)
         service.loop = self
-        let worker = WorkerThread(name: name) { [self] in run(reportingStartTo: start) }
+        let worker: WorkerThread
+        do throws(ThreadShortage) {
+            worker = try WorkerThread(name: name) { [self] in run(reportingStartTo: start) }
+        } catch {
+            throw .system("start a network loop", status: error.status, advice: "\(error).")
+        }
         thread.withLock { $0 = worker }
         guard case .failure(let error) = start.wait(for: { $0 }) else { return }
         worker.join()

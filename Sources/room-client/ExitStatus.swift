@@ -46,7 +46,7 @@ enum ExitStatus: Int32 {
         // What cannot be encoded is too large: a matter of --size and --max-bitrate.
         case .invalidURL, .encodingFailed: .usage
         case .refused, .protocolViolation: .protocol
-        case .noFramesCaptured, .serverUnavailable, .connectionLost, .notConnected: .unavailable
+        case .noFramesCaptured, .outOfResources, .serverUnavailable, .connectionLost, .notConnected: .unavailable
         default: .software
         }
     }

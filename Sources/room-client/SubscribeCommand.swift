@@ -132,6 +132,8 @@ struct SubscribeCommand: AsyncParsableCommand {
                     TrackEvent("trackUnsubscribed", track, of: participant),
                     "\"\(track.name)\" of \(track.publisherIdentity) is over."
                 )
+            case .trackSubscriptionFailed(let track, _, let error):
+                Terminal.complain("\"\(track.name)\" of \(track.publisherIdentity) is not received. \(error)")
             case .requestRefused(let error): Terminal.complain("\(error)")
             case .disconnected(let error): stop.end(.session(error))
             case .participantConnected(let participant):

@@ -49,6 +49,29 @@ struct SessionTests {
         for member in [first, second, witness] { await member.room.disconnect() }
     }
 
+    // Each track that others publish took a thread: four peers with sixteen each could take a program's last one.
+    @Test("No more tracks are received at once than the program allows, which is told; then another can be")
+    func tooManyTracks() async throws {
+        let robot = try await stage.join("robot")
+        let viewer = try await stage.join("viewer") { $0.maximumReceivedTracks = 2 }
+        let tracks = ["one", "two", "three"].map { makePattern(name: $0) }
+        for track in tracks { try await robot.room.localParticipant.publish(track) }
+        let (refused, error) = try await viewer.event("one is refused") { event -> (RemoteVideoTrack, RoomError)? in
+            if case .trackSubscriptionFailed(let track, _, let error) = event { (track, error) } else { nil }
+        }
+        #expect(refused.name == "three" && error.code == .tooManyTracks)
+        let first = try await viewer.subscribedTrack("one")
+        try await eventually("the others are received") { first.statistics.framesDecoded > 3 }
+        #expect(refused.statistics.framesReceived == 0)
+        await robot.room.localParticipant.unpublish(tracks[0])
+        _ = try await viewer.event("the end is told") { if case .trackUnpublished = $0 { true } else { nil } }
+        await viewer.room.subscribe(to: refused)
+        _ = try await viewer.subscribedTrack("three")
+        try await eventually("it is received") { refused.statistics.framesDecoded > 0 }
+        await robot.room.disconnect()
+        await viewer.room.disconnect()
+    }
+
     @Test("A server that stops ends every session with an error, and every thread of its tracks")
     func serverStops() async throws {
         let viewer = try await stage.join("viewer")

@@ -122,11 +122,11 @@ struct FrameQueueTests {
     }
 
     @Test("Closed, it lets nothing in, gives what waits and ends a waiting take")
-    func closing() {
+    func closing() throws {
         let queue = FrameQueue()
         _ = queue.put(bareFrame(0, key: true))
         let taken = Monitor<[UInt32]>([])
-        let thread = WorkerThread(name: "taker") {
+        let thread = try WorkerThread(name: "taker") {
             while let frame = queue.take() { taken.withLock { $0.append(frame.frame.info.number) } }
         }
         queue.close()

@@ -47,6 +47,7 @@ extension RoomEvent {
         case .trackPublished(let track, _): "published \(track.name)"
         case .trackUnpublished(let track, _): "unpublished \(track.name)"
         case .trackSubscribed(let track, _): "subscribed \(track.name)"
+        case .trackSubscriptionFailed(let track, _, let error): "\(error.code) \(track.name)"
         case .trackUnsubscribed(let track, _): "unsubscribed \(track.name)"
         case .trackEnabled(let track, _): "enabled \(track.name)"
         case .trackDisabled(let track, _): "disabled \(track.name)"

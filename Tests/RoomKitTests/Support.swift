@@ -81,10 +81,10 @@ final class PublisherBench: Sendable {
     private let wakes = Atomic(0)
     private let assembler = Monitor(FrameAssembler())
 
-    init(options: VideoPublishOptions = VideoPublishOptions(), isWanted: Bool = true) {
+    init(options: VideoPublishOptions = VideoPublishOptions(), isWanted: Bool = true) throws {
         publisher = VideoPublisher(options: options)
         publisher.setWanted(isWanted)
-        publisher.begin(
+        try publisher.begin(
             VideoPublisher.Route(
                 trackID: "TR_1",
                 packetizer: Packetizer(trackAlias: 7),
@@ -144,7 +144,7 @@ final class PublisherBench: Sendable {
 
 /// Compressed frames of moving pictures, the first one a keyframe.
 func encodedFrames(_ count: Int, width: Int = 64, height: Int = 48) async throws -> [FrameAssembler.Frame] {
-    let bench = PublisherBench()
+    let bench = try PublisherBench()
     var frames: [FrameAssembler.Frame] = []
     for index in 0..<count {
         if let frame = try bench.pass(picture(width, height, at: index)) { frames.append(frame) }

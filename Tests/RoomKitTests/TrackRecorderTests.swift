@@ -24,7 +24,7 @@ struct TrackRecorderTests {
                 recorderID: "PA_1",
                 format: format
             )
-            receiver = VideoReceiver(
+            receiver = try VideoReceiver(
                 track: track,
                 clock: ClockBox(),
                 catchUpThrough: nil,
@@ -235,7 +235,7 @@ struct TrackRecorderTests {
         let name = String(repeating: letter, count: WireFormat.maximumNameBytes / letter.utf8.count)
         let track = remoteTrack(name: name, publisher: name)
         let recorder = try TrackRecorder(track: track, directory: directory.path, recorderID: name, format: .png)
-        let receiver = VideoReceiver(
+        let receiver = try VideoReceiver(
             track: track,
             clock: ClockBox(),
             catchUpThrough: nil,

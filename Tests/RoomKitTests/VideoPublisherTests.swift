@@ -16,11 +16,11 @@ struct VideoPublisherTests {
     }
 
     @Test("Every picture is encoded or dropped for a reason, at whatever moment it is stopped", arguments: 0..<20)
-    func accounting(round: Int) async {
-        let bench = PublisherBench()
+    func accounting(round: Int) async throws {
+        let bench = try PublisherBench()
         let delivered = Atomic(0)
         let isOver = Atomic(false)
-        let source = WorkerThread(name: "source") {
+        let source = try WorkerThread(name: "source") {
             var index = 0
             while !isOver.load(ordering: .acquiring) {
                 bench.publisher.onVideoFrame(picture(64, 48, at: index))
@@ -42,7 +42,7 @@ struct VideoPublisherTests {
 
     @Test("What nobody receives is not encoded, and the first picture that somebody receives is a keyframe")
     func wanted() async throws {
-        let bench = PublisherBench(isWanted: false)
+        let bench = try PublisherBench(isWanted: false)
         for index in 0..<3 { #expect(try bench.pass(picture(64, 48, at: index)) == nil) }
         #expect(bench.publisher.statistics.framesDropped[.notWanted] == 3)
         bench.publisher.setWanted(true)
@@ -58,7 +58,7 @@ struct VideoPublisherTests {
 
     @Test("A paused track goes on with a keyframe, and a keyframe request makes one")
     func enabledAndRequested() async throws {
-        let bench = PublisherBench()
+        let bench = try PublisherBench()
         #expect(try keys(bench, 0..<2) == [true, false])
         bench.publisher.setEnabled(false)
         #expect(try bench.pass(picture(64, 48, at: 2)) == nil)
@@ -78,7 +78,7 @@ struct VideoPublisherTests {
 
     @Test("Pictures are dropped before the encoder while the connection takes nothing")
     func network() async throws {
-        let bench = PublisherBench()
+        let bench = try PublisherBench()
         for index in 0..<5 { bench.deliver(picture(64, 48, at: index)) }
         #expect(bench.publisher.statistics.framesEncoded == 2)
         #expect(bench.publisher.statistics.framesDropped[.network] == 3)
@@ -91,7 +91,7 @@ struct VideoPublisherTests {
 
     @Test("After encoded frames were given up as too old, the next one is a keyframe")
     func expired() async throws {
-        let bench = PublisherBench()
+        let bench = try PublisherBench()
         for index in 0..<2 { bench.deliver(picture(64, 48, at: index)) }
         #expect(try bench.send(at: MonotonicClock.now + .seconds(1)).isEmpty)
         #expect(bench.publisher.statistics.framesExpired == 2)
@@ -102,7 +102,7 @@ struct VideoPublisherTests {
 
     @Test("A change of size begins with a keyframe, and the numbers go on")
     func sizes() async throws {
-        let bench = PublisherBench()
+        let bench = try PublisherBench()
         var decoder = try VP8Decoder()
         let sizes = [(64, 48), (32, 24), (64, 48), (160, 120), (48, 160), (33, 17), (1, 1), (160, 120)]
         var (number, base) = (UInt32(0), UInt16.max)
@@ -135,7 +135,7 @@ struct VideoPublisherTests {
     // Turned pictures went out as they lay.
     @Test("A picture that its source gives as turned goes out upright", arguments: VideoRotation.allCases)
     func rotation(_ rotation: VideoRotation) async throws {
-        let bench = PublisherBench()
+        let bench = try PublisherBench()
         let frame = try #require(try bench.pass(picture(96, 64, rotation: rotation)))
         var decoder = try VP8Decoder()
         let upright = try decode(frame, with: &decoder)
@@ -159,7 +159,7 @@ struct VideoPublisherTests {
 
     @Test("Odd and tiny pictures can be published, turned or not", arguments: [1, 2, 3, 17, 33])
     func oddSizes(side: Int) async throws {
-        let bench = PublisherBench()
+        let bench = try PublisherBench()
         var decoder = try VP8Decoder()
         for rotation in VideoRotation.allCases {
             let frame = try #require(try bench.pass(picture(side, 2 * side + 1, rotation: rotation)))
@@ -173,7 +173,7 @@ struct VideoPublisherTests {
     // A frame beyond what the wire takes was sent, and the server ended the session for it.
     @Test("A picture that gets too large for the wire is dropped, told of once, and followed by a keyframe")
     func tooLarge() async throws {
-        let bench = PublisherBench(options: bitrate(1_000_000))
+        let bench = try PublisherBench(options: bitrate(1_000_000))
         for index in 0..<2 { #expect(try bench.pass(noise(3072, 3072, at: index)) == nil) }
         #expect(bench.publisher.statistics.framesDropped[.corrupt] == 2)
         #expect(bench.failures.withLock { $0.map(\.code) } == [.encodingFailed])
@@ -186,7 +186,7 @@ struct VideoPublisherTests {
 
     @Test("Of a large picture every packet fits the wire, and all together are the frame")
     func chunks() async throws {
-        let bench = PublisherBench(options: bitrate(100_000))
+        let bench = try PublisherBench(options: bitrate(100_000))
         bench.deliver(noise(640, 480))
         let bytes = bench.publisher.statistics.bytesSent
         #expect(bytes == 0)
@@ -202,7 +202,7 @@ struct VideoPublisherTests {
     func freed() async throws {
         weak var publisher: VideoPublisher?
         do {
-            let bench = PublisherBench()
+            let bench = try PublisherBench()
             publisher = bench.publisher
             bench.deliver(picture(64, 48))
             await bench.publisher.stop()

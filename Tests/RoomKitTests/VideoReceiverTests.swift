@@ -11,8 +11,8 @@ struct VideoReceiverTests {
         for track: RemoteVideoTrack,
         catchUpThrough: UInt32? = nil,
         after former: VideoReceiver? = nil
-    ) -> VideoReceiver {
-        VideoReceiver(
+    ) throws -> VideoReceiver {
+        try VideoReceiver(
             track: track,
             clock: ClockBox(),
             catchUpThrough: catchUpThrough,
@@ -37,7 +37,7 @@ struct VideoReceiverTests {
         let renderer = NotingRenderer()
         track.addRenderer(renderer)
         track.addRenderer(renderer)
-        let receiver = receiver(for: track)
+        let receiver = try receiver(for: track)
         for frame in frames { give(frame, to: receiver) }
         await receiver.stop()
         #expect(
@@ -60,7 +60,7 @@ struct VideoReceiverTests {
         track.setKeyframeRequest { requests.withLock { $0 += 1 } }
         let renderer = NotingRenderer()
         track.addRenderer(renderer)
-        let receiver = receiver(for: track)
+        let receiver = try receiver(for: track)
         give(frames[0], to: receiver)
         give(frames[1], to: receiver)
         // A keyframe without its start code (RFC 6386, section 9.1).
@@ -81,7 +81,7 @@ struct VideoReceiverTests {
     func hostile(seed: Int) async throws {
         let frame = try #require(try await encodedFrames(1).first)
         let track = remoteTrack()
-        let receiver = receiver(for: track)
+        let receiver = try receiver(for: track)
         let bytes = frame.bytes
         for length in 1..<min(bytes.count, 200) { give(frame.with(Array(bytes[..<length])), to: receiver) }
         for index in 0..<100 {
@@ -104,7 +104,7 @@ struct VideoReceiverTests {
         let track = remoteTrack()
         let renderer = NotingRenderer()
         track.addRenderer(renderer)
-        let receiver = receiver(for: track, catchUpThrough: 2)
+        let receiver = try receiver(for: track, catchUpThrough: 2)
         for frame in frames[..<3] { give(frame, to: receiver) }
         #expect(track.statistics.framesDecoded == 3 && renderer.count == 0)
         #expect(track.statistics.frameAge == nil)
@@ -133,11 +133,11 @@ struct VideoReceiverTests {
         let track = remoteTrack()
         let gate = Gate()
         track.addRenderer(gate)
-        let former = receiver(for: track)
+        let former = try receiver(for: track)
         former.receive(frames[0], at: MonotonicClock.now)
         _ = gate.state.wait { $0.inside == 1 ? true : nil }
         former.close()
-        let new = receiver(for: track, after: former)
+        let new = try receiver(for: track, after: former)
         new.receive(frames[0], at: MonotonicClock.now)
         new.receive(frames[1], at: MonotonicClock.now)
         gate.state.change { $0.isOpen = true }
@@ -153,7 +153,7 @@ struct VideoReceiverTests {
         weak var weakTrack: RemoteVideoTrack?
         do {
             let track = remoteTrack()
-            let receiver = receiver(for: track)
+            let receiver = try receiver(for: track)
             (weakReceiver, weakTrack) = (receiver, track)
             for frame in try await encodedFrames(2) { give(frame, to: receiver) }
             await receiver.stop()

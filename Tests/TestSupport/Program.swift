@@ -64,10 +64,10 @@ package final class Program: Sendable {
         complaints.closeWriter()
         guard status == 0 else { throw TestFailure("\(path) cannot be started: errno \(status)") }
         identifier = started
-        if isOutputRead { output.read() } else { output.closeReader() }
-        if areErrorsRead { complaints.read() }
+        if isOutputRead { try output.read() } else { output.closeReader() }
+        if areErrorsRead { try complaints.read() }
         let (identifier, ending) = (identifier, ending)
-        _ = WorkerThread(name: "waiter") {
+        _ = try WorkerThread(name: "waiter") {
             var status: Int32 = 0
             while waitpid(identifier, &status, 0) < 0 && errno == EINTR {}
             let signal = status & 0x7F
@@ -191,9 +191,9 @@ private final class Outlet: Sendable {
     }
 
     /// Reads to the end, on a thread of its own.
-    func read() {
+    func read() throws {
         let (reader, state) = (reader, state)
-        _ = WorkerThread(name: "outlet") {
+        _ = try WorkerThread(name: "outlet") {
             var chunk = [UInt8](repeating: 0, count: 4096)
             while true {
                 let count = Glibc.read(reader, &chunk, chunk.count)

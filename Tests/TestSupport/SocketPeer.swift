@@ -155,7 +155,7 @@ package final class SocketClients: Sendable {
     deinit {
         let loop = loop
         // Not on this thread, which may be the loop's own.
-        _ = WorkerThread(name: "peers-end") { loop.shutdown() }
+        _ = try? WorkerThread(name: "peers-end") { loop.shutdown() }
     }
 
     /// Connects a client, with room for the answer to a join into a large room.

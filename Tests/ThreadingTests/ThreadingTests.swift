@@ -14,10 +14,10 @@ struct MailboxTests {
     }
 
     @Test("Closing ends a waiting take and refuses later elements")
-    func closing() {
+    func closing() throws {
         let mailbox = Mailbox<Int>()
         let ended = Atomic(false)
-        let thread = WorkerThread(name: "taker") {
+        let thread = try WorkerThread(name: "taker") {
             while mailbox.take() != nil {}
             ended.store(true, ordering: .releasing)
         }
@@ -38,10 +38,10 @@ struct MailboxTests {
     }
 
     @Test("Every element is either taken or given back")
-    func nothingVanishes() {
+    func nothingVanishes() throws {
         let mailbox = Mailbox<Int>()
         let taken = Atomic(0)
-        let thread = WorkerThread(name: "taker") {
+        let thread = try WorkerThread(name: "taker") {
             while mailbox.take() != nil { taken.add(1, ordering: .relaxed) }
         }
         var displaced = 0
@@ -76,18 +76,18 @@ struct BoundedQueueTests {
     }
 
     @Test("Closing ends a take that waits")
-    func closingWakes() {
+    func closingWakes() throws {
         let queue = BoundedQueue<Int>(depth: 2)
-        let thread = WorkerThread(name: "taker") { while queue.take() != nil {} }
+        let thread = try WorkerThread(name: "taker") { while queue.take() != nil {} }
         queue.close()
         thread.join()
     }
 
     @Test("Every element is either taken or refused")
-    func nothingVanishes() {
+    func nothingVanishes() throws {
         let queue = BoundedQueue<Int>(depth: 3)
         let taken = Monitor<[Int]>([])
-        let thread = WorkerThread(name: "taker") {
+        let thread = try WorkerThread(name: "taker") {
             while let element = queue.take() { taken.withLock { $0.append(element) } }
         }
         let accepted = (0..<20_000).filter { queue.put($0) }
@@ -108,9 +108,9 @@ struct MonitorTests {
     }
 
     @Test("A change wakes the one who waits for it")
-    func change() {
+    func change() throws {
         let monitor = Monitor(0)
-        let thread = WorkerThread(name: "changer") { monitor.change { $0 = 5 } }
+        let thread = try WorkerThread(name: "changer") { monitor.change { $0 = 5 } }
         #expect(monitor.wait { $0 > 0 ? $0 : nil } == 5)
         thread.join()
     }
@@ -145,11 +145,11 @@ struct PoolTests {
     }
 
     @Test("Two threads never hold the same buffer")
-    func exclusive() {
+    func exclusive() throws {
         let pool = PacketBufferPool(limit: 4)
         let clashes = Atomic(0)
-        let threads = (0..<4).map { number in
-            WorkerThread(name: "pool-\(number)") {
+        let threads = try (0..<4).map { number in
+            try WorkerThread(name: "pool-\(number)") {
                 for _ in 0..<5000 {
                     let packet = pool.take(count: 8)
                     packet.withMutableBytes { $0.storeBytes(of: UInt64(number), as: UInt64.self) }
@@ -168,11 +168,11 @@ struct PoolTests {
 struct WorkerThreadTests {
     // A new thread may be given the handle of one that was joined; joining that again from the new one trapped.
     @Test("A thread can join one that ended before it began, whatever their handles")
-    func handleUsedAgain() {
+    func handleUsedAgain() throws {
         for _ in 0..<50 {
-            let former = WorkerThread(name: "former") {}
+            let former = try WorkerThread(name: "former") {}
             former.join()
-            WorkerThread(name: "later") { former.join() }.join()
+            try WorkerThread(name: "later") { former.join() }.join()
         }
     }
 }

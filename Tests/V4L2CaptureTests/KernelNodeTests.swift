@@ -35,7 +35,7 @@ struct KernelNodeTests {
         var byte: UInt8 = 1
         write(writer, &byte, 1)
         #expect(node.wait(until: MonotonicClock.now + .seconds(60), or: stop) == .readable)
-        let thread = WorkerThread(name: "stopper") { stop.request() }
+        let thread = try WorkerThread(name: "stopper") { stop.request() }
         thread.join()
         #expect(node.wait(until: MonotonicClock.now + .seconds(60), or: stop).contains(.stopped))
         #expect(stop.isRequested)

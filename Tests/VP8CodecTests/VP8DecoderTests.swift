@@ -183,7 +183,7 @@ struct VP8DecoderTests {
     @Test("Encoder and decoder serve from a thread of their own")
     func ownThread() throws {
         let results = Mailbox<Int>()
-        let thread = WorkerThread(name: "codec") {
+        let thread = try WorkerThread(name: "codec") {
             let shown = try? decoded(
                 try packets().enumerated().map { index, bytes in
                     CodedFrame(
