@@ -126,6 +126,21 @@ public struct FrameAgeSummary: Hashable, Sendable {
     public var maximum: Duration
 }
 
+/// How a capture time, by the publisher's clock, was brought to this machine's.
+public enum FrameAgeClock: String, Hashable, Sendable {
+    /// Both ends read the same clock: they run on one machine, in one boot.
+    case sameHost = "same-host"
+    /// From round trips to the server; wrong by `RemoteVideoTrackStatistics.ageErrorBound` at the most.
+    case estimated
+
+    init(_ basis: ClockEstimate.Basis) {
+        switch basis {
+        case .sameHost: self = .sameHost
+        case .estimated: self = .estimated
+        }
+    }
+}
+
 /// What has been received of a remote track.
 public struct RemoteVideoTrackStatistics: Hashable, Sendable {
     /// Whole frames that came, those of the relay's cache among them.
@@ -142,8 +157,8 @@ public struct RemoteVideoTrackStatistics: Hashable, Sendable {
     public var timeToFirstFrame: Duration?
     /// From capture to decoded, of every frame that was shown; `nil` before the first.
     public var frameAge: FrameAgeSummary?
-    /// Where the ages come from: `same-host`, or `estimated` with `ageErrorBound`.
-    public var clock = "estimated"
+    /// Where the ages come from.
+    public var clock = FrameAgeClock.estimated
     /// The most by which the ages can be wrong for the clock of this end; the publisher's error comes on top.
     public var ageErrorBound: Duration = .zero
 

@@ -39,7 +39,7 @@ extension Room {
         guard !hasEnded else { throw ending }
         guard let dimensions else {
             if let failure = camera?.failure { throw failure }
-            throw RoomError(.noFramesCaptured, "The source of \"\(track.name)\" delivered no picture within 10 s.")
+            throw noFrames(of: track, capturer?.captureStatistics)
         }
         let rate = capturer?.captureFormat?.frameRate ?? FrameRate(30)
         let info = try await announce(track, dimensions: dimensions, frameRate: rate)
@@ -51,6 +51,19 @@ extension Room {
             for await failure in failures { await self?.report(failure, of: track) }
         }
         publishers[publishers.count - 1].watch = watch
+    }
+
+    private func noFrames(of track: LocalVideoTrack, _ statistics: CaptureStatistics?) -> RoomError {
+        let damaged = statistics?.framesDropped[.corrupt] ?? 0
+        let reason =
+            damaged == 0
+            ? "."
+            : ": the pictures that came, \(damaged) in number, were all damaged. "
+                + "Try another pixel format, size, port or cable."
+        return RoomError(
+            .noFramesCaptured,
+            "The source of \"\(track.name)\" delivered no picture within 10 s\(reason)"
+        )
     }
 
     func unpublish(_ track: LocalVideoTrack) async {

@@ -147,7 +147,7 @@ final class VideoReceiver: Sendable {
             if statistics.timeToFirstFrame == nil {
                 statistics.timeToFirstFrame = decoded.duration(since: subscribed)
             }
-            statistics.clock = received.clock.basis.rawValue
+            statistics.clock = FrameAgeClock(received.clock.basis)
             statistics.ageErrorBound = received.clock.errorBound
         }
         guard !received.isCatchUp else { return }

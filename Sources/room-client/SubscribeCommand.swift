@@ -241,7 +241,7 @@ final class Reception: Sendable {
                 let statistics = items[index].track.statistics
                 let fps = statistics.framesDecoded - items[index].shownBefore
                 items[index].shownBefore = statistics.framesDecoded
-                let clock = clockWords(statistics.clock, errorMs: statistics.ageErrorBound.milliseconds)
+                let clock = clockWords(statistics.clock.rawValue, errorMs: statistics.ageErrorBound.milliseconds)
                 let age = statistics.frameAge.map { String(format: "  age p95 %.0f ms, ", $0.p95.milliseconds) + clock }
                 return "\(items[index].track.publisherIdentity)/\(items[index].track.name)  \(fps) fps\(age ?? "")"
             }

@@ -11,7 +11,7 @@ extension SubscriberSummary.Track {
         framesDropped = statistics.framesDropped
         keyframes = statistics.keyframes
         bytes = statistics.bytes
-        clock = statistics.clock
+        clock = statistics.clock.rawValue
         clockErrorMs = statistics.ageErrorBound.milliseconds
         file = recording?.files.first
         framesRecorded = recording?.framesWritten

@@ -45,7 +45,7 @@ struct PictureTests {
         let received = remote.statistics
         #expect(dump.missing <= received.framesDropped + recorder.statistics.framesDropped + sent.framesExpired)
         #expect(received.framesReceived == received.framesDecoded + received.framesDropped)
-        #expect(received.clock == "same-host")
+        #expect(received.clock == .sameHost)
         #expect(dump.log.allSatisfy { $0.captured <= $0.received && $0.received <= $0.decoded })
     }
 
