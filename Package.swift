@@ -44,7 +44,11 @@ let decisions: [Target] =
     + library("RelayCore", path: "server/RelayCore", ["MediaCore", "RoomProtocol"])
 
 let edges: [Target] =
-    library("V4L2Capture", ["MediaCore", "Threading", "CV4L2"])
+    library(
+        "V4L2Capture",
+        ["MediaCore", "Threading", "CV4L2"],
+        testedWith: ["TestSupport", "RoomKit", "VideoProcessing"]
+    )
     + library("VP8Codec", ["MediaCore", "CVPX"], testedWith: ["Threading"])
     + library("VideoProcessing", ["MediaCore", "Threading", "CYUV", "CTurboJPEG"])
     + library("WebSockets", ["MediaCore", "Threading", "CWebSockets"])

@@ -34,6 +34,11 @@ public protocol CapturedFrameConverter: AnyObject {
     /// Whether pictures of `pixelFormat` can be converted.
     func accepts(_ pixelFormat: PixelFormat) -> Bool
 
+    /// The size that is asked for, before what else the converter does; changed between pictures, `nil` for any.
+    ///
+    /// Pictures are cut to its aspect ratio and scaled down to it, never up.
+    var requestedDimensions: Dimensions? { get set }
+
     /// Converts one picture; what comes out is upright, in the size that the converter was set up for.
     ///
     /// - Parameters:

@@ -98,7 +98,7 @@ extension VideoFormat: CustomStringConvertible {
 public struct VideoFormatRequest: Hashable, Sendable {
     /// The wanted size, in pixels.
     ///
-    /// Each source says what it makes of it: a camera takes the smallest of its sizes that holds it.
+    /// What a source does not have in this size is cut to the aspect ratio around the middle and scaled down, never up.
     public var dimensions: Dimensions?
     /// The highest wanted rate; frames beyond it are left out.
     public var frameRate: FrameRate?

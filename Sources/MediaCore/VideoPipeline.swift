@@ -12,7 +12,8 @@ public protocol VideoSource: AnyObject, Sendable {
 
     /// Asks the source for another output format; fields that are `nil` stay as they are.
     ///
-    /// Taken up as soon as the source can; what it delivers is to be read off the frames.
+    /// Taken up as soon as the source can; what it delivers is to be read off the frames. A source passes on to its sink's
+    /// `onVideoFormatRequest` what it does not carry out itself: a published track crops and scales to the size.
     func requestOutputFormat(_ request: VideoFormatRequest)
 }
 
@@ -47,7 +48,9 @@ public protocol VideoSink: AnyObject, Sendable {
     /// Called on the source's thread, in order of capture; must return quickly and never block.
     func onVideoFrame(_ frame: VideoFrame)
 
-    /// Takes the format that the source was asked for, so that sinks after it can follow.
+    /// Takes what the source was asked for and leaves to its sink; fields that are `nil` stay as they are.
+    ///
+    /// Of a size the sink makes what the source does not: it crops and scales down the frames that come.
     func onVideoFormatRequest(_ request: VideoFormatRequest)
 }
 

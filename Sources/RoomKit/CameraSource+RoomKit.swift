@@ -4,7 +4,7 @@ import VideoProcessing
 
 /// What is done to a camera's pictures as they are converted, once, before anybody sees them.
 public struct CameraTransform: Hashable, Sendable {
-    /// Cut to this size around the middle, before turning; `nil` leaves the camera's size.
+    /// Cut to this size around the middle, before turning; `nil` leaves the size that was requested, or else the camera's.
     ///
     /// Sides are brought down to even ones, and to what the picture has.
     public var crop: Dimensions?
@@ -22,9 +22,10 @@ extension CameraSource {
     ///
     /// - Parameters:
     ///   - device: One of `CameraSource.devices()`.
-    ///   - request: What the camera is to be set to; of a size that it does not have, the smallest that holds it. What
-    ///     is left open is 640x480 at 30 frames per second, or the nearest the camera has.
-    ///   - transform: What is done to the pictures.
+    ///   - request: What pictures are to be. Of a size that the camera does not have it is set to the smallest that holds
+    ///     it, or else the largest there is, and pictures are cut to the aspect ratio and scaled down, never up. What is
+    ///     left open is 640x480 at 30 frames per second, or the nearest the camera has.
+    ///   - transform: What is done to the pictures in that size.
     public convenience init(
         device: CaptureDevice,
         request: VideoFormatRequest = VideoFormatRequest(),

@@ -49,6 +49,11 @@ public final class LocalVideoTrack: Sendable {
         await publisher?.announceEnabled(isEnabled)
     }
 
+    /// The size as published, upright, cropped and scaled; `nil` before the first picture.
+    ///
+    /// Later pictures may have another one, if the source is asked for it.
+    public var dimensions: Dimensions? { attached?.dimensions }
+
     /// What has become of the pictures since the track was published; final once it is withdrawn.
     ///
     /// May be read from any thread.

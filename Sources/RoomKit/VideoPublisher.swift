@@ -9,7 +9,8 @@ import VideoProcessing
 ///
 /// Pictures wait in a mailbox of one, where the newest wins. A picture is dropped before it is encoded, never after:
 /// when nobody receives the track, when the connection has not taken the frames before, or to hold the bit rate. One
-/// that its source gives as turned is turned upright first, as the wire has no place for that.
+/// that its source gives as turned is turned upright first, as the wire has no place for that. A
+/// size that its source was asked for and does not make itself is cut out and scaled down to here.
 final class VideoPublisher: VideoSink, Sendable {
     /// What ties a publisher to its session, once the server has accepted the track.
     struct Route: Sendable {
@@ -31,6 +32,7 @@ final class VideoPublisher: VideoSink, Sendable {
     private let firstFrame = Promise<Dimensions?>()
     private let threadEnded = Promise<Void>()
     private let mailbox = Mailbox<VideoFrame>()
+    private let wantedSize = Monitor<Dimensions?>(nil)
     private let counts = Monitor(LocalVideoTrackStatistics())
     private let route = Monitor<Route?>(nil)
     private let thread = Monitor<WorkerThread?>(nil)
@@ -48,14 +50,23 @@ final class VideoPublisher: VideoSink, Sendable {
 
     var sourceRequirements: VideoFormatRequest { VideoFormatRequest() }
 
-    func onVideoFormatRequest(_ request: VideoFormatRequest) {}
+    func onVideoFormatRequest(_ request: VideoFormatRequest) {
+        guard let size = request.dimensions else { return }
+        wantedSize.withLock { $0 = size }
+    }
 
     func onVideoFrame(_ frame: VideoFrame) {
         counts.withLock { $0.framesCaptured += 1 }
-        firstFrame.fulfill(frame.rotation.swapsDimensions ? frame.dimensions.transposed : frame.dimensions)
+        if firstFrame.current == nil {
+            let upright = frame.rotation.swapsDimensions ? frame.dimensions.transposed : frame.dimensions
+            firstFrame.fulfill(sizing.outputDimensions(for: upright))
+        }
         guard isWanted.load(ordering: .relaxed), isEnabled.load(ordering: .relaxed) else { return drop(.notWanted) }
         if mailbox.put(frame) != nil { drop(.encoderBusy) }
     }
+
+    /// What brings an upright picture to the wanted size.
+    private var sizing: FrameTransform { FrameTransform(size: wantedSize.withLock { $0 }) }
 
     // MARK: Control, from any thread
 
@@ -67,6 +78,9 @@ final class VideoPublisher: VideoSink, Sendable {
         statistics.bytesSent = sent.bytesSent
         return statistics
     }
+
+    /// The upright size of the first picture, once it is there.
+    var dimensions: Dimensions? { firstFrame.current ?? nil }
 
     var failure: RoomError? { error.withLock { $0 } }
 
@@ -163,7 +177,12 @@ final class VideoPublisher: VideoSink, Sendable {
             let isBroken = sendQueue.takeBroken()
             let isRequested = isKeyframeWanted.exchange(false, ordering: .relaxed)
             do {
-                let info = try encoding.encode(frame, forceKeyframe: isRequested || isBroken, clock: route.clock)
+                let info = try encoding.encode(
+                    frame,
+                    sizing: sizing,
+                    forceKeyframe: isRequested || isBroken,
+                    clock: route.clock
+                )
                 guard let info else {
                     if isRequested || isBroken { isKeyframeWanted.store(true, ordering: .relaxed) }
                     drop(.rateControl)
@@ -210,6 +229,7 @@ private struct TrackEncoding: ~Copyable {
     private let targetBitrate: Bitrate?
     private let frameRate: FrameRate
     private let pool = PacketBufferPool()
+    private let turner = FrameScaler()
     private let scaler = FrameScaler()
     private var encoder: VP8Encoder?
     private var largest = Dimensions(width: 0, height: 0)
@@ -229,12 +249,14 @@ private struct TrackEncoding: ~Copyable {
     /// - Throws: `encodingFailed`; then the next frame has to be a keyframe.
     mutating func encode(
         _ frame: VideoFrame,
+        sizing: FrameTransform,
         forceKeyframe: Bool,
         clock: ClockBox
     ) throws(RoomError) -> EncodedFrameInfo? {
         let outcome: EncodedFrameInfo??
         do throws(VP8Error) {
-            outcome = try encodeUpright(scaler.upright(frame), forceKeyframe: forceKeyframe, clock: clock)
+            let sized = scaler.apply(sizing, to: turner.upright(frame))
+            outcome = try encodeUpright(sized, forceKeyframe: forceKeyframe, clock: clock)
         } catch {
             throw RoomError(.encodingFailed, "\(error)")
         }

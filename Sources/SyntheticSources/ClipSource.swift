@@ -74,8 +74,8 @@ public final class ClipSource: VideoCapturer {
 
     /// Asks for another rate, in force from the next frame on.
     ///
-    /// A lower rate leaves pictures out. The size is that of the clip; size and pixel format are of no effect here. The
-    /// request goes on to the sink.
+    /// A lower rate leaves pictures out. Size and pixel format are of no effect here. The request goes on to the sink, at
+    /// once and at each start: a published track crops and scales the pictures to the size.
     public func requestOutputFormat(_ request: VideoFormatRequest) {
         capture.requestOutputFormat(request)
     }

@@ -148,6 +148,9 @@ extension PacedCapture {
             run.finishOpening(error)
             return
         }
+        // Who became the sink since has not heard of what was asked for before.
+        let (sink, request) = state.withLock { ($0.heldSink, $0.request) }
+        if request != VideoFormatRequest() { sink?.onVideoFormatRequest(request) }
         run.finishOpening(nil)
         do {
             let isOver = try deliver(from: painter, in: run)

@@ -22,7 +22,7 @@ public final class CameraSource: VideoCapturer, Sendable {
     ///
     /// - Parameters:
     ///   - device: The camera.
-    ///   - request: What the camera is to be set to; what is left open is filled from the sink's `sourceRequirements`,
+    ///   - request: What pictures are to be; what is left open is filled from the sink's `sourceRequirements`,
     ///     then by 640x480 at 30 frames per second.
     ///   - makeConverter: Called on the capture thread at each start; the converter is used and released there.
     package convenience init(
@@ -90,11 +90,14 @@ public final class CameraSource: VideoCapturer, Sendable {
 
     /// Asks for another output format.
     ///
-    /// A frame rate is taken up at once, by leaving frames out; size and pixel format at the next start. The request is
-    /// passed on to the sink; a published track makes nothing of it.
+    /// A frame rate is taken up at once, by leaving frames out, and so is a size, by cropping and scaling down what the
+    /// camera was set to; the camera itself is set to another size or pixel format at the next start. What is left of
+    /// the request, without the size, is passed on to the sink.
     public func requestOutputFormat(_ request: VideoFormatRequest) {
         state.merge(request)
-        state.sink?.onVideoFormatRequest(request)
+        // Pictures that are cropped or turned besides must not be brought to the size a second time.
+        let rest = VideoFormatRequest(frameRate: request.frameRate, pixelFormat: request.pixelFormat)
+        state.sink?.onVideoFormatRequest(rest)
     }
 
     /// Opens the camera, sets it up, and begins to deliver frames.

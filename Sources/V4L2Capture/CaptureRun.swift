@@ -121,7 +121,7 @@ final class CaptureRun: Sendable {
             state.began(format)
             started.resolve(.success(format))
             do {
-                try capture(session, state, wishedRate: request.frameRate)
+                try capture(session, state, wished: request)
             } catch {
                 failure = error
             }
@@ -138,11 +138,11 @@ final class CaptureRun: Sendable {
     private func capture(
         _ session: CaptureSession,
         _ state: CaptureState,
-        wishedRate: FrameRate?
+        wished: VideoFormatRequest
     ) throws(CameraError) {
         var statistics = CaptureStatistics()
         defer { state.publish(statistics) }
-        var pace = FramePace(wishedRate: wishedRate)
+        var pace = FramePace(wishedRate: wished.frameRate)
         var deadline = MonotonicClock.now + plan.patience
         while !stop.isRequested {
             let events = session.wait(until: deadline, or: stop)
@@ -163,6 +163,7 @@ final class CaptureRun: Sendable {
             }
             // A driver may stamp a picture with the time at which it will be shown (vivid: up to a frame ahead).
             let timestamp = min(newest.timestamp ?? now, now)
+            session.requestedDimensions = state.delivery.request.dimensions ?? wished.dimensions
             try deliver(newest, at: timestamp, of: session, to: state, &pace, &statistics)
         }
     }
@@ -175,8 +176,8 @@ final class CaptureRun: Sendable {
         _ pace: inout FramePace,
         _ statistics: inout CaptureStatistics
     ) throws(CameraError) {
-        let (sink, limit) = state.delivery
-        guard let sink, pace.admits(timestamp, limit: limit) else {
+        let (sink, request) = state.delivery
+        guard let sink, pace.admits(timestamp, limit: request.frameRate) else {
             statistics.framesDropped[.notWanted] += 1
             state.publish(statistics)
             return try session.giveBack(newest)

@@ -64,6 +64,12 @@ import Threading
         unsafe picture.deallocate()
     }
 
+    /// The size that pictures are brought to from the next one on.
+    var requestedDimensions: Dimensions? {
+        get { converter.requestedDimensions }
+        set { converter.requestedDimensions = newValue }
+    }
+
     /// Waits for the driver to have something to say.
     func wait(until deadline: MonotonicInstant, or stop: StopSignal) -> NodeEvents {
         ring.hasFailed ? .failed : device.node.wait(until: deadline, or: stop)

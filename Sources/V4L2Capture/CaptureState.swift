@@ -118,9 +118,9 @@ extension CaptureState {
 // MARK: - On the capture thread
 
 extension CaptureState {
-    /// Where the next frame goes, and the highest rate that was asked for.
-    var delivery: (sink: (any VideoSink)?, limit: FrameRate?) {
-        fields.withLock { ($0.activeSink, $0.request.frameRate) }
+    /// Where the next frame goes, and what was asked for.
+    var delivery: (sink: (any VideoSink)?, request: VideoFormatRequest) {
+        fields.withLock { ($0.activeSink, $0.request) }
     }
 
     /// Makes the counts visible.

@@ -31,7 +31,7 @@ enum FormatSelection {
     /// The best of what is offered.
     ///
     /// The size goes first: the wanted one; else, where a size is asked for, the smallest that holds it (the picture is
-    /// cropped and scaled later), or the largest there is; where none is asked for, the nearest in area to 640x480.
+    /// cropped and scaled as it is converted), or the largest there is; where none is asked for, the nearest in area to 640x480.
     /// Then the rate: of each pixel format the highest that does not exceed the wanted one, else its lowest; a pixel
     /// format that reaches the wanted rate wins over one that does not. Then the pixel format that costs least.
     static func choose(

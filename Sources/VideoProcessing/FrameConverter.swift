@@ -11,6 +11,11 @@ import Threading
 package final class FrameConverter: CapturedFrameConverter {
     /// What is done to each picture; may be changed between pictures.
     package var transform: FrameTransform
+    /// The transform's `size`.
+    package var requestedDimensions: Dimensions? {
+        get { transform.size }
+        set { transform.size = newValue }
+    }
 
     private let pool = VideoBufferPool()
     /// For whole pictures on the way, and for scaled ones, so that each pool is of one size.

@@ -18,10 +18,7 @@ package final class FrameScaler: Sendable {
     /// no side is less than 2.
     package func scale(_ frame: VideoFrame, to target: Dimensions) -> VideoFrame {
         guard frame.dimensions != target else { return frame }
-        let target = Dimensions(
-            width: min(target.width, Dimensions.largestCodable.width),
-            height: min(target.height, Dimensions.largestCodable.height)
-        ).evenAtLeast2
+        let target = target.evenAndCodable
         guard frame.dimensions != target else { return frame }
         let buffer = pool.take(target)
         unsafe frame.buffer.withPicture { picture in

@@ -1,8 +1,13 @@
 package import MediaCore
 
-/// What is done to a picture besides converting it: cropped, then turned, then mirrored, then scaled down.
+/// What is done to a picture besides converting it: brought to a size, then cropped, then turned, then mirrored.
 package struct FrameTransform: Hashable, Sendable {
-    /// The size of the part that is kept, from the middle of the captured picture; `nil` keeps all.
+    /// The size that is asked for, before cropping and turning; `nil` leaves the captured one.
+    ///
+    /// The picture is cut to its aspect ratio around the middle and scaled down to it; one that is smaller is only cut.
+    /// Sides are brought down to even ones, and to what can be coded.
+    package var size: Dimensions?
+    /// The size of the part that is kept, from the middle of the picture in its new size; `nil` keeps all.
     ///
     /// Sides are brought down to even ones and to what the picture has.
     package var crop: Dimensions?
@@ -10,20 +15,18 @@ package struct FrameTransform: Hashable, Sendable {
     package var rotation: VideoRotation
     /// Whether left and right are changed over, after turning.
     package var isMirrored: Bool
-    /// The largest size that may come out, after turning; larger pictures are scaled down, with the same aspect ratio.
-    package var maximumDimensions: Dimensions?
 
     /// A transform with the given steps; without any, the picture stays as it is.
     package init(
+        size: Dimensions? = nil,
         crop: Dimensions? = nil,
         rotation: VideoRotation = .none,
-        isMirrored: Bool = false,
-        maximumDimensions: Dimensions? = nil
+        isMirrored: Bool = false
     ) {
+        self.size = size
         self.crop = crop
         self.rotation = rotation
         self.isMirrored = isMirrored
-        self.maximumDimensions = maximumDimensions
     }
 
     /// The size that a picture of `dimensions` has after the transform.
@@ -34,9 +37,21 @@ package struct FrameTransform: Hashable, Sendable {
 
     /// The part that is kept of a picture of `dimensions`, and its size after scaling, before turning.
     func steps(for dimensions: Dimensions) -> (kept: PictureRegion, scaled: Dimensions) {
-        let kept = PictureRegion(centred: crop, in: dimensions)
-        let limit = maximumDimensions.map { rotation.swapsDimensions ? $0.transposed : $0 }
-        return (kept, limit.map { kept.dimensions.fitted(into: $0) } ?? kept.dimensions)
+        guard let size, size != dimensions else {
+            let kept = PictureRegion(centred: crop, in: dimensions)
+            return (kept, kept.dimensions)
+        }
+        let target = size.evenAndCodable
+        let whole = PictureRegion(ofShape: target, in: dimensions)
+        let fitted = whole.dimensions.limited(to: target)
+        guard let crop else { return (whole, fitted) }
+        // What is left of the picture in its new size, and the same part of the captured one: so that it is read once.
+        let scaled = PictureRegion(centred: crop, in: fitted).dimensions
+        let part = Dimensions(
+            width: scaled.width * whole.dimensions.width / fitted.width,
+            height: scaled.height * whole.dimensions.height / fitted.height
+        )
+        return (PictureRegion(centred: part, in: dimensions), scaled)
     }
 }
 
@@ -52,7 +67,7 @@ struct PictureRegion: Hashable, Sendable {
             (column, row, self.dimensions) = (0, 0, dimensions)
             return
         }
-        let size = Dimensions(width: min(crop.width, dimensions.width), height: min(crop.height, dimensions.height))
+        let size = crop.limited(to: dimensions)
         // A picture one pixel wide or high cannot be cut to an even size.
         self.dimensions = Dimensions(
             width: dimensions.width < 2 ? 1 : size.evenAtLeast2.width,
@@ -78,13 +93,11 @@ extension Dimensions {
     /// This size with both sides brought down to even ones, but no lower than 2.
     var evenAtLeast2: Dimensions { Dimensions(width: max(2, width & ~1), height: max(2, height & ~1)) }
 
-    /// This size, scaled down with its aspect ratio to even sides if it does not fit into `limit`.
-    func fitted(into limit: Dimensions) -> Dimensions {
-        guard width > limit.width || height > limit.height else { return self }
-        let limit = limit.evenAtLeast2
-        let isWidthTighter = limit.width * height < limit.height * width
-        return isWidthTighter
-            ? Dimensions(width: limit.width, height: limit.width * height / width).evenAtLeast2
-            : Dimensions(width: limit.height * width / height, height: limit.height).evenAtLeast2
+    /// This size, brought into what can be coded, with even sides.
+    var evenAndCodable: Dimensions { limited(to: .largestCodable).evenAtLeast2 }
+
+    /// This size with neither side longer than that of `limit`.
+    func limited(to limit: Dimensions) -> Dimensions {
+        Dimensions(width: min(width, limit.width), height: min(height, limit.height))
     }
 }

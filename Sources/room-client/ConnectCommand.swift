@@ -114,8 +114,9 @@ struct ConnectCommand: AsyncParsableCommand {
     }
 
     private func description(of track: LocalVideoTrack) -> String {
-        let format = (track.source as? any VideoCapturer)?.captureFormat
-        return "\"\(track.name)\"" + (format.map { " (\($0))" } ?? "")
+        guard let format = (track.source as? any VideoCapturer)?.captureFormat else { return "\"\(track.name)\"" }
+        let size = track.dimensions.flatMap { $0 == format.dimensions ? nil : "\($0) from " } ?? ""
+        return "\"\(track.name)\" (\(size)\(format))"
     }
 
     private func report(_ summary: PublisherSummary, of track: LocalVideoTrack, to reporter: Reporter) {

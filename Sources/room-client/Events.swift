@@ -52,8 +52,8 @@ struct PublishedEvent: Encodable {
         let format = (track.source as? any VideoCapturer)?.captureFormat
         self.track = track.name
         source = track.sourceKind
-        width = format?.dimensions.width
-        height = format?.dimensions.height
+        width = track.dimensions?.width
+        height = track.dimensions?.height
         frameRate = format?.frameRate.framesPerSecond
         pixelFormat = format?.pixelFormat.description
     }

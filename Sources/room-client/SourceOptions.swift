@@ -42,7 +42,8 @@ struct SourceOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "The picture's size, or a camera's smallest that holds it; default 640x480 or the camera's nearest.",
+            "The picture's size: larger pictures of a camera or clip are cut to its shape and scaled down; "
+                + "default 640x480, the camera's nearest, or the clip's own.",
             valueName: "WxH"
         )
     )
@@ -57,7 +58,7 @@ struct SourceOptions: ParsableArguments {
     )
     var fps: FrameRate?
 
-    @Option(help: ArgumentHelp("Cut the picture to this size around its middle.", valueName: "WxH"))
+    @Option(help: ArgumentHelp("Cut the picture, after --size and before --rotate.", valueName: "WxH"))
     var crop: Dimensions?
 
     @Option(help: "Turn the picture clockwise: 0, 90, 180 or 270 degrees.")
@@ -81,7 +82,6 @@ struct SourceOptions: ParsableArguments {
             if let option = forCameras.first(where: { $0.1 })?.0 {
                 throw ValidationError("\(option) is for cameras; leave it out with this --source.")
             }
-            if case .file = source, size != nil { throw ValidationError("A clip has its own size; leave --size out.") }
             try validatePainted()
             return
         }
@@ -126,7 +126,7 @@ struct SourceOptions: ParsableArguments {
                 loop: loop,
                 whenFinished: whenFinished
             )
-            if let fps { clip.requestOutputFormat(VideoFormatRequest(frameRate: fps)) }
+            clip.requestOutputFormat(VideoFormatRequest(dimensions: size, frameRate: fps))
             return clip
         case .camera: return try makeCamera(whenFinished: whenFinished)
         }

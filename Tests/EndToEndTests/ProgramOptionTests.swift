@@ -1,4 +1,5 @@
 import Glibc
+import MediaCore
 import TestSupport
 import Testing
 
@@ -86,7 +87,7 @@ struct ProgramOptionTests {
         ["--duration", "-1"], ["--duration", "0"], ["--duration", "inf"], ["--duration", "1e300"],
         ["--source", "unknown"], ["--source", "file:"], ["--source", ""], ["--rotate", "45"],
         ["--rotate", "90"], ["--crop", "10x10"], ["--mirror"], ["--pixel-format", "TOOLONG"],
-        ["--source", "file:x.y4m", "--size", "10x10"], ["--source", "camera", "--loop"],
+        ["--source", "camera", "--loop"],
         ["--room", ""], ["--identity", ""], ["--url", "http://x"], ["--url", ""], ["--nonsense"],
     ]
 
@@ -186,6 +187,24 @@ struct ProgramOptionTests {
             #expect(errors.contains(word) && errors.split(separator: "\n").count == 1, "\(errors)")
         }
         #expect(directory.names == ["fifo", "file", "link"])
+    }
+
+    @Test("A clip is cut and scaled down to the size that is asked for, and the dump has it")
+    func clipSize() async throws {
+        let directory = try TemporaryDirectory()
+        let server = try await ServerProgram()
+        let picture = Array("FRAME\n".utf8) + [UInt8](repeating: 100, count: 128 * 72 * 3 / 2)
+        try store(Array("YUV4MPEG2 W128 H72 F30:1 C420mpeg2\n".utf8) + picture + picture, at: directory("clip.y4m"))
+        let clip = ["--source", "file:\(directory("clip.y4m"))", "--loop", "--size", "70x50", "--json"]
+        let publisher = try await server.publisher(clip)
+        let published = try publisher.events().first { $0.string("event") == "published" }
+        #expect(published?.number("width") == 70 && published?.number("height") == 50)
+        let subscriber = try await server.subscriber(["--dump", directory.path])
+        let dump = try await recorded(5, in: directory.path)
+        #expect(try await end([publisher, subscriber], with: 2) == [.exit(0), .exit(0)])
+        let reading = try DumpReading("\(dump).webm")
+        #expect(reading.dimensions == Dimensions(width: 70, height: 50) && reading.pictureSizes == [reading.dimensions])
+        #expect(try await end([server.program], with: 15) == [.exit(0)])
     }
 
     @Test("Names that the server refuses end with 76")

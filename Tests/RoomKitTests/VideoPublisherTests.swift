@@ -56,6 +56,15 @@ struct VideoPublisherTests {
         #expect(bench.publisher.statistics.framesDropped[.notWanted] == 4)
     }
 
+    @Test("A size that the source was asked for is made of upright pictures, and announced")
+    func requestedSize() async throws {
+        let bench = try PublisherBench()
+        bench.publisher.onVideoFormatRequest(VideoFormatRequest(dimensions: Dimensions(width: 40, height: 40)))
+        _ = try #require(try bench.pass(picture(64, 48, rotation: .clockwise90)))
+        #expect(bench.publisher.dimensions == Dimensions(width: 40, height: 40))
+        await bench.publisher.stop()
+    }
+
     @Test("A paused track goes on with a keyframe, and a keyframe request makes one")
     func enabledAndRequested() async throws {
         let bench = try PublisherBench()

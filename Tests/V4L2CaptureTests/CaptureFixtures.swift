@@ -7,6 +7,7 @@ import Threading
 /// Converts the luma of a few formats; of JPEG it looks at the first bytes alone.
 final class LumaConverter: CapturedFrameConverter {
     static let formats: Set<PixelFormat> = [.yuyv, .grey, .i420, .mjpeg]
+    var requestedDimensions: Dimensions?
     private let accepted: Set<PixelFormat>
     private let pool = VideoBufferPool()
 

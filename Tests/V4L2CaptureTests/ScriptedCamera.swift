@@ -66,6 +66,10 @@ struct CameraScript: Sendable {
     var events: [Event] = []
     /// Whether waits end at once after the last event, with nothing to read.
     var isAlwaysReadable = false
+    /// What passes before each event; nothing where it is zero.
+    var intervalMilliseconds: Int32 = 0
+    /// Whether the camera has been unplugged, to be changed by the test.
+    var isUnplugged = Monitor(false)
     /// Fills every answer with bytes made from this seed instead.
     var noise: UInt64?
 }
@@ -184,6 +188,15 @@ final class ScriptedNode: V4L2Node {
 
     func wait(until deadline: MonotonicInstant, or stop: StopSignal) -> NodeEvents {
         if !ready.isEmpty { return .readable }
+        if script.intervalMilliseconds > 0 {
+            var file = pollfd(fd: stop.descriptor, events: Int16(POLLIN), revents: 0)
+            poll(&file, 1, script.intervalMilliseconds)
+            if stop.isRequested { return .stopped }
+        }
+        if script.isUnplugged.withLock({ $0 }) {
+            readError = ENODEV
+            return [.failed, .gone]
+        }
         guard next < script.events.count else {
             if script.isAlwaysReadable { return stop.isRequested ? .stopped : .readable }
             var file = pollfd(fd: stop.descriptor, events: Int16(POLLIN), revents: 0)

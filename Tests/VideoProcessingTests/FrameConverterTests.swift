@@ -74,33 +74,34 @@ struct FrameConverterTests {
         }
     }
 
-    @Test("Scaling comes after cropping and before turning, within the limit", arguments: planarAndPacked)
+    @Test("A size is cut out and scaled to before the crop, which is taken before turning", arguments: planarAndPacked)
     func scaling(format: PixelFormat) throws {
-        let picture = ReferencePicture(128, 64)
-        for (rotation, maximum) in [
-            (VideoRotation.none, (32, 100)), (.clockwise90, (16, 32)), (.clockwise270, (100, 32)),
-        ] {
+        let picture = ReferencePicture(160, 64)
+        for rotation in VideoRotation.allCases {
             let transform = FrameTransform(
-                crop: Dimensions(width: 64, height: 32),
+                size: Dimensions(width: 64, height: 32),
+                crop: Dimensions(width: 32, height: 16),
                 rotation: rotation,
-                isMirrored: true,
-                maximumDimensions: Dimensions(width: maximum.0, height: maximum.1)
+                isMirrored: true
             )
-            let expected = picture.cropped(32, 16, 64, 32).scaled(to: 32, 16).map { $0.rotated(rotation).mirrored }
+            let expected = picture.cropped(48, 16, 64, 32).scaled(to: 32, 16).map { $0.rotated(rotation).mirrored }
             let difference = try convert(picture.captured(as: format), transform).largestDifference(from: expected)
             #expect(difference <= 1)
         }
     }
 
     @Test(
-        "The size that comes out keeps the aspect ratio, is even, and is never larger",
+        "The size that comes out is the one asked for, even, or less, with its aspect ratio",
         arguments: [
-            (1920, 1080, 640, 640, 640, 360), (640, 480, 640, 480, 640, 480), (641, 481, 641, 481, 641, 481),
-            (640, 480, 1280, 720, 640, 480), (640, 480, 100, 1000, 100, 74), (1000, 10, 100, 100, 100, 2),
+            (1280, 720, 700, 500, 700, 500), (640, 480, 480, 480, 480, 480), (640, 480, 322, 242, 322, 242),
+            (640, 480, 640, 480, 640, 480), (641, 481, 641, 481, 641, 481), (640, 480, 321, 181, 320, 180),
+            (640, 480, 1280, 720, 640, 360), (640, 480, 100, 1000, 48, 480), (1000, 10, 100, 100, 10, 10),
+            (640, 480, 0, 0, 2, 2), (640, 480, .max, .max, 480, 480), (640, 480, .max, 1, 640, 2),
+            (1, 1, 640, 480, 1, 1), (640, 480, -4, 9, 2, 8),
         ]
     )
-    func limits(width: Int, height: Int, maxWidth: Int, maxHeight: Int, outWidth: Int, outHeight: Int) {
-        let transform = FrameTransform(maximumDimensions: Dimensions(width: maxWidth, height: maxHeight))
+    func requestedSizes(width: Int, height: Int, wantedWidth: Int, wantedHeight: Int, outWidth: Int, outHeight: Int) {
+        let transform = FrameTransform(size: Dimensions(width: wantedWidth, height: wantedHeight))
         let result = transform.outputDimensions(for: Dimensions(width: width, height: height))
         #expect(result == Dimensions(width: outWidth, height: outHeight))
     }
