@@ -58,8 +58,9 @@ public protocol VideoSink: AnyObject, Sendable {
 public protocol VideoRenderer: AnyObject, Sendable {
     /// Takes a frame.
     ///
-    /// Called on the decoder thread of the track, one call at a time, in order of decoding; a renderer of several tracks
-    /// is called by several threads at once. Must return quickly: while it does not, the track's frames are left out.
+    /// Called on the decoder thread of a remote track, in order of decoding, or on the source's thread of a local one; one
+    /// call at a time, but a renderer of several tracks is called by several threads at once. Must return quickly: while
+    /// it does not, the track's frames are left out.
     func render(_ frame: VideoFrame)
 }
 

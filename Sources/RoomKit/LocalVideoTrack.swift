@@ -16,6 +16,8 @@ public final class LocalVideoTrack: Sendable {
     }
 
     private let state = Monitor(State())
+    /// Who previews the pictures.
+    let renderers = Monitor<[any VideoRenderer]>([])
 
     /// A track of the pictures of `source`; publishing it starts a source that can be started.
     ///
@@ -47,6 +49,21 @@ public final class LocalVideoTrack: Sendable {
             return state.publisher
         }
         await publisher?.announceEnabled(isEnabled)
+    }
+
+    /// Hands every captured picture to `renderer` while the track is published, as a preview; adding it twice does nothing.
+    ///
+    /// Called on the source's thread with the picture as it was captured, whether or not anybody receives the track. A
+    /// renderer that is slow costs pictures of the track. The track keeps it until it is removed.
+    public func addRenderer(_ renderer: any VideoRenderer) {
+        renderers.withLock { renderers in
+            if !renderers.contains(where: { $0 === renderer }) { renderers.append(renderer) }
+        }
+    }
+
+    /// Hands pictures to `renderer` no longer; one that is under way may still come.
+    public func removeRenderer(_ renderer: any VideoRenderer) {
+        renderers.withLock { renderers in renderers.removeAll { $0 === renderer } }
     }
 
     /// The size as published, upright, cropped and scaled; `nil` before the first picture.

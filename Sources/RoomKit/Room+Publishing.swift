@@ -7,7 +7,7 @@ import WebSockets
 extension Room {
     func publish(_ track: LocalVideoTrack, options: VideoPublishOptions) async throws {
         guard !hasEnded else { throw ending }
-        let publisher = VideoPublisher(options: options)
+        let publisher = VideoPublisher(options: options, renderers: track.renderers)
         guard track.attach(publisher) else {
             throw RoomError(.alreadyPublished, "The track \"\(track.name)\" is published already.")
         }

@@ -29,6 +29,8 @@ final class VideoPublisher: VideoSink, Sendable {
 
     let sendQueue = SendQueue()
     private let options: VideoPublishOptions
+    /// Who is shown the pictures as they are captured.
+    private let renderers: Monitor<[any VideoRenderer]>
     private let firstFrame = Promise<Dimensions?>()
     private let threadEnded = Promise<Void>()
     private let mailbox = Mailbox<VideoFrame>()
@@ -42,8 +44,9 @@ final class VideoPublisher: VideoSink, Sendable {
     private let isKeyframeWanted = Atomic(false)
     private let isRetired = Atomic(false)
 
-    init(options: VideoPublishOptions) {
+    init(options: VideoPublishOptions, renderers: Monitor<[any VideoRenderer]> = Monitor([])) {
         self.options = options
+        self.renderers = renderers
     }
 
     // MARK: Sink, on the source's thread
@@ -61,8 +64,13 @@ final class VideoPublisher: VideoSink, Sendable {
             let upright = frame.rotation.swapsDimensions ? frame.dimensions.transposed : frame.dimensions
             firstFrame.fulfill(sizing.outputDimensions(for: upright))
         }
-        guard isWanted.load(ordering: .relaxed), isEnabled.load(ordering: .relaxed) else { return drop(.notWanted) }
-        if mailbox.put(frame) != nil { drop(.encoderBusy) }
+        if !isWanted.load(ordering: .relaxed) || !isEnabled.load(ordering: .relaxed) {
+            drop(.notWanted)
+        } else if mailbox.put(frame) != nil {
+            drop(.encoderBusy)
+        }
+        // After the encoder has it, which they must not hold up.
+        for renderer in renderers.withLock({ $0 }) { renderer.render(frame) }
     }
 
     /// What brings an upright picture to the wanted size.

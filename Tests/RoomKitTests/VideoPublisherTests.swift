@@ -56,6 +56,22 @@ struct VideoPublisherTests {
         #expect(bench.publisher.statistics.framesDropped[.notWanted] == 4)
     }
 
+    @Test("Who previews a track sees every picture, as captured, though nobody receives it")
+    func preview() async throws {
+        let track = LocalVideoTrack(source: HandSource())
+        let renderer = NotingRenderer()
+        track.addRenderer(renderer)
+        track.addRenderer(renderer)
+        let publisher = VideoPublisher(options: VideoPublishOptions(), renderers: track.renderers)
+        for index in 0..<3 { publisher.onVideoFrame(picture(64, 48, at: index, rotation: .clockwise90)) }
+        track.removeRenderer(renderer)
+        publisher.onVideoFrame(picture(64, 48, at: 3))
+        let frames = renderer.frames.withLock { $0 }
+        #expect(frames.map(\.timestamp) == (0..<3).map { timestamp(at: $0) })
+        #expect(frames.allSatisfy { $0.rotation == .clockwise90 && $0.dimensions == Dimensions(width: 64, height: 48) })
+        await publisher.stop()
+    }
+
     @Test("A size that the source was asked for is made of upright pictures, and announced")
     func requestedSize() async throws {
         let bench = try PublisherBench()
