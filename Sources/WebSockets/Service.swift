@@ -40,8 +40,8 @@ import Threading
     private let thread = Atomic<UInt>(0)
     private(set) var context: OpaquePointer?
     /// All that are not closed: here they are owned, libwebsockets only points to them.
-    private var connections: [ObjectIdentifier: WebSocketConnection] = [:]
-    private var listeners: [Listener] = []
+    var connections: [ObjectIdentifier: WebSocketConnection] = [:]
+    var listeners: [Listener] = []
     /// Connections whose handlers have something to send.
     private var senders: [WebSocketConnection] = []
     /// An empty array that keeps its memory.
@@ -257,70 +257,5 @@ extension Service {
         lookupThreads = [:]
         listeners = []
         clientTable = nil
-    }
-}
-
-extension Service {
-    /// Begins to accept connections from the listening socket `descriptor`, which it owns from now on.
-    func listen(
-        _ options: ListenerOptions,
-        descriptor: Int32,
-        makeHandler: @escaping @Sendable () -> any WebSocketHandler
-    ) throws(WebSocketError) {
-        guard !isStopping else {
-            Glibc.close(descriptor)
-            throw .shutDown("listen at \(options.host):\(options.port)")
-        }
-        if let first = listeners.first {
-            precondition(
-                first.options.subprotocol == options.subprotocol
-                    && first.options.refusedSubprotocols == options.refusedSubprotocols,
-                "\(options.subprotocol) beside \(first.options.subprotocol): listeners of a loop share subprotocols"
-            )
-        }
-        let name = "listener-\(listeners.count)"
-        let names = [options.subprotocol] + options.refusedSubprotocols.filter { $0 != options.subprotocol }
-        let table = ProtocolTable(hostName: name, protocolNames: names)
-        let listener = Listener(
-            options: options,
-            service: self,
-            table: table,
-            makeHandler: makeHandler
-        )
-        // Held even if it fails, because the host points to it.
-        listeners.append(listener)
-        try listener.start(descriptor)
-    }
-
-    /// Owns `connection` until `release`.
-    func keep(_ connection: WebSocketConnection) {
-        connections[ObjectIdentifier(connection)] = connection
-    }
-
-    /// Ends `connection` for good.
-    func release(_ connection: WebSocketConnection) {
-        guard connections.removeValue(forKey: ObjectIdentifier(connection)) != nil else { return }
-        lookups.removeAll { $0 === connection }
-        connection.finish()
-    }
-
-    /// libwebsockets would not take `connection`.
-    func adoptionFailed(_ connection: WebSocketConnection) {
-        guard connections[ObjectIdentifier(connection)] != nil else { return }
-        wsiDestroyed(of: connection)
-    }
-
-    /// libwebsockets has forgotten `connection`.
-    func wsiDestroyed(of connection: WebSocketConnection) {
-        if case .accepted(let listener) = connection.role { listener.connectionEnded() }
-        if case .connecting(let attempt) = connection.role, !isStopping, connection.phase == .handshaking,
-            !attempt.isConnected, !attempt.addresses.isEmpty, MonotonicClock.now < attempt.deadline
-        {
-            connection.ending = nil
-            // Not from inside libwebsockets' own clearing up.
-            loop?.execute { [self] in tryNextAddress(connection, attempt) }
-            return
-        }
-        release(connection)
     }
 }
