@@ -5,10 +5,14 @@ import Threading
 extension WebSocketConnection {
     /// The bytes that one connection sends before the others get their turn; several of the longest media packets.
     private static let turnByteCount = 65_536
-    /// The bytes after which the system is asked whether the socket is full.
+    /// The bytes after which the system is asked whether a socket is full, of one that was full of late or is new.
     ///
     /// No more than the kernel may hold anyway, and enough for all but the largest frames.
-    private static let uncheckedByteCount = WebSocketConnection.lowWater
+    static let leastUncheckedByteCount = WebSocketConnection.lowWater
+    /// The same of a socket that has had room for long; up to there it doubles each time that there is some.
+    ///
+    /// Should one fill up meanwhile, libwebsockets keeps a copy of the one message that does not fit.
+    private static let mostUncheckedByteCount = 1 << 20
     /// What a message costs in a turn besides its bytes, so that empty ones end it too.
     private static let messageOverhead = 64
 
@@ -17,7 +21,7 @@ extension WebSocketConnection {
     /// - Returns: What libwebsockets wants: -1 to end the connection.
     func writable(on wsi: OpaquePointer) -> Int32 {
         isAwaitingRoom = false
-        uncheckedCount = 0
+        uncheckedByteCount = 0
         switch phase {
         case .closing: return unsafe sendClose(on: wsi)
         case .open: break
@@ -55,11 +59,18 @@ extension WebSocketConnection {
         var left = Self.turnByteCount
         while left > 0 {
             // On top of what did not fit, libwebsockets would only pile up copies; it calls again by itself.
-            if unsafe lws_partial_buffered(wsi) != 0 { return true }
+            if unsafe lws_partial_buffered(wsi) != 0 {
+                uncheckedByteLimit = Self.leastUncheckedByteCount
+                return true
+            }
             guard left == Self.turnByteCount || handler?.hasMessage(for: self) == true else { return true }
-            if uncheckedCount >= Self.uncheckedByteCount {
-                if unsafe lws_send_pipe_choked(wsi) != 0 { break }
-                uncheckedCount = 0
+            if uncheckedByteCount >= uncheckedByteLimit {
+                if unsafe lws_send_pipe_choked(wsi) != 0 {
+                    uncheckedByteLimit = Self.leastUncheckedByteCount
+                    break
+                }
+                uncheckedByteCount = 0
+                uncheckedByteLimit = min(uncheckedByteLimit * 2, Self.mostUncheckedByteCount)
             }
             guard let message = handler?.nextMessage(for: self) else { return true }
             // The handler may have closed the connection while it was asked.
@@ -69,7 +80,7 @@ extension WebSocketConnection {
                 return true
             }
             guard let count = unsafe send(message, on: wsi) else { return false }
-            uncheckedCount += count
+            uncheckedByteCount += count
             left -= count + Self.messageOverhead
         }
         awaitRoom()

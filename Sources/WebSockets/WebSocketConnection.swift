@@ -61,7 +61,9 @@ import Threading
     /// Whether libwebsockets will call `writable`.
     var isAwaitingRoom = false
     /// The bytes that were sent since the socket was last known to have room.
-    var uncheckedCount = 0
+    var uncheckedByteCount = 0
+    /// The bytes that are sent before the system is asked about the socket's room again.
+    var uncheckedByteLimit = WebSocketConnection.leastUncheckedByteCount
     /// What the peer is told once the socket can take it.
     var closeMessage: (code: UInt16, reason: String)?
     /// Whether libwebsockets has been given our close message.

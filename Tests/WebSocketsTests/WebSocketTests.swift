@@ -186,6 +186,14 @@ struct MessageTests {
         // When it reads again, the rest follows.
         _ = stalled.receive(count: 1000 * 16_004)
         _ = toStalled.state.wait { $0.sent == 1000 ? true : nil }
+        // And when it stalls again, having read so much, no more is taken than before.
+        server.loop.execute { for _ in 0..<1000 { toStalled.send(.shared(chunk)) } }
+        var before = 0
+        while before != toStalled.state.withLock({ $0.sent }) {
+            before = toStalled.state.withLock { $0.sent }
+            usleep(100_000)
+        }
+        #expect((before - 1000) * chunk.count < 1_000_000)
     }
 }
 
