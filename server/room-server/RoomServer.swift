@@ -76,11 +76,13 @@ struct RoomServer: AsyncParsableCommand {
             FileHandle.standardError.write(Data("room-server: \(error)\n".utf8))
             throw ExitCode(69)
         }
+        // Before the log says that it listens: who has read that may send a signal.
+        let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm)
         if insecureListen != nil {
             logger.warning("everybody who reaches \(server.url) may join, publish and watch")
         }
         logger.info("listening at \(server.url)")
-        for await signal in await UnixSignalsSequence(trapping: .sigint, .sigterm) {
+        for await signal in signals {
             logger.info("shutting down", metadata: ["signal": "\(signal)"])
             break
         }
