@@ -33,7 +33,7 @@ package struct MediaFileError: Error, Hashable, Sendable {
         package static let damaged = Code("damaged")
         /// The file ends in the middle of something.
         package static let truncated = Code("truncated")
-        /// Nothing came, and whoever reads was told to stop.
+        /// Whoever reads was told to stop before all had come.
         package static let interrupted = Code("interrupted")
         /// The data comes from a pipe, which has no way back.
         package static let notRewindable = Code("notRewindable")

@@ -98,9 +98,10 @@ struct OpenFile: ~Copyable {
         guard let isStopRequested, !isRegular else { return }
         var request = pollfd(fd: number, events: Int16(POLLIN), revents: 0)
         // A pipe that has had no writer yet is not at its end: it has nothing to say, though a read would give 0.
-        while unsafe poll(&request, 1, Self.stopInterval) <= 0 {
-            guard isStopRequested() else { continue }
-            throw MediaFileError(.interrupted, operation, path, "nothing came until it was no longer wanted")
-        }
+        repeat {
+            guard !isStopRequested() else {
+                throw MediaFileError(.interrupted, operation, path, "it was no longer wanted")
+            }
+        } while unsafe poll(&request, 1, Self.stopInterval) <= 0
     }
 }

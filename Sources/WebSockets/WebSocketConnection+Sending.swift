@@ -41,8 +41,10 @@ extension WebSocketConnection {
     func sendRequested() {
         isSendRequested = false
         guard phase == .open, !isAwaitingRoom, let wsi = unsafe wsi else { return }
-        // A connection that turns out to be broken is ended by libwebsockets, which sees it when it looks for room.
-        if unsafe !sendMessages(on: wsi) { awaitRoom() }
+        guard unsafe !sendMessages(on: wsi) else { return }
+        // libwebsockets asks no more about a socket that a write failed on; by the timer it learns to end the connection.
+        phase = .closing
+        setTimer(after: .zero)
     }
 
     /// Has libwebsockets call `writable` once the socket has room.

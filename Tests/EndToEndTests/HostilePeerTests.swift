@@ -35,10 +35,10 @@ struct HostilePeerTests {
     }
 
     /// A pager, Ctrl-S in a terminal, a full pipe: what is logged is often what a peer does.
-    @Test("A server whose log nobody reads serves on")
-    func unreadLog() async throws {
+    @Test("A server whose log nobody reads serves on", arguments: [Program.ErrorReading.unread, .closed])
+    func unreadLog(errors: Program.ErrorReading) async throws {
         let port = try SilentServer().port
-        let server = try Program("room-server", ["--port", "\(port)", "--verbose"], areErrorsRead: false)
+        let server = try Program("room-server", ["--port", "\(port)", "--verbose"], errors: errors)
         try await eventually("the server listens") { (try? RawPeer(port: port)) != nil }
         for index in 0..<300 {
             let peer = try RawPeer(joining: "room", as: "guest-\(index)", port: port)

@@ -50,6 +50,26 @@ struct ProgramStopTests {
         #expect(publisher.errors == "")
     }
 
+    @Test("A publisher whose pipe trickles ends with SIGTERM in the middle of a picture")
+    func tricklingWriter() async throws {
+        let pipe = try makePipe("clip", isKeptOpen: true)
+        let trickle = Task {
+            let header = Array("YUV4MPEG2 W640 H480 F30:1 C420mpeg2\nFRAME\n".utf8)
+            _ = write(pipe, header, header.count)
+            while !Task.isCancelled {
+                _ = write(pipe, header, header.count)
+                try? await Task.sleep(for: .milliseconds(20))
+            }
+            close(pipe)
+        }
+        let publisher = try server.client("connect", ["--source", "file:\(directory("clip"))"])
+        try await publisher.says("Joined")
+        #expect(try await end([publisher], with: SIGTERM) == [.exit(0)])
+        #expect(publisher.text.contains("0 frames captured") && publisher.errors == "", "\(publisher.text)")
+        trickle.cancel()
+        await trickle.value
+    }
+
     // The numbers of closed streams went to sockets, into which the log was then written.
     @Test(
         "Standard streams that are closed are replaced before anything else is opened",

@@ -1,7 +1,12 @@
 import Foundation
 import MediaCore
 @testable import MediaFiles
+import Synchronization
 import Testing
+
+private final class Flag: Sendable {
+    let isUp = Atomic(false)
+}
 
 @Suite("Y4M files", .timeLimit(.minutes(2)))
 struct Y4MTests {
@@ -109,8 +114,9 @@ struct Y4MTests {
         defer { close(pipe) }
         let start = Array("YUV4MPEG2 W4 H2 F30:1\nFRAME\n".utf8) + [1, 2, 3]
         try #require(write(pipe, start, start.count) == start.count)
-        // What is there is read first.
-        let reader = try Y4MReader(path: path) { true }
+        let stop = Flag()
+        let reader = try Y4MReader(path: path) { stop.isUp.load(ordering: .relaxed) }
+        stop.isUp.store(true, ordering: .relaxed)
         let buffer = VideoBuffer(dimensions: reader.dimensions)
         #expect(code { _ = try reader.readFrame(into: buffer) } == .interrupted)
     }

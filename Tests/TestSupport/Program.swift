@@ -19,13 +19,23 @@ package final class Program: Sendable {
     private let complaints: Outlet
     private let ending = Monitor<Ending?>(nil)
 
+    /// What becomes of a program's standard error.
+    package enum ErrorReading: Sendable {
+        /// It is gathered in `errors`.
+        case read
+        /// It fills up.
+        case unread
+        /// Its reader has gone.
+        case closed
+    }
+
     /// Starts `name`, which lies beside the test program.
     ///
     /// - Parameters:
     ///   - name: The program's name, or an absolute path, or a name for the shell's search path.
     ///   - arguments: What it is given.
     ///   - isOutputRead: Whether anybody reads its standard output; else it is closed.
-    ///   - areErrorsRead: Whether anybody reads its standard error; else it fills up.
+    ///   - errors: What becomes of its standard error.
     ///   - areLeaksSought: Whether LeakSanitizer looks at its end, where that is built in. Where ArgumentParser itself
     ///     ends the program, from deep inside of its parsing, some of its arrays are always left.
     /// - Throws: When it cannot be started.
@@ -33,7 +43,7 @@ package final class Program: Sendable {
         _ name: String,
         _ arguments: [String],
         isOutputRead: Bool = true,
-        areErrorsRead: Bool = true,
+        errors: ErrorReading = .read,
         areLeaksSought: Bool = true
     ) throws {
         output = try Outlet()
@@ -59,13 +69,17 @@ package final class Program: Sendable {
         defer { for string in environment { free(string) } }
         var started: pid_t = 0
         let status = posix_spawnp(&started, path, &actions, &attributes, &strings, &environment)
-        if !areErrorsRead { complaints.shrink() }
+        if errors == .unread { complaints.shrink() }
         output.closeWriter()
         complaints.closeWriter()
         guard status == 0 else { throw TestFailure("\(path) cannot be started: errno \(status)") }
         identifier = started
         if isOutputRead { try output.read() } else { output.closeReader() }
-        if areErrorsRead { try complaints.read() }
+        switch errors {
+        case .read: try complaints.read()
+        case .unread: break
+        case .closed: complaints.closeReader()
+        }
         let (identifier, ending) = (identifier, ending)
         _ = try WorkerThread(name: "waiter") {
             var status: Int32 = 0

@@ -104,10 +104,12 @@ final class RelayService: WebSocketHandler {
     }
 
     private func armAlarm() {
+        // Clients may come before `begin`, which then arms it.
+        guard let setAlarm else { return }
         let time = min(relay.nextDeadline ?? nextSweep, nextSweep)
         guard time != alarm else { return }
         alarm = time
-        setAlarm?(time)
+        setAlarm(time)
     }
 
     func shutDown() {

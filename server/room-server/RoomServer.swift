@@ -61,6 +61,8 @@ struct RoomServer: AsyncParsableCommand {
     }
 
     func run() async throws {
+        // A reader of the log that goes away is no reason to stop relaying.
+        signal(SIGPIPE, SIG_IGN)
         let log = BackgroundLog()
         defer { log.close() }
         var logger = Logger(label: "room-server") { _ in BackgroundLogHandler(log) }
