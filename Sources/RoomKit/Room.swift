@@ -113,7 +113,9 @@ public actor Room {
         for publication in publishers { await unpublish(publication.track) }
         perform(session.leave())
         while let task = unfinished.first?.value { await task.value }
-        _ = await connectionEnded.value(within: .seconds(1))
+        guard await connectionEnded.value(within: .seconds(1)) == nil else { return }
+        // Nothing can be sent, so that the hanging up has not even begun.
+        path.value.connection?.close(code: 1000, reason: "left")
     }
 
     /// Has `disconnect` wait for `work`.
@@ -190,11 +192,6 @@ public actor Room {
         guard path.value.connection != nil, !isHangingUp else { return }
         isHangingUp = true
         path.value.send(.close(code: code, reason: reason))
-        Task {
-            // What is sent first may wait for ever.
-            try await Task.sleep(for: .seconds(1))
-            path.value.connection?.close(code: code, reason: reason)
-        }
     }
 
     func armTimer() {

@@ -78,7 +78,10 @@ package final class RelayServer: Sendable {
             throw error
         }
         loop.execute { [weak loop] in
-            service.value.begin { time in loop?.setAlarm(at: time) { service.value.timeHasCome() } }
+            // Weakly, because the service keeps this.
+            service.value.begin { [weak service] time in
+                loop?.setAlarm(at: time) { [weak service] in service?.value.timeHasCome() }
+            }
         }
     }
 
