@@ -40,7 +40,7 @@ check_errors() {
     judge_said forbidden-list "no permission: devices does not say that there is none" 77 'group.*video'
 
     in_guest errors-uvc uvc uvc_errors
-    judge_said metadata "a metadata node: it is no camera" 66 "not a node that pictures stream from (metadata"
+    judge_said metadata "a metadata node: it is no camera" 66 "no node that pictures stream from: a metadata"
     judge_said no-format "a format that the USB camera lacks: connect lists those it has" 64 "NV12; choose one of YUYV, MJPG"
 }
 
