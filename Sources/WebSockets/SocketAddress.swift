@@ -99,6 +99,20 @@ struct SocketAddress: Sendable {
         var list: UnsafeMutablePointer<addrinfo>?
         let status = unsafe getaddrinfo(host, String(port), &hints, &list)
         guard status == 0 else {
+            // RFC 6761, section 6.3: the loopback's name, also where /etc/hosts does not say so.
+            if !isNumericOnly && host.lowercased() == "localhost" {
+                return .success(
+                    ["127.0.0.1", "::1"].flatMap { host in
+                        let addresses = resolve(
+                            host: host,
+                            port: port,
+                            isForListening: isForListening,
+                            isNumericOnly: true
+                        )
+                        return (try? addresses.get()) ?? []
+                    }
+                )
+            }
             return .failure(ResolutionFailure(status: status, text: unsafe String(cString: gai_strerror(status))))
         }
         defer { unsafe freeaddrinfo(list) }
