@@ -42,7 +42,7 @@ test: deps
 	@echo "Left to 'make lab': cameras, which are tested against the kernel's own drivers in a small virtual machine."
 
 test-thread: deps
-	$(TEST) --sanitize=thread --scratch-path .build-thread
+	TSAN_OPTIONS="suppressions=$(CURDIR)/Tests/ThreadSanitizer.supp" $(TEST) --sanitize=thread --scratch-path .build-thread
 
 test-address: deps
 	$(TEST) --sanitize=address --scratch-path .build-address
