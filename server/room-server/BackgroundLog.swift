@@ -15,9 +15,12 @@ final class BackgroundLog: Sendable {
     private let isDone = Monitor(false)
 
     /// Begins to write.
-    init() {
+    ///
+    /// - Throws: `ThreadShortage` when there is no thread for it.
+    init() throws(ThreadShortage) {
         let (lines, lost, isDone) = (lines, lost, isDone)
-        Thread.detachNewThread {
+        // Never joined: it may stand in a write for ever.
+        _ = try WorkerThread(name: "log") {
             while let line = lines.take() {
                 let count = lost.change { count in
                     defer { count = 0 }

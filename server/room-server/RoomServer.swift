@@ -63,7 +63,12 @@ struct RoomServer: AsyncParsableCommand {
     func run() async throws {
         // A reader of the log that goes away is no reason to stop relaying.
         signal(SIGPIPE, SIG_IGN)
-        let log = BackgroundLog()
+        let log: BackgroundLog
+        do {
+            log = try BackgroundLog()
+        } catch {
+            throw Self.failure("\(error)")
+        }
         defer { log.close() }
         var logger = Logger(label: "room-server") { _ in BackgroundLogHandler(log) }
         logger.logLevel = verbose ? .debug : .info
@@ -75,8 +80,7 @@ struct RoomServer: AsyncParsableCommand {
         do {
             server = try RelayServer(options)
         } catch {
-            FileHandle.standardError.write(Data("room-server: \(error)\n".utf8))
-            throw ExitCode(69)
+            throw Self.failure("\(error)")
         }
         // Before the log says that it listens: who has read that may send a signal.
         let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm)
@@ -89,5 +93,11 @@ struct RoomServer: AsyncParsableCommand {
             break
         }
         server.stop()
+    }
+
+    /// Says why the server cannot be; gives the code to end with.
+    private static func failure(_ sentence: String) -> ExitCode {
+        FileHandle.standardError.write(Data("room-server: \(sentence)\n".utf8))
+        return ExitCode(69)
     }
 }
