@@ -29,11 +29,21 @@ func library(
         .target(name: name, dependencies: dependencies, path: path, swiftSettings: strict),
         .testTarget(
             name: "\(name)Tests",
-            dependencies: [.byName(name: name)] + dependencies + testDependencies,
+            dependencies: [.byName(name: name), "TestTools"] + dependencies + testDependencies,
             swiftSettings: settings
         ),
     ]
 }
+
+/// What tests of every floor use.
+let tools: [Target] = [
+    .target(
+        name: "TestTools",
+        dependencies: ["MediaCore", "Threading"],
+        path: "Tests/TestTools",
+        swiftSettings: settings
+    )
+]
 
 let values: [Target] =
     library("MediaCore", [])
@@ -108,7 +118,7 @@ let endToEnd: [Target] = [
     .target(
         name: "TestSupport",
         dependencies: [
-            "RoomKit", "RelayServer", "RelayCore", "RoomProtocol", "MediaCore", "Threading", "MediaFiles",
+            "TestTools", "RoomKit", "RelayServer", "RelayCore", "RoomProtocol", "MediaCore", "Threading", "MediaFiles",
             "SyntheticSources", "VP8Codec", "WebSockets",
         ],
         path: "Tests/TestSupport",
@@ -136,5 +146,5 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-log", exact: "1.16.2"),
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", exact: "2.13.0"),
     ],
-    targets: values + decisions + edges + assembly + programs + examples + endToEnd
+    targets: values + decisions + edges + assembly + programs + examples + tools + endToEnd
 )

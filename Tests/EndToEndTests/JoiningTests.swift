@@ -17,12 +17,7 @@ struct JoiningTests {
 
     /// A publisher whose pictures a first viewer receives.
     private func show() async throws -> (author: Member, viewer: Member, track: LocalVideoTrack) {
-        let viewer = try await stage.join("viewer")
-        let author = try await stage.join("author")
-        let track = makePattern()
-        try await author.room.localParticipant.publish(track)
-        let remote = try await viewer.subscribedTrack()
-        try await eventually("frames are decoded") { remote.statistics.framesDecoded >= 9 }
+        let (viewer, author, track, _) = try await stage.show(frames: 9)
         return (author, viewer, track)
     }
 

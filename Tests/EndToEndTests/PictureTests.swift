@@ -51,13 +51,8 @@ struct PictureTests {
 
     @Test("A dump begins with the first frame that the subscriber is sent, and costs no keyframe of its own")
     func dumpFromTheStart() async throws {
-        let viewer = try await stage.join("viewer")
-        let author = try await stage.join("author")
-        let track = makePattern()
-        try await author.room.localParticipant.publish(track)
-        let remote = try await viewer.subscribedTrack()
         // Whoever records learns of the track from an event, and is late by a moment or two.
-        try await eventually("frames are decoded") { remote.statistics.framesDecoded >= 5 }
+        let (viewer, author, track, remote) = try await stage.show(frames: 5)
         let recorder = try TrackRecorder(track: remote, directory: directory.path, recorderID: "viewer", format: .webm)
         try await eventually("frames are recorded") { recorder.statistics.framesWritten >= 15 }
         await author.room.disconnect()
@@ -135,12 +130,7 @@ struct PictureTests {
 
     @Test("A paused track sends nothing, and goes on with a keyframe")
     func pause() async throws {
-        let viewer = try await stage.join("viewer")
-        let author = try await stage.join("author")
-        let track = makePattern()
-        try await author.room.localParticipant.publish(track)
-        let remote = try await viewer.subscribedTrack()
-        try await eventually("frames are decoded") { remote.statistics.framesDecoded >= 5 }
+        let (viewer, author, track, remote) = try await stage.show(frames: 5)
         await track.setEnabled(false)
         _ = try await viewer.event("the pause is told") { if case .trackDisabled = $0 { true } else { nil } }
         #expect(!remote.isEnabled)

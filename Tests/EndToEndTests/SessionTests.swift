@@ -74,12 +74,7 @@ struct SessionTests {
 
     @Test("A server that stops ends every session with an error, and every thread of its tracks")
     func serverStops() async throws {
-        let viewer = try await stage.join("viewer")
-        let author = try await stage.join("author")
-        let track = makePattern()
-        try await author.room.localParticipant.publish(track)
-        let remote = try await viewer.subscribedTrack()
-        try await eventually("frames are decoded") { remote.statistics.framesDecoded >= 3 }
+        let (viewer, author, track, _) = try await stage.show(frames: 3)
         let server = stage.server
         await Task.detached { server.stop() }.value
         for member in [viewer, author] {
@@ -95,12 +90,7 @@ struct SessionTests {
 
     @Test("When a publisher leaves, the others learn of it and of the end of its tracks")
     func publisherLeaves() async throws {
-        let viewer = try await stage.join("viewer")
-        let author = try await stage.join("author")
-        let track = makePattern()
-        try await author.room.localParticipant.publish(track)
-        let remote = try await viewer.subscribedTrack()
-        try await eventually("frames are decoded") { remote.statistics.framesDecoded >= 3 }
+        let (viewer, author, _, remote) = try await stage.show(frames: 3)
         await author.room.disconnect()
         let gone = try await viewer.event("the author goes") { event -> RemoteParticipant? in
             if case .participantDisconnected(let participant) = event { participant } else { nil }

@@ -1,6 +1,7 @@
 import Foundation
 import MediaCore
 import MediaFiles
+import TestTools
 import Testing
 
 @Suite("Files that were cut short", .timeLimit(.minutes(10)))

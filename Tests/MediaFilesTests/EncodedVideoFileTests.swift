@@ -1,6 +1,7 @@
 import Foundation
 import MediaCore
 import MediaFiles
+import TestTools
 import Testing
 
 @Suite("IVF and WebM files", .timeLimit(.minutes(5)))

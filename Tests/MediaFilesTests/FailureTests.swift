@@ -1,6 +1,7 @@
 import Foundation
 import MediaCore
 @testable import MediaFiles
+import TestTools
 import Testing
 
 /// `memfd_create`, which Swift's Glibc leaves out.

@@ -1,6 +1,7 @@
 import Foundation
 import MediaCore
 import MediaFiles
+import TestTools
 import Testing
 
 @Suite("Hostile files", .timeLimit(.minutes(5)))
@@ -34,7 +35,7 @@ struct HostileInputTests {
         let path = directory("clip")
         try clip.write(format, to: path)
         let file = try bytes(of: path)
-        var generator = SeededGenerator(state: 1)
+        var generator = SeededGenerator(seed: 1)
         var total = 0
         for _ in 0..<4000 {
             var changed = file
@@ -57,7 +58,7 @@ struct HostileInputTests {
     )
     func random(signature: String) throws {
         let path = directory("random")
-        var generator = SeededGenerator(state: 2)
+        var generator = SeededGenerator(seed: 2)
         for _ in 0..<2000 {
             var bytes = Array(signature.utf8) + (signature == "\u{1A}" ? [0x45, 0xDF, 0xA3] : [])
             for _ in 0..<Int.random(in: 0...300, using: &generator) {

@@ -2,6 +2,7 @@ import CPNG
 import Foundation
 import MediaCore
 import MediaFiles
+import TestTools
 import Testing
 
 @Suite("PNG files", .timeLimit(.minutes(2)))

@@ -1,24 +1,8 @@
 import Foundation
 import MediaCore
 import MediaFiles
+import TestTools
 import Testing
-
-/// A directory that is removed with its last holder.
-final class TemporaryDirectory: Sendable {
-    let path: String
-
-    init() throws {
-        let template = NSTemporaryDirectory() + "/media-files-\(UUID().uuidString)"
-        try FileManager.default.createDirectory(atPath: template, withIntermediateDirectories: true)
-        path = template
-    }
-
-    deinit {
-        try? FileManager.default.removeItem(atPath: path)
-    }
-
-    func callAsFunction(_ name: String) -> String { "\(path)/\(name)" }
-}
 
 /// What a program of the system printed.
 struct ToolOutput {
@@ -78,11 +62,6 @@ func bytes(of path: String) throws -> [UInt8] {
         if count == 0 { return all }
         all += part[..<count]
     }
-}
-
-/// Writes a file, over what was there.
-func store(_ bytes: some Sequence<UInt8>, at path: String) throws {
-    try Data(bytes).write(to: URL(fileURLWithPath: path))
 }
 
 /// Compressed pictures made by ffmpeg.
@@ -182,20 +161,6 @@ func pixels(of buffer: VideoBuffer) -> [UInt8] {
             for column in 0..<chroma.width { all.append(chromaV[row * buffer.chromaStride + column]) }
         }
         return all
-    }
-}
-
-/// Random numbers that are the same on every run.
-struct SeededGenerator: RandomNumberGenerator {
-    var state: UInt64
-
-    mutating func next() -> UInt64 {
-        // SplitMix64.
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ (mixed >> 31)
     }
 }
 

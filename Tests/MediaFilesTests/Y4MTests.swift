@@ -2,6 +2,7 @@ import Foundation
 import MediaCore
 @testable import MediaFiles
 import Synchronization
+import TestTools
 import Testing
 
 private final class Flag: Sendable {

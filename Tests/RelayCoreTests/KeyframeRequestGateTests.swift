@@ -1,5 +1,6 @@
 import MediaCore
 import RelayCore
+import TestTools
 import Testing
 
 @Suite("Keyframe request gate", .timeLimit(.minutes(1)))

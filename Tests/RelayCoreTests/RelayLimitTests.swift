@@ -1,6 +1,7 @@
 import MediaCore
 import RelayCore
 import RoomProtocol
+import TestTools
 import Testing
 
 @Suite("Relay: limits and endings", .timeLimit(.minutes(1)))

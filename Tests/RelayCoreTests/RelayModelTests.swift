@@ -1,6 +1,7 @@
 import MediaCore
 import RelayCore
 import RoomProtocol
+import TestTools
 import Testing
 
 /// Thousands of random operations on several rooms, with what must always hold checked as they go.

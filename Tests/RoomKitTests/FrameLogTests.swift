@@ -1,6 +1,7 @@
 import Foundation
 import MediaCore
 import RoomProtocol
+import TestTools
 import Testing
 
 @testable import RoomKit

@@ -2,6 +2,7 @@ import MediaCore
 import RelayCore
 import RelayServer
 import RoomProtocol
+import TestTools
 import Testing
 import Threading
 import WebSockets

@@ -50,11 +50,6 @@ func wait(until condition: () -> Bool, sourceLocation: SourceLocation = #_source
     Issue.record("waited in vain", sourceLocation: sourceLocation)
 }
 
-/// As above, of a task.
-func eventually(_ condition: () async -> Bool) async throws {
-    while await !condition() { try await Task.sleep(for: .milliseconds(1)) }
-}
-
 /// A source whose pictures the test makes.
 final class HandSource: VideoSource {
     private let state = Monitor<(any VideoSink)?>(nil)
@@ -217,20 +212,4 @@ final class NotingRenderer: VideoRenderer {
     }
 
     var count: Int { frames.withLock { $0.count } }
-}
-
-/// A directory that is removed with its last holder.
-final class TemporaryDirectory: Sendable {
-    let path: String
-
-    init() throws {
-        path = NSTemporaryDirectory() + "room-kit-\(UUID().uuidString)"
-        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
-    }
-
-    deinit {
-        try? FileManager.default.removeItem(atPath: path)
-    }
-
-    var files: [String] { ((try? FileManager.default.contentsOfDirectory(atPath: path)) ?? []).sorted() }
 }

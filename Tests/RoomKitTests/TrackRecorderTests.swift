@@ -2,6 +2,7 @@ import Foundation
 import MediaCore
 import MediaFiles
 import RoomProtocol
+import TestTools
 import Testing
 import Threading
 
@@ -79,8 +80,8 @@ struct TrackRecorderTests {
         let name = format == .png ? "robot-camera-PA_1-000001.png" : "robot-camera-PA_1.\(format.rawValue)"
         #expect(statistics.files == ["\(directory.path)/\(name)"])
         if format == .png {
-            #expect(directory.files.count { $0.hasSuffix(".png") } == 6)
-            #expect(directory.files.contains("robot-camera-PA_1-000006.png"))
+            #expect(directory.names.count { $0.hasSuffix(".png") } == 6)
+            #expect(directory.names.contains("robot-camera-PA_1-000006.png"))
         } else {
             #expect(try frameCount(file) == 6)
         }
@@ -125,7 +126,7 @@ struct TrackRecorderTests {
         #expect(statistics.error == nil && statistics.framesWritten == 2)
         #expect(try String(contentsOfFile: old, encoding: .utf8) == "old")
         // The name that was tried first leaves no trace.
-        #expect(directory.files.count { !$0.contains("PA_1-2") } == 1)
+        #expect(directory.names.count { !$0.contains("PA_1-2") } == 1)
     }
 
     @Test("The directory is made, with those above it")
@@ -245,6 +246,6 @@ struct TrackRecorderTests {
         await receiver.stop()
         recorder.stop()
         #expect(recorder.statistics.framesWritten == 1 && recorder.statistics.error == nil)
-        #expect(directory.files.count == 2)
+        #expect(directory.names.count == 2)
     }
 }

@@ -1,6 +1,7 @@
 import MediaCore
 import RoomProtocol
 import Synchronization
+import TestTools
 import Testing
 import Threading
 import VP8Codec

@@ -1,5 +1,6 @@
 import MediaCore
 import RoomProtocol
+import TestTools
 import Testing
 
 @Suite("Client session", .timeLimit(.minutes(1)))

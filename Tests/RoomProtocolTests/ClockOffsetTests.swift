@@ -1,5 +1,6 @@
 import MediaCore
 import RoomProtocol
+import TestTools
 import Testing
 
 @Suite("Clock offset", .timeLimit(.minutes(1)))

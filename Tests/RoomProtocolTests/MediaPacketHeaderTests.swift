@@ -1,5 +1,6 @@
 import MediaCore
 import RoomProtocol
+import TestTools
 import Testing
 
 @Suite("Media packet header", .timeLimit(.minutes(1)))

@@ -1,5 +1,6 @@
 import MediaCore
 import RoomProtocol
+import TestTools
 import Testing
 
 @Suite("Packetizer and frame assembler", .timeLimit(.minutes(1)))

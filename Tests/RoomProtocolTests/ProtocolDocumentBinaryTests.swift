@@ -1,6 +1,7 @@
 import Foundation
 import MediaCore
 import RoomProtocol
+import TestTools
 import Testing
 
 /// The byte tables and dumps of `docs/protocol.md` against the code that writes and reads packets.

@@ -1,24 +1,16 @@
 import MediaCore
 import RelayCore
 import RoomProtocol
+import TestTools
 import Testing
 
 /// What `docs/protocol.md` says about who sends what when, section 5 above all, against the relay.
 @Suite("The protocol's document: sequences", .timeLimit(.minutes(1)))
 struct ProtocolDocumentSequenceTests {
-    private struct SeededGenerator: RandomNumberGenerator {
-        var state: UInt64 = 1
-
-        mutating func next() -> UInt64 {
-            state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
-            return state
-        }
-    }
-
     /// A relay and what it sent, by connection, each message as its type and what matters of it.
     private struct Bench {
         private var relay = Relay(settings: RelaySettings(), bootID: "boot", serverName: "test")
-        private var generator = SeededGenerator()
+        private var generator = SeededGenerator(seed: 1)
         var now = MonotonicInstant(microseconds: 1_000_000)
 
         mutating func open() -> SlotID { relay.connectionOpened(subprotocol: WireFormat.subprotocol, at: now) }

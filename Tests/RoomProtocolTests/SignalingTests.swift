@@ -1,4 +1,5 @@
 import RoomProtocol
+import TestTools
 import Testing
 
 private let track = TrackInfo(

@@ -1,5 +1,6 @@
 import MediaCore
 import RoomProtocol
+import TestTools
 import Testing
 
 /// The frames of three temporal layers in the pattern 0 2 1 2, in which every second frame of layer 1 is a sync.

@@ -1,5 +1,6 @@
 import MediaCore
 import SyntheticSources
+import TestTools
 import Testing
 
 @Suite("Barcode", .timeLimit(.minutes(2)))

@@ -1,21 +1,6 @@
 import MediaCore
 import SyntheticSources
-
-/// A generator whose numbers follow from its seed (Marsaglia's xorshift).
-struct SeededGenerator: RandomNumberGenerator {
-    private var state: UInt64
-
-    init(seed: UInt64) {
-        state = seed &* 2_685_821_657_736_338_717 | 1
-    }
-
-    mutating func next() -> UInt64 {
-        state ^= state << 13
-        state ^= state >> 7
-        state ^= state << 17
-        return state
-    }
-}
+import TestTools
 
 extension VideoBuffer {
     convenience init(_ width: Int, _ height: Int, luma value: UInt8 = 128) {

@@ -1,4 +1,5 @@
 import MediaCore
+import TestTools
 import Testing
 
 @testable import SyntheticSources

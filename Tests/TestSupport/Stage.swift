@@ -50,6 +50,19 @@ package final class Stage: Sendable {
         change(&options)
         return try await Member(options)
     }
+
+    /// Has an author publish the test pattern and a viewer decode at least `frames` frames of it.
+    package func show(
+        frames: Int
+    ) async throws -> (viewer: Member, author: Member, track: LocalVideoTrack, remote: RemoteVideoTrack) {
+        let viewer = try await join("viewer")
+        let author = try await join("author")
+        let track = makePattern()
+        try await author.room.localParticipant.publish(track)
+        let remote = try await viewer.subscribedTrack()
+        try await eventually("frames are decoded") { remote.statistics.framesDecoded >= frames }
+        return (viewer, author, track, remote)
+    }
 }
 
 /// The size of the pictures in most tests: small, and with room for the barcode.

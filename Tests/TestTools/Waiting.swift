@@ -21,7 +21,7 @@ package let patience: Duration = .seconds(30)
 ///
 /// - Throws: `TestFailure` with `what` if it does not within `patience`.
 package func eventually(
-    _ what: @autoclosure () -> String,
+    _ what: @autoclosure () -> String = "it comes about",
     within patience: Duration = patience,
     _ condition: () async throws -> Bool
 ) async throws {

@@ -1,6 +1,7 @@
 import CV4L2
 import Glibc
 import MediaCore
+import TestTools
 import Testing
 
 @testable import V4L2Capture
@@ -119,7 +120,7 @@ struct CameraFaultTests {
 
     @Test("Random answers and frames do no harm", arguments: 0..<100)
     func randomFrames(seed: Int) async throws {
-        var random = SplitMix(state: UInt64(seed))
+        var random = SeededGenerator(seed: UInt64(seed))
         let events = (0..<50).map { _ -> CameraScript.Event in
             .frames(
                 (0...Int.random(in: 0...3, using: &random)).map { _ in

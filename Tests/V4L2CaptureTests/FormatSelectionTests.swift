@@ -1,4 +1,5 @@
 import MediaCore
+import TestTools
 import Testing
 
 @testable import V4L2Capture
@@ -213,7 +214,7 @@ struct FormatSelectionTests {
 struct FramePaceTests {
     private func admitted(source: Double, limit: FrameRate?, seconds: Int, jitter: Int64 = 0) -> Int {
         var pace = FramePace()
-        var random = SplitMix(state: 7)
+        var random = SeededGenerator(seed: 7)
         return (0..<Int(source * Double(seconds))).count { number in
             let shift = jitter == 0 ? 0 : Int64.random(in: -jitter...jitter, using: &random)
             return pace.admits(

@@ -1,87 +1,10 @@
 import CV4L2
 import Glibc
 import MediaCore
+import TestTools
 import Threading
 
 @testable import V4L2Capture
-
-/// What a scripted camera is and does.
-struct CameraScript: Sendable {
-    enum Sizes: Sendable {
-        case discrete([(Int, Int)])
-        case stepwise(smallest: (Int, Int), largest: (Int, Int), step: (Int, Int))
-        /// The same size at every index, without end.
-        case endless(Int, Int)
-    }
-
-    enum Rates: Sendable {
-        case discrete([Int])
-        case continuous(slowest: Int, fastest: Int)
-        case endless(Int)
-    }
-
-    struct Format: Sendable {
-        var pixelFormat: PixelFormat
-        var isCompressed = false
-        var sizes = Sizes.discrete([(64, 48)])
-        var rates = Rates.discrete([30])
-    }
-
-    struct Frame: Sendable {
-        var sequence: UInt32
-        var flags = UInt32(V4L2_BUF_FLAG_TIMESTAMP_MONOTONIC)
-        var nanoseconds: Int64 = 1_000_000_000
-        /// `nil` for a full picture.
-        var bytesUsed: Int?
-        /// `nil` for the oldest buffer that the driver holds.
-        var index: Int?
-        var fill: UInt8 = 100
-    }
-
-    enum Event: Sendable {
-        /// These frames become ready at once.
-        case frames([Frame])
-        /// The time of a wait runs out.
-        case silence
-        /// A wait ends like this, and taking a buffer fails with `errno`.
-        case trouble(NodeEvents, status: Int32)
-    }
-
-    var card = "Scripted"
-    var busInfo = "test-1"
-    var capabilities = UInt32(V4L2_CAP_DEVICE_CAPS) | UInt32(V4L2_CAP_META_CAPTURE)
-    var deviceCapabilities = UInt32(V4L2_CAP_VIDEO_CAPTURE) | UInt32(V4L2_CAP_STREAMING)
-    var formats = [Format(pixelFormat: .yuyv)]
-    /// Calls that always fail.
-    var failures: [UInt: Int32] = [:]
-    /// Calls that fail once, the first time from a number of calls on.
-    var passingFailures: [UInt: (after: Int, status: Int32)] = [:]
-    /// Calls of which every so many fail.
-    var periodicFailures: [UInt: (every: Int, status: Int32)] = [:]
-    /// What the driver makes of a format that is set.
-    var substitute: (@Sendable (inout v4l2_pix_format) -> Void)?
-    var memoryPlanes: UInt8 = 1
-    var statedRate: (frames: UInt32, seconds: UInt32)?
-    var bufferCount: UInt32?
-    var events: [Event] = []
-    /// Whether waits end at once after the last event, with nothing to read.
-    var isAlwaysReadable = false
-    /// What passes before each event; nothing where it is zero.
-    var intervalMilliseconds: Int32 = 0
-    /// Whether the camera has been unplugged, to be changed by the test.
-    var isUnplugged = Monitor(false)
-    /// Fills every answer with bytes made from this seed instead.
-    var noise: UInt64?
-}
-
-extension CameraScript {
-    /// Frames one by one, numbered from 0, a 30th of a second apart.
-    static func steady(_ count: Int) -> [Event] {
-        (0..<count).map { number in
-            .frames([Frame(sequence: UInt32(number), nanoseconds: Int64(number + 1) * 33_333_333)])
-        }
-    }
-}
 
 /// A machine with scripted cameras, and what has been done to them.
 final class ScriptedSystem: CameraSystem {
@@ -135,12 +58,12 @@ final class ScriptedNode: V4L2Node {
     private var memory: [Int: UnsafeMutableRawBufferPointer] = [:]
     private var readError: Int32?
     private var next = 0
-    private var random: SplitMix
+    private var random: SeededGenerator
 
     init(_ script: CameraScript, _ record: Monitor<ScriptedSystem.Record>) {
         self.script = script
         self.record = record
-        self.random = SplitMix(state: script.noise ?? 0)
+        self.random = SeededGenerator(seed: script.noise ?? 0)
         record.withLock { $0.openNodes += 1 }
     }
 
@@ -400,18 +323,5 @@ extension ScriptedNode {
             exchange.bytesused = UInt32(used)
         }
         return 0
-    }
-}
-
-/// A small generator with a seed (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014).
-struct SplitMix: RandomNumberGenerator {
-    var state: UInt64
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ (mixed >> 31)
     }
 }

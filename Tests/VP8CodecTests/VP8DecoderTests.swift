@@ -1,4 +1,5 @@
 import MediaCore
+import TestTools
 import Testing
 import Threading
 import VP8Codec

@@ -1,5 +1,6 @@
 import Glibc
 import MediaCore
+import TestTools
 import Testing
 import Threading
 
@@ -115,11 +116,6 @@ final class Recorder: WebSocketHandler, @unchecked Sendable {
     var closedCount: Int {
         state.withLock { $0.events.count { if case .closed = $0 { true } else { false } } }
     }
-}
-
-struct TestFailure: Error, CustomStringConvertible {
-    let description: String
-    init(_ description: String) { self.description = description }
 }
 
 func packet(_ bytes: [UInt8]) -> PacketBuffer {

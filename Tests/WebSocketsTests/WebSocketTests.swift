@@ -1,5 +1,6 @@
 import Glibc
 import MediaCore
+import TestTools
 import Testing
 import Threading
 
@@ -168,7 +169,7 @@ struct MessageTests {
             server.loop.shutdown()
         }
         let stalled = try RawPeer(port: server.port, receiveBuffer: 16_384)
-        _ = try stalled.handshake()
+        _ = stalled.handshake()
         let toStalled = try server.handler(0)
         let chunk = [UInt8](repeating: 7, count: 16_000)
         let client = try server.client(on: loop)
@@ -229,16 +230,16 @@ struct ClosingTests {
         let server = try Server(echoes: false)
         defer { server.loop.shutdown() }
         let peer = try RawPeer(port: server.port)
-        _ = try peer.handshake()
+        _ = peer.handshake()
         let handler = try server.handler()
         server.loop.execute { handler.connection?.close(code: 4000, reason: "") }
         #expect(closePayload(of: peer.receiveUntilClose()) == [0x0f, 0xa0])
         for _ in 0..<10 {
-            peer.send(frame(opcode: 2, [1, 2, 3]))
+            peer.send(clientFrame(opcode: 2, [1, 2, 3]))
             usleep(10_000)
         }
         #expect(handler.closedCount == 0)
-        peer.send(frame(opcode: 8, [0x0f, 0xa0]))
+        peer.send(clientFrame(opcode: 8, [0x0f, 0xa0]))
         #expect(try handler.closure() == .byUs(code: 4000, reason: ""))
         errno = 0
         #expect(peer.receiveAll().isEmpty && errno == 0)
@@ -280,7 +281,7 @@ struct ClosingTests {
     func shutdownWithStalledPeer() throws {
         let server = try Server(echoes: false)
         let peer = try RawPeer(port: server.port, receiveBuffer: 16_384)
-        _ = try peer.handshake()
+        _ = peer.handshake()
         let halfOpen = try RawPeer(port: server.port)
         halfOpen.send("GET / HTTP/1.1\r\n")
         let handler = try server.handler()

@@ -1,5 +1,4 @@
 import Glibc
-package import RoomProtocol
 
 /// A plain TCP socket that does as a hostile peer does; its calls block, and give up after some seconds.
 package final class RawPeer {
@@ -23,6 +22,8 @@ package final class RawPeer {
         guard status == 0 else { throw TestFailure("no connection to port \(port): errno \(errno)") }
     }
 
+    fileprivate init(descriptor: Int32) { self.descriptor = descriptor }
+
     deinit { if descriptor >= 0 { close(descriptor) } }
 
     /// Sends all of `bytes`, unless the peer hangs up.
@@ -38,6 +39,9 @@ package final class RawPeer {
         }
         return true
     }
+
+    /// Sends a text as it is, outside of any message.
+    package func send(_ text: String) { send(Array(text.utf8)) }
 
     /// Sends what the socket takes at once; gives the number of bytes, negative once the peer has hung up.
     package func sendWithoutWaiting(_ bytes: [UInt8]) -> Int {
@@ -56,6 +60,28 @@ package final class RawPeer {
         var bytes = [UInt8](repeating: 0, count: count)
         let count = recv(descriptor, &bytes, bytes.count, 0)
         return Array(bytes.prefix(max(0, count)))
+    }
+
+    /// Reads `count` bytes, fewer if the peer hangs up.
+    package func receive(count: Int) -> [UInt8] {
+        var bytes: [UInt8] = []
+        while bytes.count < count {
+            let more = receive()
+            guard !more.isEmpty else { break }
+            bytes += more
+        }
+        return bytes
+    }
+
+    /// Reads until the peer sends a close message or hangs up.
+    package func receiveUntilClose() -> [UInt8] {
+        var bytes: [UInt8] = []
+        while closePayload(of: bytes) == nil {
+            let more = receive()
+            guard !more.isEmpty else { break }
+            bytes += more
+        }
+        return bytes
     }
 
     /// Reads what is there without waiting.
@@ -77,15 +103,14 @@ package final class RawPeer {
 
     /// Reads until the peer hangs up; the close code of the message with which it said why.
     package func closeCode() -> Int? {
-        guard let close = messages(in: receiveAll()).last(where: { $0.opcode == 8 }) else { return nil }
-        let payload = close.payload
-        return payload.count >= 2 ? Int(payload[0]) << 8 | Int(payload[1]) : nil
+        guard let payload = closePayload(of: receiveAll()), payload.count >= 2 else { return nil }
+        return Int(payload[0]) << 8 | Int(payload[1])
     }
 
-    /// Sends a WebSocket handshake; the status line of the answer.
+    /// Sends a WebSocket handshake that offers `subprotocols`; the head of the answer.
     @discardableResult
-    package func handshake(subprotocol: String? = "room.v1") -> String {
-        let line = subprotocol.map { "Sec-WebSocket-Protocol: \($0)\r\n" } ?? ""
+    package func handshake(subprotocols: String? = "room.v1") -> String {
+        let line = subprotocols.map { "Sec-WebSocket-Protocol: \($0)\r\n" } ?? ""
         let request =
             "GET / HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
             + "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\(line)\r\n"
@@ -96,7 +121,7 @@ package final class RawPeer {
             guard !byte.isEmpty else { break }
             answer += byte
         }
-        return String(decoding: answer.prefix { $0 != 13 }, as: UTF8.self)
+        return String(decoding: answer, as: UTF8.self)
     }
 
     /// Ends with a reset instead of an orderly close.
@@ -128,16 +153,28 @@ package func messages(in bytes: [UInt8]) -> [(opcode: UInt8, payload: [UInt8])] 
     return found
 }
 
+/// What the last close message among a server's messages holds; `nil` if there is none.
+package func closePayload(of bytes: [UInt8]) -> [UInt8]? {
+    messages(in: bytes).last { $0.opcode == 8 }?.payload
+}
+
 /// A frame as a client sends it, with a mask of zeros; `declared` is the length that its header claims.
-package func clientFrame(opcode: UInt8, declared: Int? = nil, _ payload: [UInt8]) -> [UInt8] {
+package func clientFrame(
+    opcode: UInt8,
+    isFinal: Bool = true,
+    isMasked: Bool = true,
+    declared: Int? = nil,
+    _ payload: [UInt8]
+) -> [UInt8] {
     let count = declared ?? payload.count
-    var bytes: [UInt8] = [0x80 | opcode]
+    let mask: UInt8 = isMasked ? 0x80 : 0
+    var bytes: [UInt8] = [(isFinal ? 0x80 : 0) | opcode]
     switch count {
-    case ..<126: bytes.append(0x80 | UInt8(count))
-    case ..<65_536: bytes += [0x80 | 126, UInt8(count >> 8), UInt8(count & 255)]
-    default: bytes += [0x80 | 127] + (0..<8).reversed().map { UInt8((count >> ($0 * 8)) & 255) }
+    case ..<126: bytes.append(mask | UInt8(count))
+    case ..<65_536: bytes += [mask | 126, UInt8(count >> 8), UInt8(count & 255)]
+    default: bytes += [mask | 127] + (0..<8).reversed().map { UInt8((count >> ($0 * 8)) & 255) }
     }
-    return bytes + [0, 0, 0, 0] + payload
+    return bytes + (isMasked ? [0, 0, 0, 0] : []) + payload
 }
 
 /// A listening TCP socket that says nothing, or `greeting`, to whoever connects.
@@ -164,9 +201,12 @@ package final class SilentServer: Sendable {
 
     deinit { close(descriptor) }
 
+    /// Takes a connection.
+    package func accept() -> RawPeer { RawPeer(descriptor: Glibc.accept(descriptor, nil, nil)) }
+
     /// Takes a connection, sends it `bytes` and hangs up.
     package func answer(_ bytes: [UInt8]) {
-        let peer = accept(descriptor, nil, nil)
+        let peer = Glibc.accept(descriptor, nil, nil)
         guard peer >= 0 else { return }
         // What came is read first: a close with unread bytes would be a reset, and the answer lost.
         var request = [UInt8](repeating: 0, count: 4096)
@@ -182,56 +222,4 @@ private func loopback(_ port: UInt16) -> sockaddr_in {
     address.sin_port = port.bigEndian
     address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
     return address
-}
-
-/// Bytes that are the same in every run.
-package struct SeededBytes {
-    private var state: UInt64
-
-    /// The bytes of `seed`.
-    package init(seed: UInt64) { state = seed }
-
-    /// The next `count` bytes.
-    package mutating func next(_ count: Int) -> [UInt8] {
-        (0..<count).map { _ in
-            // The constants of Knuth's MMIX generator, whose high bits are the good ones.
-            state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
-            return UInt8(truncatingIfNeeded: state >> 56)
-        }
-    }
-}
-
-extension RawPeer {
-    /// Connects and joins `room` of the relay at `port`, without reading the answer.
-    package convenience init(
-        joining room: String,
-        as identity: String,
-        port: UInt16,
-        receiveBuffer: Int32? = nil
-    ) throws {
-        try self.init(port: port, receiveBuffer: receiveBuffer)
-        handshake()
-        send(text: ClientMessage.join(Join(room: room, identity: identity)).text)
-    }
-
-    /// Reads messages until `pick` makes something of one; `nil` if the peer hangs up before.
-    package func message<Value>(_ pick: (ServerMessage) -> Value?) -> Value? {
-        var bytes: [UInt8] = []
-        while true {
-            let more = receive()
-            guard !more.isEmpty else { return nil }
-            bytes += more
-            for message in messages(in: bytes) where message.opcode == 1 {
-                let text = String(decoding: message.payload, as: UTF8.self)
-                if let server = try? ServerMessage(reading: text), let value = pick(server) { return value }
-            }
-        }
-    }
-
-    /// Publishes a track and gives the alias for its packets.
-    package func publish(_ name: String) -> UInt32? {
-        let request = Publish(requestId: 1, name: name, source: "other", width: 320, height: 180, frameRate: 30)
-        send(text: ClientMessage.publish(request).text)
-        return message { if case .published(let body) = $0 { body.track.alias } else { nil } }
-    }
 }
