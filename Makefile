@@ -1,7 +1,7 @@
 # What "checked" means is written here once; .ci/run calls these targets and nothing else.
 
 # Everything from Debian 12 that building, testing and the camera lab need. A Swift 6.3 toolchain comes on top.
-LIBRARIES = libwebsockets-dev libvpx-dev libv4l-dev libyuv-dev libturbojpeg0-dev libpng-dev zlib1g-dev pkg-config
+LIBRARIES = libwebsockets-dev libev-dev libvpx-dev libv4l-dev libyuv-dev libturbojpeg0-dev libpng-dev zlib1g-dev pkg-config
 # What the toolchain itself links against and runs on (swift.org, "Linux installation", Debian 12).
 TOOLCHAIN = binutils libc6-dev libcurl4 libedit2 libgcc-12-dev libncurses6 libsqlite3-0 libstdc++-12-dev libxml2 tzdata
 TOOLS = git make gcc libc6-dev linux-libc-dev ffmpeg vpx-tools v4l-utils python3
@@ -9,8 +9,6 @@ LAB = qemu-system-x86 busybox-static kmod cpio xz-utils
 PACKAGES = $(LIBRARIES) $(TOOLCHAIN) $(TOOLS) $(LAB)
 
 SUDO = $(if $(filter 0,$(shell id -u)),,sudo)
-# Tests that wait for a device or a child block a thread of Swift's small pool: run side by side they starve each other.
-TEST = swift test --disable-xctest --no-parallel
 
 .PHONY: all deps build release check test test-thread test-address lab demo bench docs clean
 
@@ -37,15 +35,15 @@ check: deps
 	swift build --build-tests --explicit-target-dependency-import-check error
 
 test: deps
-	$(TEST)
+	Tests/run
 	Examples/check
 	@echo "Left to 'make lab': cameras, which are tested against the kernel's own drivers in a small virtual machine."
 
 test-thread: deps
-	TSAN_OPTIONS="suppressions=$(CURDIR)/Tests/ThreadSanitizer.supp" $(TEST) --sanitize=thread --scratch-path .build-thread
+	TSAN_OPTIONS="suppressions=$(CURDIR)/Tests/ThreadSanitizer.supp" Tests/run --sanitize=thread --scratch-path .build-thread
 
 test-address: deps
-	$(TEST) --sanitize=address --scratch-path .build-address
+	Tests/run --sanitize=address --scratch-path .build-address
 
 lab: deps
 	Tests/CameraLab/run

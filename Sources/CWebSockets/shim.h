@@ -1,4 +1,5 @@
 #pragma once
+#include <ev.h>
 #include <libwebsockets.h>
 
 /* A macro over another constant, which Swift does not import. */
@@ -7,4 +8,18 @@ static const enum lws_write_protocol cwebsockets_write_raw = LWS_WRITE_RAW;
 /* A function-like cast macro, which Swift does not import. */
 static inline void cwebsockets_kill(struct lws *wsi) {
     lws_set_timeout(wsi, PENDING_TIMEOUT_USER_OK, LWS_TO_KILL_SYNC);
+}
+
+/* libev sets its watchers up by macros, which Swift does not import. */
+static inline void cwebsockets_timer_init(ev_timer *timer, void (*ring)(struct ev_loop *, ev_timer *, int), void *data) {
+    ev_timer_init(timer, ring, 0, 0);
+    timer->data = data;
+}
+
+static inline void cwebsockets_timer_set(ev_timer *timer, double seconds) {
+    ev_timer_set(timer, seconds, 0);
+}
+
+static inline void cwebsockets_async_init(ev_async *waker, void (*wake)(struct ev_loop *, ev_async *, int)) {
+    ev_async_init(waker, wake);
 }

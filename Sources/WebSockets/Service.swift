@@ -8,25 +8,6 @@ import Threading
 @safe final class Service: @unchecked Sendable {
     // `@unchecked Sendable`: only `thread` is read by others, and it is atomic.
 
-    /// What libwebsockets rounds its waits down by, at the most.
-    ///
-    /// It waits in whole milliseconds, and then asks the system without waiting, some 20 times, until the time of a timer
-    /// has come. What is due within is therefore done at once.
-    private static let pollGrain = Duration.milliseconds(1)
-
-    /// An entry among libwebsockets' timers whose only purpose is to end the loop's wait.
-    @unsafe private struct Alarm {
-        var entry = unsafe lws_sorted_usec_list_t()
-        var context: OpaquePointer?
-
-        /// The time of the alarm, whose beginning is `entry`, has come, perhaps just before a wait.
-        static func ring(_ entry: UnsafeMutablePointer<lws_sorted_usec_list_t>?) {
-            unsafe entry?.withMemoryRebound(to: Alarm.self, capacity: 1) {
-                unsafe lws_cancel_service($0.pointee.context)
-            }
-        }
-    }
-
     /// The longest time that the answers to our close messages are waited for at a shutdown.
     private static let shutdownGrace = Duration.seconds(1)
     /// Seconds that libwebsockets gives each step of a handshake; our own deadlines are shorter.
@@ -38,6 +19,8 @@ import Threading
 
     /// The thread that runs the loop's jobs now, as a number; 0 for none.
     private let thread = Atomic<UInt>(0)
+    /// What the thread waits by; `nil` before the start and after the end.
+    private(set) var events: EventLoop?
     private(set) var context: OpaquePointer?
     /// All that are not closed: here they are owned, libwebsockets only points to them.
     var connections: [ObjectIdentifier: WebSocketConnection] = [:]
@@ -53,26 +36,17 @@ import Threading
     private(set) var clientTable: ProtocolTable?
     private(set) var clientHost: OpaquePointer?
     private var scratchMemory: UnsafeMutableRawBufferPointer
-    private let wakeAlarm: UnsafeMutablePointer<Alarm>
-    private let alarm: UnsafeMutablePointer<Alarm>
-    /// What is to be done, and when.
-    private var alarmed: (time: MonotonicInstant, body: @Sendable () -> Void)?
+    /// Ends the loop's wait, so that it looks at what is due.
+    private let reminder = LoopTimer {}
+    private var alarm: LoopTimer?
     private(set) var stopDeadline: MonotonicInstant?
-    /// Whether libwebsockets is at work and may still go to sleep: it runs timers first, and what they ask for would wait.
-    private(set) var isAboutToWait = false
 
     init() {
         unsafe scratchMemory = .allocate(byteCount: 4096, alignment: 16)
-        unsafe wakeAlarm = .allocate(capacity: 1)
-        unsafe wakeAlarm.initialize(to: Alarm())
-        unsafe alarm = .allocate(capacity: 1)
-        unsafe alarm.initialize(to: Alarm())
     }
 
     deinit {
         unsafe scratchMemory.deallocate()
-        unsafe wakeAlarm.deallocate()
-        unsafe alarm.deallocate()
     }
 
     /// Whether the caller runs on the loop's thread.
@@ -105,41 +79,27 @@ import Threading
 
     /// Ends the loop's wait after `duration`, so that it looks at what is due.
     func wake(after duration: Duration) {
-        unsafe set(wakeAlarm, after: duration)
+        if let events { reminder.start(on: events, after: duration) }
     }
 
     /// Has `body` run at `time`, in place of what was to be run before.
     func setAlarm(at time: MonotonicInstant, _ body: @escaping @Sendable () -> Void) {
-        alarmed = (time, body)
-        unsafe set(alarm, after: time.duration(since: MonotonicClock.now))
-    }
-
-    private func ringIfDue() {
-        guard let (time, body) = alarmed, time <= MonotonicClock.now + Self.pollGrain else { return }
-        alarmed = nil
-        unsafe cancel(alarm)
-        body()
-    }
-
-    private func set(_ alarm: UnsafeMutablePointer<Alarm>, after duration: Duration) {
-        guard let context = unsafe context else { return }
-        unsafe alarm.pointee.context = context
-        unsafe alarm.withMemoryRebound(to: lws_sorted_usec_list_t.self, capacity: 1) { entry in
-            let time = max(1, lws_usec_t(duration.wholeMicroseconds))
-            unsafe lws_sul_schedule(context, 0, entry, { entry in unsafe Alarm.ring(entry) }, time)
-        }
-    }
-
-    private func cancel(_ alarm: UnsafeMutablePointer<Alarm>) {
-        unsafe alarm.withMemoryRebound(to: lws_sorted_usec_list_t.self, capacity: 1) { unsafe lws_sul_cancel($0) }
+        guard let events else { return }
+        let alarm = LoopTimer(body)
+        alarm.start(on: events, after: time.duration(since: MonotonicClock.now))
+        self.alarm = alarm
     }
 }
 
 extension Service {
     /// Makes the context.
     func open() throws(WebSocketError) {
+        guard let events = EventLoop() else {
+            throw .system("start WebSockets", status: nil, advice: "There is no memory or no descriptor left.")
+        }
+        self.events = events
         var information = unsafe lws_context_creation_info()
-        unsafe information.options = UInt64(LWS_SERVER_OPTION_EXPLICIT_VHOSTS)
+        unsafe information.options = UInt64(LWS_SERVER_OPTION_EXPLICIT_VHOSTS) | UInt64(LWS_SERVER_OPTION_LIBEV)
         unsafe information.port = CONTEXT_PORT_NO_LISTEN
         unsafe information.pt_serv_buf_size = UInt32(ProtocolTable.receiveByteCount)
         unsafe information.timeout_secs = Self.handshakeStepSeconds
@@ -148,10 +108,15 @@ extension Service {
         // not: it sends with MSG_NOSIGNAL.
         var pipeAction = sigaction()
         unsafe sigaction(SIGPIPE, nil, &pipeAction)
-        let context = unsafe lws_create_context(&information)
+        var foreignLoop: UnsafeMutableRawPointer? = unsafe UnsafeMutableRawPointer(events.pointer)
+        let context = unsafe withUnsafeMutablePointer(to: &foreignLoop) { loop in
+            unsafe information.foreign_loops = loop
+            return unsafe lws_create_context(&information)
+        }
         unsafe sigaction(SIGPIPE, &pipeAction, nil)
         guard let context = unsafe context else {
-            throw .system("start WebSockets", status: nil, advice: "libwebsockets has no memory or no descriptor left.")
+            let advice = "libwebsockets lacks memory, descriptors, or Debian's package libwebsockets-evlib-ev."
+            throw .system("start WebSockets", status: nil, advice: advice)
         }
         unsafe self.context = context
         let table = ProtocolTable(hostName: "client", protocolNames: ["client"])
@@ -183,28 +148,14 @@ extension Service {
     }
 
     /// Waits for something to do, unless `isBusy`, and does it.
-    ///
-    /// - Returns: `false` if libwebsockets is out of order.
-    func turn(isBusy: Bool) -> Bool {
-        guard let context = unsafe context else { return false }
-        isAboutToWait = true
-        // A negative timeout means not to wait; any other one, to wait without end.
-        let status = unsafe lws_service(context, isBusy || !senders.isEmpty ? -1 : 0)
-        isAboutToWait = false
+    func turn(isBusy: Bool) {
+        events?.turn(isWaiting: !isBusy && senders.isEmpty)
         if !lookups.isEmpty { checkLookups() }
-        ringIfDue()
-        return status >= 0
     }
 
     /// Has `connection` ask its handler for messages before the loop waits again.
     func sendSoon(_ connection: WebSocketConnection) {
         senders.append(connection)
-        if isAboutToWait, let context = unsafe context { unsafe lws_cancel_service(context) }
-    }
-
-    /// The wait is over.
-    func hasWaited() {
-        isAboutToWait = false
     }
 
     /// Has the connections that asked for it send; those that ask meanwhile get their turn in the next round.
@@ -240,22 +191,18 @@ extension Service {
         }
     }
 
-    /// Takes the context out, so that nobody wakes it any more.
-    func takeContext() -> OpaquePointer? {
-        defer { unsafe context = nil }
-        return unsafe context
-    }
-
-    /// Destroys `context`, with which all connections that are left end.
-    func close(_ context: OpaquePointer?) {
-        unsafe cancel(wakeAlarm)
-        unsafe cancel(alarm)
-        alarmed = nil
+    /// Destroys the context, with which all connections that are left end.
+    func close() {
+        reminder.stop()
+        alarm = nil
+        let context = unsafe context
+        unsafe self.context = nil
         if let context = unsafe context { unsafe lws_context_destroy(context) }
         for connection in Array(connections.values) { release(connection) }
         for thread in lookupThreads.values { thread.join() }
         lookupThreads = [:]
         listeners = []
         clientTable = nil
+        events = nil
     }
 }

@@ -18,7 +18,7 @@ func serviceCallback(
         LWS_CALLBACK_RECEIVE, LWS_CALLBACK_CLIENT_RECEIVE,
         LWS_CALLBACK_RECEIVE_PONG, LWS_CALLBACK_CLIENT_RECEIVE_PONG,
         LWS_CALLBACK_ESTABLISHED, LWS_CALLBACK_CLIENT_ESTABLISHED,
-        LWS_CALLBACK_WS_PEER_INITIATED_CLOSE, LWS_CALLBACK_TIMER, LWS_CALLBACK_WSI_DESTROY,
+        LWS_CALLBACK_WS_PEER_INITIATED_CLOSE, LWS_CALLBACK_WSI_DESTROY,
         LWS_CALLBACK_CLIENT_APPEND_HANDSHAKE_HEADER, LWS_CALLBACK_CLIENT_FILTER_PRE_ESTABLISH,
         LWS_CALLBACK_CLIENT_CONNECTION_ERROR,
         LWS_CALLBACK_HTTP, LWS_CALLBACK_HTTP_WRITEABLE, LWS_CALLBACK_HTTP_CONFIRM_UPGRADE:
@@ -46,10 +46,8 @@ extension WebSocketConnection {
     ) -> Int32 {
         switch reason {
         case LWS_CALLBACK_SERVER_WRITEABLE, LWS_CALLBACK_CLIENT_WRITEABLE:
-            service.hasWaited()
             return unsafe writable(on: wsi)
         case LWS_CALLBACK_RECEIVE, LWS_CALLBACK_CLIENT_RECEIVE:
-            service.hasWaited()
             unsafe received(bytes, on: wsi)
             return 0
         case LWS_CALLBACK_RECEIVE_PONG, LWS_CALLBACK_CLIENT_RECEIVE_PONG:
@@ -58,8 +56,6 @@ extension WebSocketConnection {
         case LWS_CALLBACK_WS_PEER_INITIATED_CLOSE:
             unsafe peerCloses(bytes)
             return 0
-        case LWS_CALLBACK_TIMER:
-            return timerFired()
         case LWS_CALLBACK_WSI_DESTROY:
             unsafe self.wsi = nil
             service.wsiDestroyed(of: self)

@@ -42,9 +42,8 @@ extension WebSocketConnection {
         isSendRequested = false
         guard phase == .open, !isAwaitingRoom, let wsi = unsafe wsi else { return }
         guard unsafe !sendMessages(on: wsi) else { return }
-        // libwebsockets asks no more about a socket that a write failed on; by the timer it learns to end the connection.
         phase = .closing
-        setTimer(after: .zero)
+        cutOff()
     }
 
     /// Has libwebsockets call `writable` once the socket has room.

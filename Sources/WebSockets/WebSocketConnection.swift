@@ -72,6 +72,8 @@ import Threading
     var httpAnswer: String?
     /// libwebsockets' side of the connection, until that is destroyed.
     var wsi: OpaquePointer?
+    /// Handshake deadline, then the silence of the peer, then the end of closing.
+    private lazy var timer = LoopTimer { [unowned self] in timeIsUp() }
 
     init(
         service: Service,
@@ -139,6 +141,7 @@ import Threading
         guard phase != .closed else { return }
         let wasOpened = phase != .handshaking
         phase = .closed
+        timer.stop()
         incoming.discard()
         let handler = handler
         self.handler = nil
@@ -188,30 +191,29 @@ extension WebSocketConnection {
     }
 
     func setTimer(after duration: Duration) {
-        guard let wsi = unsafe wsi else { return }
-        unsafe lws_set_timer_usecs(wsi, max(1, lws_usec_t(duration.wholeMicroseconds)))
+        guard unsafe wsi != nil, let events = service.events else { return }
+        timer.start(on: events, after: duration)
     }
 
-    /// The connection's one timer: handshake deadline, then the silence of the peer, then the end of closing.
-    ///
-    /// - Returns: What libwebsockets wants: -1 to end the connection.
-    func timerFired() -> Int32 {
+    private func timeIsUp() {
         switch phase {
         case .handshaking:
             if ending == nil, case .connecting(let attempt) = role { ending = .failed(attempt.timeOutError) }
-            return -1
-        case .open:
-            return checkSilence()
-        case .closing, .closed:
-            return -1
+            cutOff()
+        case .open: checkSilence()
+        case .closing, .closed: cutOff()
         }
     }
 
-    private func checkSilence() -> Int32 {
+    /// Ends the connection at once; not in one of libwebsockets' callbacks about it.
+    func cutOff() {
+        if let wsi = unsafe wsi { unsafe cwebsockets_kill(wsi) }
+    }
+
+    private func checkSilence() {
         let silence = MonotonicClock.now.duration(since: lastHeard)
         guard silence >= idle.pingAfter else {
-            setTimer(after: idle.pingAfter - silence)
-            return 0
+            return setTimer(after: idle.pingAfter - silence)
         }
         guard silence < idle.hangUpAfter else {
             let seconds = Int(silence.seconds.rounded())
@@ -222,11 +224,10 @@ extension WebSocketConnection {
             )
             phase = .closing
             ending = .failed(error)
-            return -1
+            return cutOff()
         }
         isPingWanted = true
         awaitRoom()
         setTimer(after: min(idle.pingAfter, idle.hangUpAfter - silence))
-        return 0
     }
 }

@@ -33,17 +33,7 @@ import Threading
         /// Whether jobs that came after the end are being run.
         var isRunningLate = false
         /// What to wake; `nil` before the start and after the end.
-        var wake: Wake?
-    }
-
-    /// The one thing about a context that other threads may touch.
-    @safe private struct Wake: @unchecked Sendable {
-        // `@unchecked Sendable`: `lws_cancel_service` may be called from any thread, as long as the context lives.
-        let context: OpaquePointer
-
-        func callAsFunction() {
-            unsafe lws_cancel_service(context)
-        }
+        var events: EventLoop?
     }
 
     let service = Service()
@@ -88,7 +78,7 @@ import Threading
 
     /// Runs `body` on the loop's thread at `time`, in place of what was to be run before; any thread.
     ///
-    /// It may be a millisecond early, and is late when the thread is busy. After `shutdown` it is not run.
+    /// It is a millisecond late, and more when the thread is busy; never early. After `shutdown` it is not run.
     package func setAlarm(at time: MonotonicInstant, _ body: @escaping @Sendable () -> Void) {
         if isCurrent { return service.setAlarm(at: time, body) }
         execute { [service] in service.setAlarm(at: time, body) }
@@ -103,7 +93,7 @@ import Threading
         queue.withLock { queue in
             guard queue.phase == .running else { return }
             queue.phase = .stopping
-            queue.wake?()
+            queue.events?.wake()
         }
         let worker = thread.withLock { $0 }
         worker?.join()
@@ -113,8 +103,8 @@ import Threading
         service.setCurrent(true)
         do throws(WebSocketError) {
             try service.open()
-            let wake = unsafe service.context.map { unsafe Wake(context: $0) }
-            queue.withLock { $0.wake = wake }
+            let events = service.events
+            queue.withLock { $0.events = events }
             start.change { $0 = .success(()) }
             while turn() {}
         } catch {
@@ -129,13 +119,15 @@ import Threading
         service.sendRequested()
         let (phase, isBusy) = queue.withLock { ($0.phase, !$0.jobs.isEmpty) }
         if phase == .stopping { service.beginStop() }
-        return !service.isStopped && service.turn(isBusy: isBusy)
+        guard !service.isStopped else { return false }
+        service.turn(isBusy: isBusy)
+        return true
     }
 
     private func end() {
-        // From here on nobody wakes the context.
-        queue.withLock { $0.wake = nil }
-        unsafe service.close(service.takeContext())
+        // From here on nobody wakes the thread.
+        queue.withLock { $0.events = nil }
+        service.close()
         var isEnded = false
         while !isEnded {
             runJobs()
@@ -152,8 +144,8 @@ import Threading
 
 extension WebSocketLoop {
     private func add(_ job: Job) {
-        // On its own thread the loop looks at the queue before it waits, unless it is about to.
-        let isSeen = isCurrent && !service.isAboutToWait
+        // On its own thread the loop looks at the queue before it waits.
+        let isSeen = isCurrent
         let isLate = queue.withLock { queue -> Bool in
             queue.jobs.append(job)
             guard queue.phase != .ended else {
@@ -162,7 +154,7 @@ extension WebSocketLoop {
             }
             if !isSeen && !queue.isWoken {
                 queue.isWoken = true
-                queue.wake?()
+                queue.events?.wake()
             }
             return false
         }

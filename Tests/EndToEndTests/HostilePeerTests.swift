@@ -187,18 +187,17 @@ struct HostilePeerTests {
     @Test(
         "JSON that is deep, long or wrong ends the session that sent it",
         arguments: [
-            String(repeating: "[", count: 60_000), String(repeating: "{\"a\":", count: 12_000),
-            "{\"type\":\"join\",\"x\":" + String(repeating: "[", count: 30_000) + String(repeating: "]", count: 30_000)
-                + "}",
+            TestText(String(repeating: "[", count: 60_000)), TestText(String(repeating: "{\"a\":", count: 12_000)),
+            "{\"type\":\"join\",\"x\":\(String(repeating: "[", count: 30_000) + String(repeating: "]", count: 30_000))}",
             "", "null", "17", "\"join\"", "[]", "{\"type\":7}", "{\"type\":\"join\"",
             "{\"type\":\"join\",\"version\":1e400}",
             "{\"type\":\"join\",\"version\":1,\"room\":7,\"identity\":\"x\"}", "{\"type\":\"publish\"}",
         ]
     )
-    func badJSON(text: String) async throws {
+    func badJSON(_ message: TestText) async throws {
         let peer = try RawPeer(port: port)
         peer.handshake()
-        peer.send(text: text)
+        peer.send(text: message.text)
         #expect(peer.closeCode() == 4400)
     }
 

@@ -40,17 +40,18 @@ struct HostileServerTests {
     @Test(
         "Messages that cannot be read end the session with an error",
         arguments: [
-            "", "null", "{", "[]", "{\"type\":3}", "{\"type\":\"subscribed\"}", String(repeating: "[", count: 100_000),
+            "", "null", "{", "[]", "{\"type\":3}", "{\"type\":\"subscribed\"}",
+            TestText(String(repeating: "[", count: 100_000)),
             "{\"type\":\"joined\",\"version\":1}",
             "{\"type\":\"layersWanted\",\"trackId\":\"x\",\"simulcastLayers\":[1e99]}",
             "{\"type\":\"timeSync\",\"clientTime\":99999999999999999999}",
         ]
     )
-    func malformed(text: String) async throws {
+    func malformed(_ message: TestText) async throws {
         let server = try ScriptedServer()
         defer { server.stop() }
         let (member, peer) = try await join(server)
-        peer.send(text)
+        peer.send(message.text)
         let error = try #require(try await member.ending())
         #expect(error.code == .protocolViolation, "\(error)")
         #expect("\(error)".count < 400)
