@@ -10,6 +10,8 @@ import Threading
 
     /// The longest time that the answers to our close messages are waited for at a shutdown.
     private static let shutdownGrace = Duration.seconds(1)
+    /// The messages that one connection sends before those that have something to say get their turn.
+    private static let sendRounds = 8
     /// Seconds that libwebsockets gives each step of a handshake; our own deadlines are shorter.
     private static let handshakeStepSeconds: UInt32 = 60
 
@@ -27,8 +29,9 @@ import Threading
     var listeners: [Listener] = []
     /// Connections whose handlers have something to send.
     private var senders: [WebSocketConnection] = []
-    /// An empty array that keeps its memory.
-    private var spareSenders: [WebSocketConnection] = []
+    /// Those whose turn it is; empty otherwise, as `deliveries`, and kept for its memory.
+    private var currentSenders: [WebSocketConnection] = []
+    private var deliveries: [Delivery] = []
     /// Connections whose server's name is being looked up.
     var lookups: [WebSocketConnection] = []
     /// Threads that look names up, by their attempt.
@@ -158,12 +161,20 @@ extension Service {
         senders.append(connection)
     }
 
-    /// Has the connections that asked for it send; those that ask meanwhile get their turn in the next round.
+    /// Has the connections that asked for it send; those that ask meanwhile are for the next turn.
+    ///
+    /// First all are asked what they send next, then that is sent: one kind of work after the other, and not in turns,
+    /// finds more of what it needs in the processor's caches.
     func sendRequested() {
         guard !senders.isEmpty else { return }
-        swap(&senders, &spareSenders)
-        for connection in spareSenders { connection.sendRequested() }
-        spareSenders.removeAll(keepingCapacity: true)
+        swap(&senders, &currentSenders)
+        for _ in 0..<Self.sendRounds where !currentSenders.isEmpty {
+            currentSenders.removeAll { !$0.sendNext(deliveries: &deliveries) }
+            for delivery in deliveries { delivery() }
+            deliveries.removeAll(keepingCapacity: true)
+        }
+        for connection in currentSenders { connection.requestWrite() }
+        currentSenders.removeAll(keepingCapacity: true)
     }
 
     /// Takes no new work and begins to close everything.

@@ -1,10 +1,9 @@
 import CWebSockets
+import Glibc
 import MediaCore
 import Threading
 
 extension WebSocketConnection {
-    /// The bytes that one connection sends before the others get their turn; several of the longest media packets.
-    private static let turnByteCount = 65_536
     /// The bytes after which the system is asked whether a socket is full, of one that was full of late or is new.
     ///
     /// No more than the kernel may hold anyway, and enough for all but the largest frames.
@@ -13,8 +12,6 @@ extension WebSocketConnection {
     ///
     /// Should one fill up meanwhile, libwebsockets keeps a copy of the one message that does not fit.
     private static let mostUncheckedByteCount = 1 << 20
-    /// What a message costs in a turn besides its bytes, so that empty ones end it too.
-    private static let messageOverhead = 64
 
     /// The socket has room, libwebsockets says.
     ///
@@ -31,17 +28,59 @@ extension WebSocketConnection {
             isPingWanted = false
             guard unsafe sendPing(on: wsi) else { return -1 }
         }
-        return unsafe sendMessages(on: wsi) ? 0 : -1
+        requestWrite()
+        return 0
     }
 
-    /// Sends what was asked for since the loop's last turn.
+    /// Has the handler say what is sent next, and sends it, unless many may be sent the same.
     ///
-    /// Most sockets have room most of the time. Asking the system about each before each message, as libwebsockets does,
-    /// costs a tenth of a relay's time (measured with 200 subscribers).
-    func sendRequested() {
+    /// - Parameter deliveries: Gets a message that is left to be sent by `deliver`.
+    /// - Returns: Whether the handler has more.
+    func sendNext(deliveries: inout [Delivery]) -> Bool {
         isSendRequested = false
-        guard phase == .open, !isAwaitingRoom, let wsi = unsafe wsi else { return }
-        guard unsafe !sendMessages(on: wsi) else { return }
+        guard phase == .open, let wsi = unsafe wsi, let handler, unsafe hasRoom(on: wsi) else { return false }
+        guard let message = handler.nextMessage(for: self), phase == .open else { return false }
+        switch (message, role) {
+        case (.shared(let packet), .accepted):
+            uncheckedByteCount += packet.count
+            deliveries.append(Delivery(connection: self, packet: packet))
+        case (.close(let code, let reason), _):
+            close(code: code, reason: reason)
+            return false
+        default:
+            guard let count = unsafe send(message, on: wsi) else {
+                breakOff()
+                return false
+            }
+            uncheckedByteCount += count
+        }
+        return handler.hasMessage(for: self)
+    }
+
+    /// Whether the socket can take a message; if not, libwebsockets calls `writable` when it can.
+    ///
+    /// Most sockets have room most of the time, and asking the system costs a good part of what sending does. So it is
+    /// asked about each socket now and then, and not before each message as is libwebsockets' way.
+    private func hasRoom(on wsi: OpaquePointer) -> Bool {
+        guard !isAwaitingRoom else { return false }
+        // On top of what did not fit, libwebsockets would only pile up copies; it calls again by itself.
+        guard unsafe lws_partial_buffered(wsi) == 0 else {
+            uncheckedByteLimit = Self.leastUncheckedByteCount
+            return false
+        }
+        guard uncheckedByteCount >= uncheckedByteLimit else { return true }
+        guard unsafe lws_send_pipe_choked(wsi) == 0 else {
+            uncheckedByteLimit = Self.leastUncheckedByteCount
+            awaitRoom()
+            return false
+        }
+        uncheckedByteCount = 0
+        uncheckedByteLimit = min(uncheckedByteLimit * 2, Self.mostUncheckedByteCount)
+        return true
+    }
+
+    /// A write has failed; libwebsockets asks no more about such a socket.
+    private func breakOff() {
         phase = .closing
         cutOff()
     }
@@ -51,41 +90,6 @@ extension WebSocketConnection {
         guard let wsi = unsafe wsi else { return }
         isAwaitingRoom = true
         unsafe lws_callback_on_writable(wsi)
-    }
-
-    /// Sends what the handler wants, as long as the socket takes it.
-    ///
-    /// - Returns: `false` if the connection is broken.
-    private func sendMessages(on wsi: OpaquePointer) -> Bool {
-        var left = Self.turnByteCount
-        while left > 0 {
-            // On top of what did not fit, libwebsockets would only pile up copies; it calls again by itself.
-            if unsafe lws_partial_buffered(wsi) != 0 {
-                uncheckedByteLimit = Self.leastUncheckedByteCount
-                return true
-            }
-            guard left == Self.turnByteCount || handler?.hasMessage(for: self) == true else { return true }
-            if uncheckedByteCount >= uncheckedByteLimit {
-                if unsafe lws_send_pipe_choked(wsi) != 0 {
-                    uncheckedByteLimit = Self.leastUncheckedByteCount
-                    break
-                }
-                uncheckedByteCount = 0
-                uncheckedByteLimit = min(uncheckedByteLimit * 2, Self.mostUncheckedByteCount)
-            }
-            guard let message = handler?.nextMessage(for: self) else { return true }
-            // The handler may have closed the connection while it was asked.
-            guard phase == .open else { return true }
-            if case .close(let code, let reason) = message {
-                close(code: code, reason: reason)
-                return true
-            }
-            guard let count = unsafe send(message, on: wsi) else { return false }
-            uncheckedByteCount += count
-            left -= count + Self.messageOverhead
-        }
-        awaitRoom()
-        return true
     }
 
     /// Has libwebsockets send our close message and wait for the peer's.
@@ -124,7 +128,15 @@ extension WebSocketConnection {
             }
             return unsafe write(memory, count, LWS_WRITE_TEXT, on: wsi) ? count : nil
         case .shared(let packet):
-            return unsafe sendShared(packet, on: wsi) ? packet.count : nil
+            // A client masks in place what it sends, so it needs a copy.
+            let count = packet.count
+            let memory = unsafe service.scratch(count)
+            packet.withBytes { bytes in
+                unsafe bytes.withUnsafeBytes {
+                    unsafe UnsafeMutableRawBufferPointer(start: memory, count: count).copyMemory(from: $0)
+                }
+            }
+            return unsafe write(memory, count, LWS_WRITE_BINARY, on: wsi) ? count : nil
         case .exclusive(let packet):
             // libwebsockets overwrites the headroom, whatever stood there.
             packet.transportHeaderCount = 0
@@ -140,30 +152,28 @@ extension WebSocketConnection {
         }
     }
 
-    private func sendShared(_ packet: PacketBuffer, on wsi: OpaquePointer) -> Bool {
-        guard case .accepted = role else {
-            // A client masks in place what it sends, so it needs a copy.
-            let count = packet.count
-            let memory = unsafe service.scratch(count)
-            packet.withBytes { bytes in
-                unsafe bytes.withUnsafeBytes {
-                    unsafe UnsafeMutableRawBufferPointer(start: memory, count: count).copyMemory(from: $0)
-                }
-            }
-            return unsafe write(memory, count, LWS_WRITE_BINARY, on: wsi)
-        }
+    /// Sends a message that carries its header, by the system itself: the sockets are plain ones.
+    ///
+    /// libwebsockets keeps a copy of what the socket does not take, and sends that before anything else.
+    fileprivate func deliver(_ packet: PacketBuffer) {
         precondition(
             packet.transportHeaderCount == FrameHeader(payloadCount: packet.count).count,
             "a shared message of \(packet.count) bytes has a header of \(packet.transportHeaderCount): frameForSharing?"
         )
-        return packet.withFramedBytes { bytes in
+        guard let wsi = unsafe wsi else { return }
+        let isSent = packet.withFramedBytes { bytes in
             unsafe bytes.withUnsafeBytes { framed in
+                guard let start = framed.baseAddress else { return false }
+                let sent = unsafe Glibc.send(socket, start, framed.count, Int32(MSG_NOSIGNAL))
+                if sent == framed.count { return true }
+                guard sent >= 0 || errno == EAGAIN || errno == EINTR else { return false }
+                let taken = max(0, sent)
                 // The raw write reads only; its parameter is mutable for the sake of the masking ones.
-                let start = unsafe UnsafeMutableRawPointer(mutating: framed.baseAddress)
-                guard let start = unsafe start else { return false }
-                return unsafe write(start, framed.count, cwebsockets_write_raw, on: wsi)
+                let rest = unsafe UnsafeMutableRawPointer(mutating: start + taken)
+                return unsafe write(rest, framed.count - taken, cwebsockets_write_raw, on: wsi)
             }
         }
+        if !isSent { breakOff() }
     }
 
     private func write(
@@ -173,5 +183,16 @@ extension WebSocketConnection {
         on wsi: OpaquePointer
     ) -> Bool {
         unsafe lws_write(wsi, memory.assumingMemoryBound(to: UInt8.self), count, kind) >= 0
+    }
+}
+
+/// A message that many may be sent, on its way to one of them.
+struct Delivery {
+    let connection: WebSocketConnection
+    let packet: PacketBuffer
+
+    /// Sends the message.
+    func callAsFunction() {
+        connection.deliver(packet)
     }
 }

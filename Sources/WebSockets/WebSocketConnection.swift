@@ -27,8 +27,26 @@ import Threading
     /// RFC 6455, section 5.5: a control frame carries at most 125 bytes, here less the code's two.
     private static let maximumReasonCount = 123
 
+    // What is looked at for every message stands first, to be close together in memory.
+
+    var phase = Phase.handshaking
+    /// Whether the loop will ask the handler for messages at the end of its turn.
+    var isSendRequested = false
+    /// Whether libwebsockets will call `writable`.
+    var isAwaitingRoom = false
+    /// The socket's descriptor, while messages can be sent.
+    private(set) var socket: Int32 = -1
     /// For the handler: where this connection stands in its own tables.
     package var tag = 0
+    var handler: (any WebSocketHandler)?
+    /// libwebsockets' side of the connection, until that is destroyed.
+    var wsi: OpaquePointer?
+    /// The bytes that were sent since the socket was last known to have room.
+    var uncheckedByteCount = 0
+    /// The bytes that are sent before the system is asked about the socket's room again.
+    var uncheckedByteLimit = WebSocketConnection.leastUncheckedByteCount
+    let service: Service
+    let role: Role
 
     /// The peer's numeric address, without port; empty while a client looks its server up.
     package internal(set) var peerAddress: String
@@ -45,33 +63,19 @@ import Threading
         return phase == .open
     }
 
-    let service: Service
-    let role: Role
     let limits: MessageLimits
     let idle: IdlePolicy
-    var handler: (any WebSocketHandler)?
-    var phase = Phase.handshaking
     /// Why the connection ends; the first reason counts.
     var ending: WebSocketClosure?
     var incoming = IncomingMessage()
     var lastHeard = MonotonicClock.now
     var isPingWanted = false
-    /// Whether the loop will ask the handler for messages at the end of its turn.
-    var isSendRequested = false
-    /// Whether libwebsockets will call `writable`.
-    var isAwaitingRoom = false
-    /// The bytes that were sent since the socket was last known to have room.
-    var uncheckedByteCount = 0
-    /// The bytes that are sent before the system is asked about the socket's room again.
-    var uncheckedByteLimit = WebSocketConnection.leastUncheckedByteCount
     /// What the peer is told once the socket can take it.
     var closeMessage: (code: UInt16, reason: String)?
     /// Whether libwebsockets has been given our close message.
     var isAwaitingCloseAnswer = false
     /// What a plain HTTP request is answered with, until that is written.
     var httpAnswer: String?
-    /// libwebsockets' side of the connection, until that is destroyed.
-    var wsi: OpaquePointer?
     /// Handshake deadline, then the silence of the peer, then the end of closing.
     private lazy var timer = LoopTimer { [unowned self] in timeIsUp() }
 
@@ -177,7 +181,7 @@ extension WebSocketConnection {
     /// Sends at once what is small, and lets the kernel hold little that is not sent yet.
     private func tuneSocket() {
         guard let wsi = unsafe wsi else { return }
-        let socket = unsafe lws_get_socket_fd(wsi)
+        socket = unsafe lws_get_socket_fd(wsi)
         var noDelay: Int32 = 1
         unsafe setsockopt(socket, Int32(IPPROTO_TCP), TCP_NODELAY, &noDelay, socklen_t(MemoryLayout<Int32>.size))
         var lowWater = Int32(Self.lowWater)

@@ -13,14 +13,13 @@ package protocol WebSocketHandler: AnyObject {
 
     /// Whether `nextMessage` is worth a call; `false` only if it would say `nil`, and then counts as that answer.
     ///
-    /// Asked between two messages, before the system is asked whether the socket is full, which costs a good part of
-    /// what sending does.
+    /// Asked after each message.
     func hasMessage(for connection: WebSocketConnection) -> Bool
 
     /// The socket can take a message: what shall it be?
     ///
     /// Asked after `requestWrite()`, repeatedly until it says `nil` or the socket is full, so the choice is made as
-    /// late as possible.
+    /// late as possible: just before all that have something to say are sent it.
     func nextMessage(for connection: WebSocketConnection) -> OutgoingMessage?
 
     /// The connection has ended, or could not be made.

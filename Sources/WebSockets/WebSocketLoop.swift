@@ -1,5 +1,5 @@
-import CWebSockets
 package import MediaCore
+import Synchronization
 import Threading
 
 /// One libwebsockets context on one thread of its own, with the connections that live there.
@@ -28,8 +28,6 @@ import Threading
         var jobs: [Job] = []
         /// An empty array that keeps its memory.
         var spare: [Job] = []
-        /// Whether the loop has been woken and has not looked since.
-        var isWoken = false
         /// Whether jobs that came after the end are being run.
         var isRunningLate = false
         /// What to wake; `nil` before the start and after the end.
@@ -38,6 +36,8 @@ import Threading
 
     let service = Service()
     private let queue = Monitor(Queue())
+    /// Whether the queue has been changed and the loop has not looked since; set with the queue's lock held.
+    private let hasNews = Atomic(false)
     private let thread = Monitor<WorkerThread?>(nil)
 
     /// Starts a loop.
@@ -93,6 +93,7 @@ import Threading
         queue.withLock { queue in
             guard queue.phase == .running else { return }
             queue.phase = .stopping
+            hasNews.store(true, ordering: .sequentiallyConsistent)
             queue.events?.wake()
         }
         let worker = thread.withLock { $0 }
@@ -115,12 +116,13 @@ import Threading
 
     /// - Returns: Whether to go on.
     private func turn() -> Bool {
-        runJobs()
+        if hasNews.exchange(false, ordering: .sequentiallyConsistent) {
+            runJobs()
+            if queue.withLock({ $0.phase }) == .stopping { service.beginStop() }
+        }
         service.sendRequested()
-        let (phase, isBusy) = queue.withLock { ($0.phase, !$0.jobs.isEmpty) }
-        if phase == .stopping { service.beginStop() }
         guard !service.isStopped else { return false }
-        service.turn(isBusy: isBusy)
+        service.turn(isBusy: hasNews.load(ordering: .sequentiallyConsistent))
         return true
     }
 
@@ -144,7 +146,7 @@ import Threading
 
 extension WebSocketLoop {
     private func add(_ job: Job) {
-        // On its own thread the loop looks at the queue before it waits.
+        // On its own thread the loop looks for news before it waits.
         let isSeen = isCurrent
         let isLate = queue.withLock { queue -> Bool in
             queue.jobs.append(job)
@@ -152,10 +154,8 @@ extension WebSocketLoop {
                 defer { queue.isRunningLate = true }
                 return !queue.isRunningLate
             }
-            if !isSeen && !queue.isWoken {
-                queue.isWoken = true
-                queue.events?.wake()
-            }
+            let isKnown = hasNews.exchange(true, ordering: .sequentiallyConsistent)
+            if !isSeen && !isKnown { queue.events?.wake() }
             return false
         }
         if isLate { Task.detached { [self] in runLateJobs() } }
@@ -167,7 +167,6 @@ extension WebSocketLoop {
             let jobs = queue.jobs
             queue.jobs = queue.spare
             queue.spare = []
-            queue.isWoken = false
             return jobs
         }
         guard !jobs.isEmpty else { return giveBack(jobs) }

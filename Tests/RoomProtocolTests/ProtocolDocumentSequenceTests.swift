@@ -8,7 +8,7 @@ import Testing
 @Suite("The protocol's document: sequences", .timeLimit(.minutes(1)))
 struct ProtocolDocumentSequenceTests {
     /// A relay and what it sent, by connection, each message as its type and what matters of it.
-    private struct Bench {
+    private struct Bench: ~Copyable {
         private var relay = Relay(settings: RelaySettings(), bootID: "boot", serverName: "test")
         private var generator = SeededGenerator(seed: 1)
         var now = MonotonicInstant(microseconds: 1_000_000)

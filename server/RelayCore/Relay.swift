@@ -5,8 +5,8 @@ package import RoomProtocol
 ///
 /// Messages go in with the time at which they came; what is to be sent is pulled per connection when its socket can
 /// take it, so that everything is decided as late as possible. Owns no socket, clock or random source, and never looks
-/// inside a picture.
-package struct Relay: Sendable {
+/// inside a picture. There is one of each, so it cannot be copied, not even by accident.
+package struct Relay: ~Copyable, Sendable {
     /// Something to send on one connection.
     package enum Outgoing: Sendable {
         /// A signaling message.
@@ -138,6 +138,9 @@ package struct Relay: Sendable {
         return .close(code, reason: reason)
     }
 
+    /// Whether there is anything for the three calls that follow.
+    package var hasDecisions: Bool { !awakened.isEmpty || !overdue.isEmpty || !notices.isEmpty }
+
     /// Hands out the connections that have something new to send, and forgets them.
     package mutating func takeAwakened(_ body: (SlotID) -> Void) {
         for id in awakened { body(id) }
@@ -152,7 +155,6 @@ package struct Relay: Sendable {
 
     /// Hands out what is worth a line in the log, and forgets it.
     package mutating func takeNotices(_ body: (RelayNotice) -> Void) {
-        guard !notices.isEmpty else { return }
         for notice in notices { body(notice) }
         notices.removeAll()
     }

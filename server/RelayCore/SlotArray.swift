@@ -1,58 +1,64 @@
-/// Names an element of a `SlotArray`; a name is never used again.
-package struct SlotID: Hashable, Sendable {
+/// Names an element of a `SlotArray`; a name is not used again before two thousand million others of its index.
+package struct SlotID: RawRepresentable, Hashable, Sendable {
+    /// Index and generation in one number, for a driver that keeps a name in a socket's tag.
+    package let rawValue: Int
+
+    /// The name that had `rawValue`.
+    package init(rawValue: Int) { self.rawValue = rawValue }
+
+    fileprivate init(index: Int, generation: Int32) { rawValue = Int(generation) << 32 | index }
+
     /// The element's index.
-    package let index: Int
-    fileprivate let generation: Int
+    package var index: Int { rawValue & 0xFFFF_FFFF }
+    fileprivate var generation: Int32 { Int32(truncatingIfNeeded: rawValue >> 32) }
 }
 
 /// Elements at fixed indexes that are used again, each with a name that tells it from its predecessors.
 struct SlotArray<Element: Sendable>: Sendable {
-    private struct Slot {
-        var element: Element?
-        var generation = 0
-    }
-
-    private var slots: [Slot] = []
+    private var elements: [Element?] = []
+    /// By index, and apart from the elements: whether a name still holds is asked for every packet and subscriber.
+    private var generations: [Int32] = []
     private var free: [Int] = []
 
     private(set) var count = 0
 
     /// The names of all elements, in order of their indexes.
     var ids: [SlotID] {
-        slots.indices.compactMap { index in
-            slots[index].element == nil ? nil : SlotID(index: index, generation: slots[index].generation)
+        elements.indices.compactMap { index in
+            elements[index] == nil ? nil : SlotID(index: index, generation: generations[index])
         }
     }
 
     mutating func insert(_ element: Element) -> SlotID {
         count += 1
         guard let index = free.popLast() else {
-            slots.append(Slot(element: element))
-            return SlotID(index: slots.count - 1, generation: 0)
+            elements.append(element)
+            generations.append(0)
+            return SlotID(index: elements.count - 1, generation: 0)
         }
-        slots[index].element = element
-        return SlotID(index: index, generation: slots[index].generation)
+        elements[index] = element
+        return SlotID(index: index, generation: generations[index])
     }
 
     mutating func remove(_ id: SlotID) -> Element? {
         guard contains(id) else { return nil }
         count -= 1
         free.append(id.index)
-        slots[id.index].generation += 1
-        return slots[id.index].element.take()
+        generations[id.index] &+= 1
+        return elements[id.index].take()
     }
 
     func contains(_ id: SlotID) -> Bool {
         // A removal changes the generation, so the element of an equal one is there.
-        slots[id.index].generation == id.generation
+        generations[id.index] == id.generation
     }
 
     /// The element of that name; `nil` once it was removed, and then setting it does nothing.
     subscript(_ id: SlotID) -> Element? {
-        get { contains(id) ? slots[id.index].element : nil }
+        get { contains(id) ? elements[id.index] : nil }
         _modify {
             if contains(id) {
-                yield &slots[id.index].element
+                yield &elements[id.index]
             } else {
                 var nothing: Element?
                 yield &nothing

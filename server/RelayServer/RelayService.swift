@@ -15,8 +15,8 @@ final class RelayService: WebSocketHandler {
     private var relay: Relay
     private let logger: Logger
     private var generator = SystemRandomNumberGenerator()
-    /// By the index of the relay's name for the connection, which is also the connection's `tag`.
-    private var peers: [(connection: WebSocketConnection, id: SlotID)?] = []
+    /// By the index of the relay's name for the connection, which is the connection's `tag`.
+    private var connections: [WebSocketConnection?] = []
     /// Has `timeHasCome` called at a time, in place of the one asked for before.
     private var setAlarm: ((MonotonicInstant) -> Void)?
     /// When `timeHasCome` will be called.
@@ -24,7 +24,7 @@ final class RelayService: WebSocketHandler {
     /// When packets that have become too old are looked for next.
     private var nextSweep = MonotonicClock.now
 
-    init(relay: Relay, logger: Logger) {
+    init(relay: consuming Relay, logger: Logger) {
         self.relay = relay
         self.logger = logger
     }
@@ -36,34 +36,30 @@ final class RelayService: WebSocketHandler {
     func opened(_ connection: WebSocketConnection) {
         let offered = connection.subprotocol ?? connection.offeredSubprotocols
         let id = relay.connectionOpened(subprotocol: offered.isEmpty ? nil : offered, at: MonotonicClock.now)
-        connection.tag = id.index
-        while peers.count <= id.index { peers.append(nil) }
-        peers[id.index] = (connection, id)
+        connection.tag = id.rawValue
+        while connections.count <= id.index { connections.append(nil) }
+        connections[id.index] = connection
         logger.debug("connected", metadata: ["peer": "\(connection.peerAddress)"])
         carryOut()
     }
 
     func receivedText(_ text: String, from connection: WebSocketConnection) {
-        guard let id = peers[connection.tag]?.id else { return }
-        relay.receive(text, from: id, at: MonotonicClock.now, using: &generator)
+        relay.receive(text, from: SlotID(rawValue: connection.tag), at: MonotonicClock.now, using: &generator)
         carryOut()
     }
 
     func receivedBinary(_ message: PacketBuffer, from connection: WebSocketConnection) {
-        guard let id = peers[connection.tag]?.id else { return }
         WebSocketConnection.frameForSharing(message)
-        relay.receive(message, from: id, at: MonotonicClock.now)
+        relay.receive(message, from: SlotID(rawValue: connection.tag), at: MonotonicClock.now)
         carryOut()
     }
 
     func hasMessage(for connection: WebSocketConnection) -> Bool {
-        guard let id = peers[connection.tag]?.id else { return false }
-        return relay.hasMessage(for: id)
+        relay.hasMessage(for: SlotID(rawValue: connection.tag))
     }
 
     func nextMessage(for connection: WebSocketConnection) -> OutgoingMessage? {
-        guard let id = peers[connection.tag]?.id else { return nil }
-        let message = relay.nextMessage(for: id, at: MonotonicClock.now)
+        let message = relay.nextMessage(for: SlotID(rawValue: connection.tag), at: MonotonicClock.now)
         carryOut()
         return switch message {
         case .text(let text): .text(text)
@@ -74,8 +70,8 @@ final class RelayService: WebSocketHandler {
     }
 
     func closed(_ connection: WebSocketConnection, _ closure: WebSocketClosure) {
-        guard let id = peers[connection.tag]?.id else { return }
-        peers[connection.tag] = nil
+        let id = SlotID(rawValue: connection.tag)
+        connections[id.index] = nil
         relay.connectionClosed(id, at: MonotonicClock.now)
         logger.debug("disconnected", metadata: ["peer": "\(connection.peerAddress)", "how": "\(closure)"])
         carryOut()
@@ -119,9 +115,11 @@ final class RelayService: WebSocketHandler {
 
     /// Tells the sockets what the relay has decided.
     private func carryOut() {
-        relay.takeAwakened { id in peers[id.index]?.connection.requestWrite() }
-        relay.takeOverdue { id in peers[id.index]?.connection.close(code: 1008, reason: "closing took too long") }
-        relay.takeNotices { notice in logger.info("\(notice)") }
+        if relay.hasDecisions {
+            relay.takeAwakened { id in connections[id.index]?.requestWrite() }
+            relay.takeOverdue { id in connections[id.index]?.close(code: 1008, reason: "closing took too long") }
+            relay.takeNotices { notice in logger.info("\(notice)") }
+        }
         armAlarm()
     }
 }
