@@ -1,6 +1,7 @@
 #pragma once
 #include <ev.h>
 #include <libwebsockets.h>
+#include <sys/eventfd.h>
 
 /* A macro over another constant, which Swift does not import. */
 static const enum lws_write_protocol cwebsockets_write_raw = LWS_WRITE_RAW;
@@ -20,6 +21,6 @@ static inline void cwebsockets_timer_set(ev_timer *timer, double seconds) {
     ev_timer_set(timer, seconds, 0);
 }
 
-static inline void cwebsockets_async_init(ev_async *waker, void (*wake)(struct ev_loop *, ev_async *, int)) {
-    ev_async_init(waker, wake);
+static inline void cwebsockets_io_init(ev_io *watcher, void (*ready)(struct ev_loop *, ev_io *, int), int descriptor) {
+    ev_io_init(watcher, ready, descriptor, EV_READ);
 }

@@ -1,4 +1,5 @@
 import CWebSockets
+import Glibc
 import MediaCore
 
 /// What a loop's thread waits by: sockets, timers, and other threads that wake it.
@@ -6,25 +7,40 @@ import MediaCore
 /// libev over epoll. libwebsockets' own loop asks poll() about every socket on each turn, which cost a relay to 200
 /// subscribers a tenth of its time (measured). All but `wake` is for the loop's thread.
 @safe final class EventLoop: @unchecked Sendable {
-    // `@unchecked Sendable`: only `wake` is used by other threads, and `ev_async_send` is made for that.
+    // `@unchecked Sendable`: only `wake` is used by other threads, and all that it touches is a descriptor.
 
     /// The `struct ev_loop`.
     let pointer: OpaquePointer
-    private let waker: UnsafeMutablePointer<ev_async>
+    /// An eventfd; libev's own means to be woken ends the process where descriptors are short.
+    private let bell: Int32
+    private let bellWatcher: UnsafeMutablePointer<ev_io>
 
     /// - Returns: `nil` if descriptors or memory are short.
     init?() {
+        bell = eventfd(0, Int32(EFD_CLOEXEC | EFD_NONBLOCK))
+        guard bell >= 0 else { return nil }
         // Without EVFLAG_NOENV the environment could choose another way to wait.
-        guard let pointer = unsafe ev_loop_new(UInt32(EVBACKEND_EPOLL) | UInt32(EVFLAG_NOENV)) else { return nil }
+        guard let pointer = unsafe ev_loop_new(UInt32(EVBACKEND_EPOLL) | UInt32(EVFLAG_NOENV)) else {
+            close(bell)
+            return nil
+        }
         unsafe self.pointer = pointer
-        unsafe waker = .allocate(capacity: 1)
-        unsafe cwebsockets_async_init(waker) { _, _, _ in }
-        unsafe ev_async_start(pointer, waker)
+        unsafe bellWatcher = .allocate(capacity: 1)
+        unsafe cwebsockets_io_init(
+            bellWatcher,
+            { _, watcher, _ in
+                var rings: eventfd_t = 0
+                if let watcher = unsafe watcher { unsafe eventfd_read(watcher.pointee.fd, &rings) }
+            },
+            bell
+        )
+        unsafe ev_io_start(pointer, bellWatcher)
     }
 
     deinit {
         unsafe ev_loop_destroy(pointer)
-        unsafe waker.deallocate()
+        unsafe bellWatcher.deallocate()
+        close(bell)
     }
 
     /// Does what is due, after waiting for something if `isWaiting`.
@@ -36,7 +52,7 @@ import MediaCore
 
     /// Ends the wait, or the next one; any thread.
     func wake() {
-        unsafe ev_async_send(pointer, waker)
+        eventfd_write(bell, 1)
     }
 }
 
