@@ -47,8 +47,9 @@ package import MediaCore
     ) throws(Failure) -> sending Result {
         unsafe pthread_mutex_lock(mutex)
         defer {
-            unsafe pthread_cond_broadcast(condition)
+            // In this order, or who wakes would wait for the lock at once.
             unsafe pthread_mutex_unlock(mutex)
+            unsafe pthread_cond_broadcast(condition)
         }
         return try body(&state)
     }

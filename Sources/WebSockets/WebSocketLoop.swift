@@ -145,20 +145,26 @@ import Threading
 }
 
 extension WebSocketLoop {
+    private enum Reaction { case none, wake(EventLoop), runLate }
+
     private func add(_ job: Job) {
         // On its own thread the loop looks for news before it waits.
         let isSeen = isCurrent
-        let isLate = queue.withLock { queue -> Bool in
+        let reaction = queue.withLock { queue -> Reaction in
             queue.jobs.append(job)
-            guard queue.phase != .ended else {
+            if queue.phase == .ended {
                 defer { queue.isRunningLate = true }
-                return !queue.isRunningLate
+                return queue.isRunningLate ? .none : .runLate
             }
             let isKnown = hasNews.exchange(true, ordering: .sequentiallyConsistent)
-            if !isSeen && !isKnown { queue.events?.wake() }
-            return false
+            return isSeen || isKnown ? .none : queue.events.map { .wake($0) } ?? .none
         }
-        if isLate { Task.detached { [self] in runLateJobs() } }
+        // Without the lock, or the loop would wake and wait for it.
+        switch reaction {
+        case .none: break
+        case .wake(let events): events.wake()
+        case .runLate: Task.detached { [self] in runLateJobs() }
+        }
     }
 
     /// Runs the jobs that are there now; those that they add come in the next turn.
