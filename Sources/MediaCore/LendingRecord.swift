@@ -13,7 +13,7 @@ package struct LendingRecord: ~Copyable, Sendable {
     package init() {}
 
     /// Notes that a lending has ended.
-    func lendingEnded() {
+    @usableFromInline func lendingEnded() {
         lendings.wrappingAdd(1, ordering: .releasing)
     }
 

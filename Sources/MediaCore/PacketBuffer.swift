@@ -4,6 +4,8 @@
 ///
 /// One holder fills it; from then on it is read-only and may be shared between threads and peers. The one exception is
 /// a client's transport, which masks the message in place as it sends it and is then its only holder.
+///
+/// The methods that lend it are inlinable, because other modules would call the generic versions otherwise, which cost more.
 @safe package final class PacketBuffer: @unchecked Sendable {
     // `@unchecked Sendable`: holds a pointer; the rule above is what makes it true.
 
@@ -25,8 +27,8 @@
         didSet { precondition((0...Self.headroom).contains(transportHeaderCount)) }
     }
 
-    fileprivate let lendings = LendingRecord()
-    private let memory: UnsafeMutableRawPointer
+    @usableFromInline let lendings = LendingRecord()
+    @usableFromInline let memory: UnsafeMutableRawPointer
 
     /// A buffer for a message of up to `capacity` bytes; its content is undefined.
     package init(capacity: Int) {
@@ -41,7 +43,7 @@
     }
 
     /// Lends the message.
-    package func withBytes<Result, Failure: Error>(
+    @inlinable package func withBytes<Result, Failure: Error>(
         _ body: (RawSpan) throws(Failure) -> Result
     ) throws(Failure) -> Result {
         defer { lendings.lendingEnded() }
@@ -49,7 +51,7 @@
     }
 
     /// Lends the message, `count` bytes, for writing; only for the one holder.
-    package func withMutableBytes<Result, Failure: Error>(
+    @inlinable package func withMutableBytes<Result, Failure: Error>(
         _ body: (inout MutableRawSpan) throws(Failure) -> Result
     ) throws(Failure) -> Result {
         defer { lendings.lendingEnded() }
@@ -58,7 +60,7 @@
     }
 
     /// Lends headroom and message, in one run, for writing; only for the one holder's transport.
-    package func withTransportBytes<Result, Failure: Error>(
+    @inlinable package func withTransportBytes<Result, Failure: Error>(
         _ body: (inout MutableRawSpan) throws(Failure) -> Result
     ) throws(Failure) -> Result {
         defer { lendings.lendingEnded() }
@@ -67,7 +69,7 @@
     }
 
     /// Lends the transport's header and the message, in one run.
-    package func withFramedBytes<Result, Failure: Error>(
+    @inlinable package func withFramedBytes<Result, Failure: Error>(
         _ body: (RawSpan) throws(Failure) -> Result
     ) throws(Failure) -> Result {
         defer { lendings.lendingEnded() }

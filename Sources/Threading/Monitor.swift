@@ -1,16 +1,18 @@
-import Glibc
+package import Glibc
 package import MediaCore
 
 /// State behind a lock, with waiting for it to change.
 ///
 /// A `pthread_mutex_t` rather than `Synchronization.Mutex`: ThreadSanitizer on Linux cannot see into the latter and
-/// reports races that are none. Hold it for a few instructions only, and never across a call that can block.
+/// reports races that are none. Hold it for a few instructions only, and never across a call that can block. Its methods are
+/// inlinable, because other modules would call the generic versions otherwise: with `PacketBuffer`'s, these took a relay a
+/// tenth to a quarter of its time from a packet's arrival to the first sending (measured).
 @safe package final class Monitor<State>: @unchecked Sendable {
     // `@unchecked Sendable`: the mutex is what makes access to `state` safe.
 
-    private let mutex: UnsafeMutablePointer<pthread_mutex_t>
-    private let condition: UnsafeMutablePointer<pthread_cond_t>
-    private var state: State
+    @usableFromInline let mutex: UnsafeMutablePointer<pthread_mutex_t>
+    @usableFromInline let condition: UnsafeMutablePointer<pthread_cond_t>
+    @usableFromInline var state: State
 
     /// A monitor over `state`.
     package init(_ state: sending State) {
@@ -33,7 +35,7 @@ package import MediaCore
     }
 
     /// Runs `body` on the state, alone.
-    package func withLock<Result, Failure: Error>(
+    @inlinable package func withLock<Result, Failure: Error>(
         _ body: (inout sending State) throws(Failure) -> sending Result
     ) throws(Failure) -> sending Result {
         unsafe pthread_mutex_lock(mutex)
@@ -42,7 +44,7 @@ package import MediaCore
     }
 
     /// As `withLock`, and wakes those who wait for a change.
-    package func change<Result, Failure: Error>(
+    @inlinable package func change<Result, Failure: Error>(
         _ body: (inout sending State) throws(Failure) -> sending Result
     ) throws(Failure) -> sending Result {
         unsafe pthread_mutex_lock(mutex)
@@ -57,7 +59,7 @@ package import MediaCore
     /// Waits until `body` returns a value; it is run at once, and again after each `change`.
     ///
     /// - Returns: What `body` returned, or `nil` once `deadline` has passed.
-    package func wait<Result>(
+    @inlinable package func wait<Result>(
         until deadline: MonotonicInstant? = nil,
         for body: (inout sending State) -> sending Result?
     ) -> sending Result? {

@@ -40,19 +40,17 @@ extension WebSocketConnection {
         isSendRequested = false
         guard phase == .open, let wsi = unsafe wsi, let handler, unsafe hasRoom(on: wsi) else { return false }
         guard let message = handler.nextMessage(for: self), phase == .open else { return false }
-        switch (message, role) {
-        case (.shared(let packet), .accepted):
+        if case .shared(let packet) = message, case .accepted = role {
             uncheckedByteCount += packet.count
             deliveries.append(Delivery(connection: self, packet: packet))
-        case (.close(let code, let reason), _):
+        } else if case .close(let code, let reason) = message {
             close(code: code, reason: reason)
             return false
-        default:
-            guard let count = unsafe send(message, on: wsi) else {
-                breakOff()
-                return false
-            }
+        } else if let count = unsafe send(message, on: wsi) {
             uncheckedByteCount += count
+        } else {
+            breakOff()
+            return false
         }
         return handler.hasMessage(for: self)
     }

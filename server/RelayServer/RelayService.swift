@@ -100,10 +100,9 @@ final class RelayService: WebSocketHandler {
     }
 
     private func armAlarm() {
-        // Clients may come before `begin`, which then arms it.
-        guard let setAlarm else { return }
         let time = min(relay.nextDeadline ?? nextSweep, nextSweep)
-        guard time != alarm else { return }
+        // Clients may come before `begin`, which then arms it.
+        guard time != alarm, let setAlarm else { return }
         alarm = time
         setAlarm(time)
     }
