@@ -88,7 +88,7 @@ final class RelayService: WebSocketHandler {
     }
 
     func timeHasCome() {
-        // It may come a little early.
+        // A timer counts in fractions of seconds, whose rounding may make it a nanosecond early.
         let now = max(MonotonicClock.now, alarm ?? MonotonicClock.now)
         alarm = nil
         if now >= nextSweep {
