@@ -67,9 +67,10 @@ struct ConnectCommand: AsyncParsableCommand {
         var ending = await stop.wait(for: nil)
         if case .published(nil) = ending {
             reporter.report(PublishedEvent(track), "Publishing \(description(of: track)). Ctrl-C ends it.")
-            let status = Task { try await showStatus(of: track, with: reporter) }
+            let isWatched = reporter.showsStatus || connection.verbose
+            let status = isWatched ? Task { try await showStatus(of: track, with: reporter) } : nil
             ending = await stop.wait(for: duration?.duration)
-            status.cancel()
+            status?.cancel()
         }
         await room.disconnect()
         events.cancel()

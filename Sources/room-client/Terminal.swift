@@ -86,13 +86,16 @@ struct Reporter: Sendable {
         report(ParticipantEvent("participantDisconnected", participant), "\(participant.identity) left.")
     }
 
-    /// Shows a live line, where there is a terminal.
+    /// Whether there is a live line: for people, at a terminal.
+    var showsStatus: Bool { !isJSON && Terminal.isInteractive }
+
+    /// Shows a live line, where there is one.
     func status(_ words: String) {
-        if !isJSON && Terminal.isInteractive { Terminal.showStatus(words) }
+        if showsStatus { Terminal.showStatus(words) }
     }
 
     /// Ends the live line.
     func endStatus() {
-        if !isJSON && Terminal.isInteractive { Terminal.clearStatus() }
+        if showsStatus { Terminal.clearStatus() }
     }
 }
