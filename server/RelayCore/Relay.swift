@@ -138,23 +138,23 @@ package struct Relay: ~Copyable, Sendable {
         return .close(code, reason: reason)
     }
 
-    /// Whether there is anything for the three calls that follow.
-    package var hasDecisions: Bool { !awakened.isEmpty || !overdue.isEmpty || !notices.isEmpty }
-
     /// Hands out the connections that have something new to send, and forgets them.
     package mutating func takeAwakened(_ body: (SlotID) -> Void) {
+        guard !awakened.isEmpty else { return }
         for id in awakened { body(id) }
         awakened.removeAll(keepingCapacity: true)
     }
 
     /// Hands out the connections that did not take their close in time and must be cut, and forgets them.
     package mutating func takeOverdue(_ body: (SlotID) -> Void) {
+        guard !overdue.isEmpty else { return }
         for id in overdue { body(id) }
         overdue.removeAll(keepingCapacity: true)
     }
 
     /// Hands out what is worth a line in the log, and forgets it.
     package mutating func takeNotices(_ body: (RelayNotice) -> Void) {
+        guard !notices.isEmpty else { return }
         for notice in notices { body(notice) }
         notices.removeAll()
     }

@@ -114,11 +114,9 @@ final class RelayService: WebSocketHandler {
 
     /// Tells the sockets what the relay has decided.
     private func carryOut() {
-        if relay.hasDecisions {
-            relay.takeAwakened { id in connections[id.index]?.requestWrite() }
-            relay.takeOverdue { id in connections[id.index]?.close(code: 1008, reason: "closing took too long") }
-            relay.takeNotices { notice in logger.info("\(notice)") }
-        }
+        relay.takeAwakened { id in connections[id.index]?.requestWrite() }
+        relay.takeOverdue { id in connections[id.index]?.close(code: 1008, reason: "closing took too long") }
+        relay.takeNotices { notice in logger.info("\(notice)") }
         armAlarm()
     }
 }
