@@ -1,32 +1,62 @@
 import MediaCore
 
-/// The header of an unmasked binary frame that is a whole message (RFC 6455, section 5.2).
+/// The header of a binary frame that is a whole message (RFC 6455, section 5.2).
 struct FrameHeader {
-    /// At most 10 bytes: FIN and opcode 2, then the length in 1, 3 or 9 bytes.
+    /// 2 to 14 bytes: FIN and opcode 2, then the length in 1, 3 or 9 bytes, then a client's masking key.
     let count: Int
     private let payloadCount: Int
+    private let maskingKey: UInt32?
 
-    init(payloadCount: Int) {
+    /// - Parameters:
+    ///   - payloadCount: The length of the message, in bytes.
+    ///   - maskingKey: What a client's payload is masked with, its bytes as they lie in memory; `nil` on a server.
+    init(payloadCount: Int, maskingKey: UInt32? = nil) {
         self.payloadCount = payloadCount
-        count = payloadCount < 126 ? 2 : payloadCount < 65_536 ? 4 : 10
+        self.maskingKey = maskingKey
+        let lengthCount = payloadCount < 126 ? 1 : payloadCount < 65_536 ? 3 : 9
+        count = 1 + lengthCount + (maskingKey == nil ? 0 : 4)
     }
 
-    /// Writes the header into the headroom of `message`, directly before its first byte.
+    /// Writes the header into the headroom of `message`, directly before its first byte, and masks the message if there
+    /// is a key.
     func write(to message: PacketBuffer) {
         message.withTransportBytes { bytes in
             let start = PacketBuffer.headroom - count
             bytes.storeBytes(of: 0x82, toByteOffset: start, as: UInt8.self)
-            switch count {
-            case 2:
-                bytes.storeBytes(of: UInt8(payloadCount), toByteOffset: start + 1, as: UInt8.self)
-            case 4:
-                bytes.storeBytes(of: 126, toByteOffset: start + 1, as: UInt8.self)
+            let length: UInt8
+            switch payloadCount {
+            case ..<126:
+                length = UInt8(payloadCount)
+            case ..<65_536:
+                length = 126
                 bytes.storeBytes(of: UInt16(payloadCount).bigEndian, toByteOffset: start + 2, as: UInt16.self)
             default:
-                bytes.storeBytes(of: 127, toByteOffset: start + 1, as: UInt8.self)
+                length = 127
                 bytes.storeBytes(of: UInt64(payloadCount).bigEndian, toByteOffset: start + 2, as: UInt64.self)
             }
+            bytes.storeBytes(of: maskingKey == nil ? length : length | 0x80, toByteOffset: start + 1, as: UInt8.self)
+            guard let maskingKey else { return }
+            bytes.storeBytes(of: maskingKey, toByteOffset: PacketBuffer.headroom - 4, as: UInt32.self)
+            bytes.mask(from: PacketBuffer.headroom, with: maskingKey)
         }
         message.transportHeaderCount = count
+    }
+}
+
+extension MutableRawSpan {
+    /// Changes the bytes from `offset` on to their exclusive or with those of `key`, by turns (RFC 6455, section 5.3).
+    fileprivate mutating func mask(from offset: Int, with key: UInt32) {
+        unsafe withUnsafeMutableBytes { bytes in
+            let words = unsafe UnsafeMutableRawBufferPointer(rebasing: bytes[offset...])
+            let wideKey = UInt64(key) << 32 | UInt64(key)
+            let wordsEnd = words.count & ~7
+            for index in stride(from: 0, to: wordsEnd, by: 8) {
+                let word = unsafe words.loadUnaligned(fromByteOffset: index, as: UInt64.self)
+                unsafe words.storeBytes(of: word ^ wideKey, toByteOffset: index, as: UInt64.self)
+            }
+            unsafe Swift.withUnsafeBytes(of: key) { key in
+                for index in wordsEnd..<words.count { unsafe words[index] ^= key[index & 3] }
+            }
+        }
     }
 }

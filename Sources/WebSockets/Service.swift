@@ -16,6 +16,7 @@ import Threading
     private static let handshakeStepSeconds: UInt32 = 60
 
     let pool = PacketBufferPool()
+    var maskingKeys = MaskingKeys()
     /// Where connections post what must not happen inside one of their callbacks.
     weak var loop: WebSocketLoop?
 

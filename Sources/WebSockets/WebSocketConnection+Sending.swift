@@ -32,27 +32,65 @@ extension WebSocketConnection {
         return 0
     }
 
-    /// Has the handler say what is sent next, and sends it, unless many may be sent the same.
+    /// Has the handler say what is sent next.
     ///
-    /// - Parameter deliveries: Gets a message that is left to be sent by `deliver`.
+    /// A text is sent at once.
+    ///
+    /// - Parameter deliveries: Gets a binary message, which is left to be sent.
     /// - Returns: Whether the handler has more.
     func sendNext(deliveries: inout [Delivery]) -> Bool {
         isSendRequested = false
         guard phase == .open, let wsi = unsafe wsi, let handler, unsafe hasRoom(on: wsi) else { return false }
         guard let message = handler.nextMessage(for: self), phase == .open else { return false }
-        if case .shared(let packet) = message, case .accepted = role {
-            uncheckedByteCount += packet.count
-            deliveries.append(Delivery(connection: self, packet: packet))
-        } else if case .close(let code, let reason) = message {
-            close(code: code, reason: reason)
-            return false
-        } else if let count = unsafe send(message, on: wsi) {
+        switch message {
+        case .text(let text):
+            guard let count = unsafe send(text, on: wsi) else {
+                breakOff()
+                return false
+            }
             uncheckedByteCount += count
-        } else {
-            breakOff()
+        case .shared(let packet):
+            uncheckedByteCount += packet.count
+            deliveries.append(Delivery(connection: self, packet: frameToShare(packet)))
+        case .exclusive(let packet):
+            uncheckedByteCount += packet.count
+            deliveries.append(Delivery(connection: self, packet: frame(packet)))
+        case .close(let code, let reason):
+            close(code: code, reason: reason)
             return false
         }
         return handler.hasMessage(for: self)
+    }
+
+    private var isServer: Bool { if case .accepted = role { true } else { false } }
+
+    /// `packet` with its header, and masked where a client sends it; only for the one holder.
+    private func frame(_ packet: PacketBuffer) -> PacketBuffer {
+        let key = isServer ? nil : service.maskingKeys.next()
+        FrameHeader(payloadCount: packet.count, maskingKey: key).write(to: packet)
+        return packet
+    }
+
+    /// What others may hold too, as it is sent: with the header that it has, or as a copy that a client can mask.
+    private func frameToShare(_ packet: PacketBuffer) -> PacketBuffer {
+        guard isServer else { return frame(copy(of: packet)) }
+        precondition(
+            packet.transportHeaderCount == FrameHeader(payloadCount: packet.count).count,
+            "a shared message of \(packet.count) bytes has a header of \(packet.transportHeaderCount): frameForSharing?"
+        )
+        return packet
+    }
+
+    private func copy(of packet: PacketBuffer) -> PacketBuffer {
+        let copy = service.pool.take(count: packet.count)
+        packet.withBytes { bytes in
+            copy.withMutableBytes { target in
+                unsafe target.withUnsafeMutableBytes { target in
+                    unsafe bytes.withUnsafeBytes { unsafe target.copyMemory(from: $0) }
+                }
+            }
+        }
+        return copy
     }
 
     /// Whether the socket can take a message; if not, libwebsockets calls `writable` when it can.
@@ -114,50 +152,22 @@ extension WebSocketConnection {
     }
 
     /// - Returns: The bytes of the message; `nil` if the connection is broken.
-    private func send(_ message: OutgoingMessage, on wsi: OpaquePointer) -> Int? {
-        switch message {
-        case .text(var text):
-            let count = text.utf8.count
-            let memory = unsafe service.scratch(count)
-            text.withUTF8 { utf8 in
-                unsafe UnsafeMutableRawBufferPointer(start: memory, count: count).copyMemory(
-                    from: UnsafeRawBufferPointer(utf8)
-                )
-            }
-            return unsafe write(memory, count, LWS_WRITE_TEXT, on: wsi) ? count : nil
-        case .shared(let packet):
-            // A client masks in place what it sends, so it needs a copy.
-            let count = packet.count
-            let memory = unsafe service.scratch(count)
-            packet.withBytes { bytes in
-                unsafe bytes.withUnsafeBytes {
-                    unsafe UnsafeMutableRawBufferPointer(start: memory, count: count).copyMemory(from: $0)
-                }
-            }
-            return unsafe write(memory, count, LWS_WRITE_BINARY, on: wsi) ? count : nil
-        case .exclusive(let packet):
-            // libwebsockets overwrites the headroom, whatever stood there.
-            packet.transportHeaderCount = 0
-            let isSent = packet.withTransportBytes { bytes in
-                unsafe bytes.withUnsafeMutableBytes { memory in
-                    guard let start = memory.baseAddress else { return false }
-                    return unsafe write(start + PacketBuffer.headroom, packet.count, LWS_WRITE_BINARY, on: wsi)
-                }
-            }
-            return isSent ? packet.count : nil
-        case .close:
-            return nil
+    private func send(_ text: String, on wsi: OpaquePointer) -> Int? {
+        var text = text
+        let count = text.utf8.count
+        let memory = unsafe service.scratch(count)
+        text.withUTF8 { utf8 in
+            unsafe UnsafeMutableRawBufferPointer(start: memory, count: count).copyMemory(
+                from: UnsafeRawBufferPointer(utf8)
+            )
         }
+        return unsafe write(memory, count, LWS_WRITE_TEXT, on: wsi) ? count : nil
     }
 
     /// Sends a message that carries its header, by the system itself: the sockets are plain ones.
     ///
     /// libwebsockets keeps a copy of what the socket does not take, and sends that before anything else.
     fileprivate func deliver(_ packet: PacketBuffer) {
-        precondition(
-            packet.transportHeaderCount == FrameHeader(payloadCount: packet.count).count,
-            "a shared message of \(packet.count) bytes has a header of \(packet.transportHeaderCount): frameForSharing?"
-        )
         guard let wsi = unsafe wsi else { return }
         let isSent = packet.withFramedBytes { bytes in
             unsafe bytes.withUnsafeBytes { framed in
@@ -184,7 +194,7 @@ extension WebSocketConnection {
     }
 }
 
-/// A message that many may be sent, on its way to one of them.
+/// A binary message with its header, on its way to a peer.
 struct Delivery {
     let connection: WebSocketConnection
     let packet: PacketBuffer

@@ -44,7 +44,7 @@ package enum OutgoingMessage {
     case shared(PacketBuffer)
     /// A binary message that nobody else holds; afterwards its content is undefined.
     ///
-    /// A client masks it in place; nothing is copied on either side.
+    /// The header is written before it, and a client masks it in place; nothing is copied on either side.
     case exclusive(PacketBuffer)
     /// No message: end the connection, after all that was sent before; as `WebSocketConnection.close`.
     case close(code: UInt16, reason: String)
