@@ -6,7 +6,7 @@ import Synchronization
 /// holder's writes follows from the ordering of Swift's reference counts, but the runtime does not promise it and
 /// ThreadSanitizer cannot see it. So every lending ends with a releasing addition here, and the pool looks at the sum,
 /// acquiring, before it hands the buffer out again.
-package struct LendingRecord: ~Copyable, Sendable {
+@usableFromInline package struct LendingRecord: ~Copyable, Sendable {
     private let lendings = Atomic(0)
 
     /// No lendings yet.

@@ -5,25 +5,25 @@
 /// One holder fills it; from then on it is read-only and may be shared between threads and peers. The one exception is
 /// a client's transport, which masks the message in place as it sends it and is then its only holder.
 ///
-/// The methods that lend it are inlinable, because other modules would call the generic versions otherwise, which cost more.
-@safe package final class PacketBuffer: @unchecked Sendable {
+/// The methods that lend it are inlinable, as `Monitor`'s.
+@usableFromInline @safe package final class PacketBuffer: @unchecked Sendable {
     // `@unchecked Sendable`: holds a pointer; the rule above is what makes it true.
 
     /// Bytes before the message: what libwebsockets wants (`LWS_PRE`), and more than any WebSocket header.
-    package static let headroom = 16
+    @usableFromInline package static let headroom = 16
 
     /// The longest message that fits, in bytes.
     package let capacity: Int
 
     /// The length of the message, in bytes; set by the filling holder alone.
-    package var count: Int {
+    @usableFromInline package var count: Int {
         didSet { precondition((0...capacity).contains(count), "\(count) bytes in a buffer for \(capacity)") }
     }
 
     /// The length of a transport header that stands directly before the message, in bytes; 0 for none.
     ///
     /// Set by the filling holder's transport, so that header and message can go to many peers as one run of bytes.
-    package var transportHeaderCount: Int {
+    @usableFromInline package var transportHeaderCount: Int {
         didSet { precondition((0...Self.headroom).contains(transportHeaderCount)) }
     }
 

@@ -1,13 +1,13 @@
 /// A slot of one between two threads: the newest element wins, an older one that nobody took is given back.
 ///
 /// Depth 1; drop rule: newest wins. The putting side never waits.
-package final class Mailbox<Element: Sendable>: Sendable {
-    private struct State: Sendable {
-        var element: Element?
-        var isClosed = false
+@usableFromInline package final class Mailbox<Element: Sendable>: Sendable {
+    @usableFromInline struct State: Sendable {
+        @usableFromInline var element: Element?
+        @usableFromInline var isClosed = false
     }
 
-    private let monitor = Monitor(State())
+    @usableFromInline let monitor = Monitor(State())
 
     /// An empty mailbox.
     package init() {}
@@ -16,7 +16,7 @@ package final class Mailbox<Element: Sendable>: Sendable {
     ///
     /// - Returns: The element that was displaced, so that the caller can count it; `element` itself once closed.
     @discardableResult
-    package func put(_ element: Element) -> Element? {
+    @inlinable package func put(_ element: Element) -> Element? {
         monitor.change { state in
             guard !state.isClosed else { return element }
             let displaced = state.element
@@ -28,7 +28,7 @@ package final class Mailbox<Element: Sendable>: Sendable {
     /// Takes the element, waiting for one.
     ///
     /// - Returns: `nil` once the mailbox is closed.
-    package func take() -> Element? {
+    @inlinable package func take() -> Element? {
         monitor.wait { state -> Element?? in
             if state.isClosed { return .some(nil) }
             guard let element = state.element else { return nil }
@@ -41,7 +41,7 @@ package final class Mailbox<Element: Sendable>: Sendable {
     ///
     /// - Returns: The element that still lay in the mailbox, so that the caller can count it.
     @discardableResult
-    package func close() -> Element? {
+    @inlinable package func close() -> Element? {
         monitor.change { state in
             state.isClosed = true
             let left = state.element

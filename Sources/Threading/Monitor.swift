@@ -1,22 +1,24 @@
-package import Glibc
-package import MediaCore
+import Glibc
+public import MediaCore
 
 /// State behind a lock, with waiting for it to change.
 ///
 /// A `pthread_mutex_t` rather than `Synchronization.Mutex`: ThreadSanitizer on Linux cannot see into the latter and
-/// reports races that are none. Hold it for a few instructions only, and never across a call that can block. Its methods are
-/// inlinable, because other modules would call the generic versions otherwise: with `PacketBuffer`'s, these took a relay a
-/// tenth to a quarter of its time from a packet's arrival to the first sending (measured).
-@safe package final class Monitor<State>: @unchecked Sendable {
+/// reports races that are none. Hold it for a few instructions only, and never across a call that can block.
+///
+/// Its methods are inlinable, or other modules would call the generic versions; that needs `@usableFromInline` on the
+/// class too, without which the compiler disregards it silently.
+@usableFromInline @safe package final class Monitor<State>: @unchecked Sendable {
     // `@unchecked Sendable`: the mutex is what makes access to `state` safe.
 
-    @usableFromInline let mutex: UnsafeMutablePointer<pthread_mutex_t>
-    @usableFromInline let condition: UnsafeMutablePointer<pthread_cond_t>
-    @usableFromInline var state: State
+    private let mutex: UnsafeMutablePointer<pthread_mutex_t>
+    private let condition: UnsafeMutablePointer<pthread_cond_t>
+    // Unchecked, because it is the lock that makes accesses exclusive; who takes it twice does not come to the second.
+    @exclusivity(unchecked) @usableFromInline var state: State
 
     /// A monitor over `state`.
     package init(_ state: sending State) {
-        self.state = state
+        unsafe self.state = state
         unsafe mutex = .allocate(capacity: 1)
         unsafe condition = .allocate(capacity: 1)
         unsafe pthread_mutex_init(mutex, nil)
@@ -38,22 +40,22 @@ package import MediaCore
     @inlinable package func withLock<Result, Failure: Error>(
         _ body: (inout sending State) throws(Failure) -> sending Result
     ) throws(Failure) -> sending Result {
-        unsafe pthread_mutex_lock(mutex)
-        defer { unsafe pthread_mutex_unlock(mutex) }
-        return try body(&state)
+        lock()
+        defer { unlock() }
+        return try unsafe body(&state)
     }
 
     /// As `withLock`, and wakes those who wait for a change.
     @inlinable package func change<Result, Failure: Error>(
         _ body: (inout sending State) throws(Failure) -> sending Result
     ) throws(Failure) -> sending Result {
-        unsafe pthread_mutex_lock(mutex)
+        lock()
         defer {
             // In this order, or who wakes would wait for the lock at once.
-            unsafe pthread_mutex_unlock(mutex)
-            unsafe pthread_cond_broadcast(condition)
+            unlock()
+            wakeWaiters()
         }
-        return try body(&state)
+        return try unsafe body(&state)
     }
 
     /// Waits until `body` returns a value; it is run at once, and again after each `change`.
@@ -63,21 +65,35 @@ package import MediaCore
         until deadline: MonotonicInstant? = nil,
         for body: (inout sending State) -> sending Result?
     ) -> sending Result? {
-        unsafe pthread_mutex_lock(mutex)
-        defer { unsafe pthread_mutex_unlock(mutex) }
+        lock()
+        defer { unlock() }
         while true {
-            if let result = body(&state) { return result }
-            guard let deadline else {
-                unsafe pthread_cond_wait(condition, mutex)
-                continue
-            }
-            var time = timespec(
-                tv_sec: Int(deadline.nanoseconds / 1_000_000_000),
-                tv_nsec: Int(deadline.nanoseconds % 1_000_000_000)
-            )
-            if unsafe pthread_cond_timedwait(condition, mutex, &time) == ETIMEDOUT {
-                return body(&state)
-            }
+            if let result = unsafe body(&state) { return result }
+            if !waitForChange(until: deadline) { return unsafe body(&state) }
         }
+    }
+
+    @usableFromInline func lock() {
+        unsafe pthread_mutex_lock(mutex)
+    }
+
+    @usableFromInline func unlock() {
+        unsafe pthread_mutex_unlock(mutex)
+    }
+
+    @usableFromInline func wakeWaiters() {
+        unsafe pthread_cond_broadcast(condition)
+    }
+
+    /// Gives the lock back until somebody changes the state.
+    ///
+    /// - Returns: `false` once `deadline` has passed.
+    @usableFromInline func waitForChange(until deadline: MonotonicInstant?) -> Bool {
+        guard let deadline else { return unsafe pthread_cond_wait(condition, mutex) == 0 }
+        var time = timespec(
+            tv_sec: Int(deadline.nanoseconds / 1_000_000_000),
+            tv_nsec: Int(deadline.nanoseconds % 1_000_000_000)
+        )
+        return unsafe pthread_cond_timedwait(condition, mutex, &time) != ETIMEDOUT
     }
 }

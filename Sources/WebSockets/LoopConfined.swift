@@ -1,12 +1,12 @@
 /// A value that lives on a loop's thread: made, used and given up there.
 ///
 /// What is not `Sendable` can so be reached by closures that are, as long as they run on the loop.
-package final class LoopConfined<Value>: @unchecked Sendable {
+@usableFromInline package final class LoopConfined<Value>: @unchecked Sendable {
     // `@unchecked Sendable`: `value` is reached on the loop's thread only, which is checked.
 
     private let loop: WebSocketLoop
     private let make: @Sendable () -> Value
-    private var made: Value?
+    @usableFromInline var made: Value?
 
     /// A value that `make` makes on the thread of `loop`, when it is first asked for.
     package init(on loop: WebSocketLoop, make: @escaping @Sendable () -> Value) {
@@ -15,9 +15,16 @@ package final class LoopConfined<Value>: @unchecked Sendable {
     }
 
     /// The value; only on the loop's thread.
-    package var value: Value {
+    @inlinable package var value: Value {
+        checkThread()
+        return made ?? makeValue()
+    }
+
+    @usableFromInline func checkThread() {
         precondition(loop.isCurrent, "a value of the loop's thread was asked for on another one")
-        if let made { return made }
+    }
+
+    @usableFromInline func makeValue() -> Value {
         let value = make()
         made = value
         return value
