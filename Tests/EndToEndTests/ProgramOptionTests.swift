@@ -172,8 +172,6 @@ struct ProgramOptionTests {
         // Nobody listens: 69 would mean that it connected first.
         let url = "ws://127.0.0.1:\(try SilentServer().port)"
         let cases: [(arguments: [String], code: Int32, word: String)] = [
-            // Not even root may make a directory there.
-            (["--dump", "/sys/x"], 77, "cannot make the directory /sys/x: permission denied; "),
             (["--dump", directory("file")], 74, "\(directory("file")): a file stands in its place, or above it; "),
             (["--dump", directory("file/x")], 74, "a file stands in its place, or above it; "),
             (["--snapshot", directory("no/s.png")], 66, "\(directory("no/s.png")): its directory does not exist"),
@@ -187,6 +185,18 @@ struct ProgramOptionTests {
             #expect(errors.contains(word) && errors.split(separator: "\n").count == 1, "\(errors)")
         }
         #expect(directory.names == ["fifo", "file", "link"])
+    }
+
+    @Test(
+        "Where nobody may write, subscribe says so at once, with 77",
+        .enabled(if: ForbiddenDirectory.path != nil, ForbiddenDirectory.absence)
+    )
+    func forbiddenOutput() async throws {
+        let path = try #require(ForbiddenDirectory.path) + "/x"
+        let url = "ws://127.0.0.1:\(try SilentServer().port)"
+        let (ending, errors) = try await run(["subscribe", "--room", "r", "--url", url, "--dump", path])
+        #expect(ending == .exit(77), "\(errors)")
+        #expect(errors.contains("cannot make the directory \(path): permission denied; "), "\(errors)")
     }
 
     @Test("A clip is cut and scaled down to the size that is asked for, and the dump has it")

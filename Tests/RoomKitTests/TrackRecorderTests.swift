@@ -145,18 +145,24 @@ struct TrackRecorderTests {
         let directory = try TemporaryDirectory()
         let file = directory.path + "/file"
         try Data().write(to: URL(fileURLWithPath: file))
-        // In /sys, not even root may make a directory.
-        let codes: [(String, MediaFileError.Code)] = [
-            (file, .systemFailure), (file + "/below", .systemFailure), ("/proc/nothing", .notFound), ("", .notFound),
-            ("/sys/nothing", .notPermitted),
-        ]
-        for (path, code) in codes {
-            let error = #expect(throws: RecordingError.self, "\(path)") {
-                try TrackRecorder(track: remoteTrack(), directory: path, recorderID: "PA_1", format: .webm)
-            }
-            #expect(error?.cause.code == code, "\(path)")
-            #expect(error?.description.hasPrefix("cannot make the directory \(path): ") == true)
+        for path in [file, file + "/below"] { expectRefusal(of: path, .systemFailure) }
+        for path in ["/proc/nothing", ""] { expectRefusal(of: path, .notFound) }
+    }
+
+    @Test(
+        "A directory that must not be made is refused at once",
+        .enabled(if: ForbiddenDirectory.path != nil, ForbiddenDirectory.absence)
+    )
+    func forbiddenDirectory() throws {
+        expectRefusal(of: try #require(ForbiddenDirectory.path) + "/nothing", .notPermitted)
+    }
+
+    private func expectRefusal(of path: String, _ code: MediaFileError.Code) {
+        let error = #expect(throws: RecordingError.self, "\(path)") {
+            try TrackRecorder(track: remoteTrack(), directory: path, recorderID: "PA_1", format: .webm)
         }
+        #expect(error?.cause.code == code, "\(path)")
+        #expect(error?.description.hasPrefix("cannot make the directory \(path): ") == true)
     }
 
     @Test("A full disk ends the recording with its reason, the file plays, and the rest is counted")
