@@ -64,7 +64,11 @@ package import MediaCore
             throw VP8Error(.wrongFrameSize, attempt: "encode a frame of \(frame.dimensions)", detail: detail)
         }
         if forceKeyframe { keyframeIsDue = true }
-        let slot = timeline.slot(at: frame.timestamp, interval: settings.frameRate.interval)
+        let slot = timeline.slot(
+            at: frame.timestamp,
+            interval: settings.frameRate.interval,
+            isKeyframe: keyframeIsDue
+        )
         let role = pattern.nextRole
         do throws(VP8Error) {
             try submit(frame.buffer, slot, role)

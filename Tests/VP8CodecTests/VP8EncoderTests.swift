@@ -142,6 +142,27 @@ struct VP8EncoderTests {
         _ = try encoder.clip(4)
     }
 
+    @Test(
+        "After pauses the frames come out as before them, whether with a keyframe or without",
+        arguments: [100, 400, 1_500, 5_000, 60_000] as [Int64],
+        [true, false]
+    )
+    func pauses(milliseconds: Int64, haveKeyframes: Bool) throws {
+        var encoder = try VP8Encoder(VP8EncoderSettings(dimensions: small, targetBitrate: .kilobitsPerSecond(1_000)))
+        var pause: Int64 = 0
+        for round in 0..<4 {
+            var dropped = 0
+            for index in (round * 60)..<((round + 1) * 60) {
+                var frame = picture(small, at: index)
+                frame.timestamp = MonotonicInstant(microseconds: frame.timestamp.microseconds + pause)
+                let isFirst = index == round * 60
+                if try encoder.coded(frame, forceKeyframe: isFirst && haveKeyframes) == nil { dropped += 1 }
+            }
+            #expect(dropped <= 2, "after \(round) pauses")
+            pause += milliseconds * 1000
+        }
+    }
+
     @Test("Timestamps that stand still, go back or leap leave the encoder working, and come out as they went in")
     func timestamps() throws {
         var encoder = try VP8Encoder(easy)
