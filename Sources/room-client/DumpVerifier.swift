@@ -94,10 +94,10 @@ struct DumpVerifier {
             guard let previous else { continue }
             if entry.number == previous.number { result.duplicated += 1 }
             if entry.number < previous.number { result.reordered += 1 }
-            guard entry.number > previous.number + 1 else { continue }
-            let missing = Int(entry.number - previous.number - 1)
+            let missing = Int(entry.number) - Int(previous.number) - 1
+            guard missing > 0 else { continue }
             // Of temporal layer 0 nothing is left out on purpose: its frames are counted without a gap.
-            let step = (entry.base - previous.base + 65_536) % 65_536
+            let step = (entry.base &- previous.base) & 0xFFFF
             if step == (entry.layer == 0 ? 1 : 0) { result.layersLeftOut += missing } else { result.lost += missing }
         }
     }

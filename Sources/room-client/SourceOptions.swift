@@ -58,13 +58,13 @@ struct SourceOptions: ParsableArguments {
     )
     var fps: FrameRate?
 
-    @Option(help: ArgumentHelp("Cut the picture, after --size and before --rotate.", valueName: "WxH"))
+    @Option(help: ArgumentHelp("Cut the camera's picture, after --size and before --rotate.", valueName: "WxH"))
     var crop: Dimensions?
 
-    @Option(help: "Turn the picture clockwise: 0, 90, 180 or 270 degrees.")
+    @Option(help: "Turn the camera's picture clockwise: 0, 90, 180 or 270 degrees.")
     var rotate: Int = 0
 
-    @Flag(help: "Mirror the picture, left for right.")
+    @Flag(help: "Mirror the camera's picture, left for right.")
     var mirror = false
 
     @Flag(help: "Play a clip again and again.")

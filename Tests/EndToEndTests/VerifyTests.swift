@@ -92,6 +92,25 @@ struct VerifyTests {
         #expect(try #require(cut.events.first?.object("latencyMs")?.number("max")) < 3_600_000)
     }
 
+    @Test("A log with the largest and smallest numbers is judged, not a crash")
+    func extremeNumbers() async throws {
+        let base = try await record(.ivf)
+        let log = "\(base).frames.jsonl"
+        let lines = try text(of: log).split(separator: "\n").map { "\($0)\n" }
+        var extremes: [String] = []
+        for (index, line) in lines.enumerated() {
+            let entry = try #require(FrameLogEntry.read(line).first)
+            var extreme = line
+            extreme.replace("\"number\":\(entry.number),", with: "\"number\":\(index % 3 == 0 ? 0 : UInt32.max),")
+            extreme.replace("\"base\":\(entry.base),", with: "\"base\":\(index % 2 == 0 ? Int.min : Int.max),")
+            extremes.append(extreme)
+        }
+        try store(Array(extremes.joined().utf8), at: log)
+        let verified = try await verify("\(base).ivf")
+        #expect(verified.ending == .exit(65))
+        #expect(try #require(verified.events.first?.number("duplicated")) > 0)
+    }
+
     @Test("Whoever reads that frames are missing, or an age, reads of what, and by which clock")
     func words() async throws {
         let base = try await record(.ivf)

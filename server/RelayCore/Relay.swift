@@ -90,7 +90,7 @@ package struct Relay: ~Copyable, Sendable {
                 ErrorMessage(
                     .notSupported,
                     "this server speaks the WebSocket subprotocol \"\(WireFormat.subprotocol)\"; "
-                        + "the client offered \(offer)",
+                        + "the client asked for \(offer)",
                     fatal: true
                 ),
                 at: now
