@@ -45,7 +45,11 @@ struct ProgramOptionTests {
 
     @Test("The server does not listen to the world unless it is told to in so many words")
     func serverOptions() async throws {
-        for arguments in [["--host", "0.0.0.0"], ["--port", "65536"], ["--port", "-1"], ["--nonsense"]] {
+        let wrong = [
+            ["--host", "0.0.0.0"], ["--host", "127.0.0.1", "--insecure-listen", "0.0.0.0"], ["--port", "65536"],
+            ["--port", "-1"], ["--nonsense"],
+        ]
+        for arguments in wrong {
             let program = try Program("room-server", arguments, areLeaksSought: false)
             #expect(try await program.end() == .exit(64), "\(arguments)")
             #expect(!program.errors.isEmpty)

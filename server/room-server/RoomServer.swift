@@ -32,8 +32,10 @@ struct RoomServer: AsyncParsableCommand {
         await main(nil)
     }
 
-    @Option(help: "Address to listen at, one of this machine's loopback; for any other see --insecure-listen.")
-    var host = "127.0.0.1"
+    @Option(
+        help: "Address of this machine's loopback to listen at, default 127.0.0.1; for others see --insecure-listen."
+    )
+    var host: String?
 
     @Option(help: "TCP port; 0 lets the system choose one.")
     var port: UInt16 = 8480
@@ -51,7 +53,11 @@ struct RoomServer: AsyncParsableCommand {
     var verbose = false
 
     func validate() throws {
-        guard insecureListen == nil, RelayServer.isReachableFromElsewhere(host: host) else { return }
+        guard let host else { return }
+        if let insecureListen {
+            throw ValidationError("Say either --host \(host) or --insecure-listen \(insecureListen), not both.")
+        }
+        guard RelayServer.isReachableFromElsewhere(host: host) else { return }
         throw ValidationError(
             """
             --host \(host) is reachable from other machines, and this version has no access tokens: anybody could join.
@@ -73,7 +79,7 @@ struct RoomServer: AsyncParsableCommand {
         var logger = Logger(label: "room-server") { _ in BackgroundLogHandler(log) }
         logger.logLevel = verbose ? .debug : .info
         var options = RelayServer.Options()
-        options.host = insecureListen ?? host
+        options.host = insecureListen ?? host ?? options.host
         options.port = port
         options.logger = logger
         let server: RelayServer
