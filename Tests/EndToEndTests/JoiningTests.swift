@@ -56,6 +56,24 @@ struct JoiningTests {
         #expect(track.statistics.keyframes == 1)
     }
 
+    // What nobody receives is not encoded; the pause upset the encoder's rate control for good.
+    @Test("Viewers who come and go get every frame, each time")
+    func comingAndGoing() async throws {
+        let (author, viewer, track) = try await show()
+        await viewer.room.disconnect()
+        for round in 0..<3 {
+            try await Task.sleep(for: .milliseconds(1_200))
+            let member = try await stage.join("viewer\(round)")
+            let remote = try await member.subscribedTrack()
+            try await eventually("frames come") { remote.statistics.framesReceived >= 45 }
+            await member.room.disconnect()
+        }
+        await author.room.disconnect()
+        let statistics = track.statistics
+        #expect(statistics.framesDropped[.rateControl] <= 9)
+        #expect(statistics.framesDropped[.notWanted] > 0)
+    }
+
     @Test("A hundred joiners at once cost at most one keyframe, and all get pictures")
     func crowd() async throws {
         let (author, viewer, track) = try await show()

@@ -163,6 +163,24 @@ struct VP8EncoderTests {
         }
     }
 
+    @Test(
+        "Frames that come slower or faster than was said all come out",
+        arguments: [1, 5, 30] as [Int64],
+        [20, 100, 400, 900, 2_000, 10_000] as [Int64]
+    )
+    func otherRates(framesPerSecond: Int64, milliseconds: Int64) throws {
+        var settings = VP8EncoderSettings(dimensions: small, targetBitrate: .kilobitsPerSecond(2_000))
+        settings.frameRate = FrameRate(Int(framesPerSecond))
+        var encoder = try VP8Encoder(settings)
+        var dropped = 0
+        for index in 0..<90 {
+            var frame = picture(small, at: index)
+            frame.timestamp = MonotonicInstant(microseconds: Int64(index) * milliseconds * 1000)
+            if try encoder.coded(frame, forceKeyframe: index == 45) == nil { dropped += 1 }
+        }
+        #expect(dropped <= 2)
+    }
+
     @Test("Timestamps that stand still, go back or leap leave the encoder working, and come out as they went in")
     func timestamps() throws {
         var encoder = try VP8Encoder(easy)
