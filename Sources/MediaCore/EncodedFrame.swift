@@ -1,7 +1,9 @@
 /// What is known of a compressed picture besides its bytes.
 public struct EncodedFrameInfo: Hashable, Sendable {
-    /// Counts the encoded frames of a track, from 0.
+    /// Counts the encoded frames of a simulcast layer of a track, from 0.
     public var number: UInt32
+    /// The separate encoding of the track that the frame belongs to; 0 is the smallest.
+    public var simulcastLayer: UInt8
     /// When the picture was captured.
     public var timestamp: MonotonicInstant
     /// Whether the picture decodes without any other.
@@ -21,6 +23,7 @@ public struct EncodedFrameInfo: Hashable, Sendable {
     /// A description with the given fields.
     public init(
         number: UInt32,
+        simulcastLayer: UInt8 = 0,
         timestamp: MonotonicInstant,
         isKeyframe: Bool,
         temporalLayer: UInt8 = 0,
@@ -29,6 +32,7 @@ public struct EncodedFrameInfo: Hashable, Sendable {
         baseLayerIndex: UInt16 = 0
     ) {
         self.number = number
+        self.simulcastLayer = simulcastLayer
         self.timestamp = timestamp
         self.isKeyframe = isKeyframe
         self.temporalLayer = temporalLayer

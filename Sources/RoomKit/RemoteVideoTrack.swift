@@ -35,8 +35,8 @@ public final class RemoteVideoTrack: Sendable {
         name = info.name
         sourceKind = info.source
         self.publisherIdentity = publisherIdentity
-        dimensions = Dimensions(width: info.width, height: info.height)
-        frameRate = info.frameRate
+        dimensions = info.video?.dimensions ?? Dimensions(width: 0, height: 0)
+        frameRate = info.video?.frameRate ?? 0
         state = Monitor(State(isEnabled: info.enabled))
     }
 

@@ -24,9 +24,12 @@ extension Room {
             guard let (track, participant) = known(info, publisher) else { return }
             track.setEnabled(info.enabled)
             happenings.put(info.enabled ? .trackEnabled(track, participant) : .trackDisabled(track, participant))
-        case .subscribed(let info, let publisher, let catchUpThrough):
+        case .subscribed(let info, let publisher, let start):
             guard let (track, participant) = known(info, publisher), !path.value.receives(info.alias) else { return }
-            subscribed(to: track, of: participant, alias: info.alias, catchUpThrough: catchUpThrough)
+            subscribed(to: track, of: participant, alias: info.alias, start: start)
+        case .subscriptionFailed(let info, let publisher, let failure):
+            guard let (track, participant) = known(info, publisher) else { return }
+            happenings.put(.trackSubscriptionFailed(track, participant, RoomError(failure)))
         case .unsubscribed(let info, let publisher):
             guard let (track, participant) = known(info, publisher) else { return }
             unsubscribed(track, of: participant)
@@ -42,9 +45,10 @@ extension Room {
             happenings.put(.requestRefused(failure))
         case .layersWanted(let trackID, let layers):
             // Only of a track that is published, or about to be, is it worth remembering.
+            let numbers = layers.map(\.simulcastLayer)
             let isOurs = !waitingPublishers.isEmpty || publishers.contains { $0.trackID == trackID }
             if isOurs && wantedLayers.count < 4 * WireFormat.maximumTracksPerParticipant {
-                wantedLayers[trackID] = layers
+                wantedLayers[trackID] = numbers
             }
             publishers.first { $0.trackID == trackID }?.publisher.setWanted(!layers.isEmpty)
         case .keyframeRequested(let trackID):
@@ -111,11 +115,11 @@ extension Room {
         to track: RemoteVideoTrack,
         of participant: RemoteParticipant,
         alias: UInt32,
-        catchUpThrough: UInt32?
+        start: ClientSession.Subscription
     ) {
         do throws(RoomError) {
             try checkReceptions()
-            try beginReception(of: track, alias: alias, catchUpThrough: catchUpThrough)
+            try beginReception(of: track, alias: alias, start: start)
             happenings.put(.trackSubscribed(track, participant))
         } catch {
             send(.unsubscribe(Unsubscribe(trackId: track.sid)))
@@ -133,12 +137,16 @@ extension Room {
         throw RoomError(.tooManyTracks, "Too many tracks: \(limit) are received at once at the most.")
     }
 
-    private func beginReception(of track: RemoteVideoTrack, alias: UInt32, catchUpThrough: UInt32?) throws(RoomError) {
+    private func beginReception(
+        of track: RemoteVideoTrack,
+        alias: UInt32,
+        start: ClientSession.Subscription
+    ) throws(RoomError) {
         let trackID = track.sid
         let receiver = try VideoReceiver(
             track: track,
             clock: clock,
-            catchUpThrough: catchUpThrough,
+            start: start,
             subscribed: asked[trackID] ?? joinSent,
             after: formerReceivers[trackID],
             reportFailure: { [weak self] error in

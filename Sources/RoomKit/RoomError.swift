@@ -28,6 +28,8 @@ public struct RoomError: Error, Hashable, Sendable {
         public static let encodingFailed = Code(description: "encodingFailed")
         /// More tracks are received already than `ConnectOptions.maximumReceivedTracks` allows.
         public static let tooManyTracks = Code(description: "tooManyTracks")
+        /// The track's codec is unknown to this version, or its description lacks something.
+        public static let unsupportedTrack = Code(description: "unsupportedTrack")
         /// The system has no thread or memory left to encode or decode a track.
         public static let outOfResources = Code(description: "outOfResources")
     }
@@ -51,11 +53,21 @@ extension RoomError: CustomStringConvertible {
 }
 
 extension RoomError {
+    /// The error of a track that this version cannot receive.
+    init(_ failure: ClientSession.SubscriptionFailure) {
+        switch failure {
+        case .unknownCodec(let codec):
+            self.init(.unsupportedTrack, "The track cannot be received: its codec \"\(codec)\" is not supported.")
+        case .incompleteDescription:
+            self.init(.unsupportedTrack, "The track cannot be received: it has no codec, size or frame rate.")
+        }
+    }
+
     /// The error of a session that came to an end by itself; `nil` for one that we left.
     init?(_ ending: ClientSession.Ending) {
         switch ending {
         case .left: return nil
-        case .dismissed(let reason, _): self.init(.connectionLost, "The server ended the session: \(reason).")
+        case .dismissed(let reason, _, _): self.init(.connectionLost, "The server ended the session: \(reason).")
         case .refused(let error):
             self.init(.refused, "The server refused: \(error.message).", serverCode: error.code)
         case .connectionLost(let reason): self.init(.connectionLost, reason)

@@ -7,7 +7,7 @@ import VP8Codec
 final class VideoReceiver: Sendable {
     let track: RemoteVideoTrack
     private let clock: ClockBox
-    private let catchUpThrough: UInt32?
+    private let start: ClientSession.Subscription
     private let subscribed: MonotonicInstant
     private let queue = FrameQueue()
     /// Frames that earlier subscriptions to the track left out.
@@ -18,8 +18,7 @@ final class VideoReceiver: Sendable {
 
     /// Starts to decode.
     ///
-    /// `catchUpThrough` is the last frame number that comes from the relay's cache, and `subscribed` the moment when the
-    /// track was asked for. A `former` receiver of the track, which has been told to stop, hands out its last pictures
+    /// `start` says how the packets begin, and `subscribed` is the moment when the track was asked for. A `former` receiver of the track, which has been told to stop, hands out its last pictures
     /// first: the track's renderers are never called by two threads at a time. `reportFailure` is told, on the thread,
     /// if there is no decoder; nothing is decoded then.
     ///
@@ -27,7 +26,7 @@ final class VideoReceiver: Sendable {
     init(
         track: RemoteVideoTrack,
         clock: ClockBox,
-        catchUpThrough: UInt32?,
+        start: ClientSession.Subscription,
         subscribed: MonotonicInstant,
         after former: VideoReceiver? = nil,
         reportFailure: @escaping @Sendable (RoomError) -> Void = { _ in }
@@ -35,7 +34,7 @@ final class VideoReceiver: Sendable {
         self.track = track
         droppedBefore = track.statistics.framesDropped
         self.clock = clock
-        self.catchUpThrough = catchUpThrough
+        self.start = start
         self.subscribed = subscribed
         self.reportFailure = reportFailure
         do throws(ThreadShortage) {
@@ -70,7 +69,7 @@ final class VideoReceiver: Sendable {
             relayed: header.relayTime.map { estimate.instant(at: $0) },
             decoded: nil,
             picture: nil,
-            isCatchUp: catchUpThrough.map { info.number <= $0 } ?? false,
+            isCatchUp: start.isCatchUp(info),
             clock: estimate
         )
         if isAfterLoss { queue.frameWasLost() }

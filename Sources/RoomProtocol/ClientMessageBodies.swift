@@ -54,20 +54,24 @@ package struct Publish: SignalingBody {
     package var name: String
     package var kind: String
     package var source: String
-    package var codec: String
-    package var width: Int
-    package var height: Int
-    package var frameRate: Double
+    /// Required for video, as are the fields below; another medium may leave them out.
+    package var codec: String?
+    /// The largest width that will be sent, in pixels.
+    package var width: Int?
+    /// The largest height that will be sent, in rows.
+    package var height: Int?
+    /// The highest rate that will be sent, in frames per second.
+    package var frameRate: Double?
 
     package init(
         requestId: Int,
         name: String,
-        kind: String = "video",
+        kind: String = TrackKind.video,
         source: String,
-        codec: String = "vp8",
-        width: Int,
-        height: Int,
-        frameRate: Double
+        codec: String? = VideoCodec.vp8,
+        width: Int? = nil,
+        height: Int? = nil,
+        frameRate: Double? = nil
     ) {
         self.requestId = requestId
         self.name = name
@@ -84,9 +88,12 @@ package struct Publish: SignalingBody {
 package struct Unpublish: SignalingBody {
     package static let type = "unpublish"
     package var trackId: String
+    /// Comes back in an error.
+    package var requestId: Int?
 
-    package init(trackId: String) {
+    package init(trackId: String, requestId: Int? = nil) {
         self.trackId = trackId
+        self.requestId = requestId
     }
 }
 
@@ -94,9 +101,12 @@ package struct Unpublish: SignalingBody {
 package struct Enable: SignalingBody {
     package static let type = "enable"
     package var trackId: String
+    /// Comes back in an error.
+    package var requestId: Int?
 
-    package init(trackId: String) {
+    package init(trackId: String, requestId: Int? = nil) {
         self.trackId = trackId
+        self.requestId = requestId
     }
 }
 
@@ -104,9 +114,12 @@ package struct Enable: SignalingBody {
 package struct Disable: SignalingBody {
     package static let type = "disable"
     package var trackId: String
+    /// Comes back in an error.
+    package var requestId: Int?
 
-    package init(trackId: String) {
+    package init(trackId: String, requestId: Int? = nil) {
         self.trackId = trackId
+        self.requestId = requestId
     }
 }
 
@@ -121,9 +134,15 @@ package struct Subscribe: SignalingBody {
     package var frameRate: Double?
     /// `low`, `standard` or `high`.
     package var priority: String?
+    /// Whether to keep the subscription without receiving anything; not paused if left out.
+    package var paused: Bool?
+    /// Comes back in the answer.
+    package var requestId: Int?
 
-    package init(trackId: String) {
+    package init(trackId: String, paused: Bool? = nil, requestId: Int? = nil) {
         self.trackId = trackId
+        self.paused = paused
+        self.requestId = requestId
     }
 }
 
@@ -131,8 +150,11 @@ package struct Subscribe: SignalingBody {
 package struct Unsubscribe: SignalingBody {
     package static let type = "unsubscribe"
     package var trackId: String
+    /// Comes back in the answer.
+    package var requestId: Int?
 
-    package init(trackId: String) {
+    package init(trackId: String, requestId: Int? = nil) {
         self.trackId = trackId
+        self.requestId = requestId
     }
 }

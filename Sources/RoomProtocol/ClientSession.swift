@@ -11,6 +11,8 @@ package struct ClientSession: Sendable {
         package var join: Join
         /// How long the server may take from the open connection to `joined`.
         package var joinTimeout: Duration = .seconds(10)
+        /// The codecs of video that the client can decode; a subscription to a track of another one is ended.
+        package var videoCodecs: Set<String> = [VideoCodec.vp8]
 
         /// The settings as documented, for joining with `join`.
         package init(join: Join) {
@@ -37,18 +39,50 @@ package struct ClientSession: Sendable {
         case trackUnpublished(TrackInfo, by: ParticipantInfo)
         case trackEnabled(TrackInfo, by: ParticipantInfo)
         case trackDisabled(TrackInfo, by: ParticipantInfo)
-        case subscribed(TrackInfo, by: ParticipantInfo, catchUpThrough: UInt32?)
+        case subscribed(TrackInfo, by: ParticipantInfo, Subscription)
+        /// The server began to send a track that this client cannot use, and has been told to end that.
+        case subscriptionFailed(TrackInfo, by: ParticipantInfo, SubscriptionFailure)
         case unsubscribed(TrackInfo, by: ParticipantInfo)
         /// A track of our own was accepted.
         case published(requestID: Int, TrackInfo)
         /// A request of our own was refused.
         case refused(ErrorMessage)
         /// Which encodings of our own track somebody receives.
-        case layersWanted(trackID: String, simulcastLayers: [Int])
+        case layersWanted(trackID: String, layers: [WantedLayer])
         /// Somebody needs a keyframe of our own track.
         case keyframeRequested(trackID: String)
         /// The session is over; nothing comes after it.
         case ended(Ending)
+    }
+
+    /// How the packets of a subscription begin.
+    package struct Subscription: Hashable, Sendable {
+        /// The separate encoding that comes first, to which alone `catchUpThrough` applies.
+        package var simulcastLayer: UInt8
+        /// The last frame number of the cached frames that come first: to be decoded, not shown.
+        package var catchUpThrough: UInt32?
+        /// Whether nothing comes until the track is asked for again.
+        package var isPaused: Bool
+
+        package init(simulcastLayer: UInt8 = 0, catchUpThrough: UInt32? = nil, isPaused: Bool = false) {
+            self.simulcastLayer = simulcastLayer
+            self.catchUpThrough = catchUpThrough
+            self.isPaused = isPaused
+        }
+
+        /// Whether a frame comes from the server's cache: it is to be decoded, not shown.
+        package func isCatchUp(_ frame: EncodedFrameInfo) -> Bool {
+            guard let catchUpThrough, frame.simulcastLayer == simulcastLayer else { return false }
+            return frame.number <= catchUpThrough
+        }
+    }
+
+    /// Why a track cannot be received.
+    package enum SubscriptionFailure: Error, Hashable, Sendable {
+        /// The track's codec is none of `Settings.videoCodecs`.
+        case unknownCodec(String)
+        /// The track lacks its codec, size or rate.
+        case incompleteDescription
     }
 
     /// Why a session is over.
@@ -56,7 +90,7 @@ package struct ClientSession: Sendable {
         /// We left.
         case left
         /// The server told us to go.
-        case dismissed(reason: String, reconnect: Bool)
+        case dismissed(reason: String, reconnect: Bool, url: String?)
         /// The server refused us, or ended the session with an error.
         case refused(ErrorMessage)
         /// The connection broke.
@@ -70,6 +104,8 @@ package struct ClientSession: Sendable {
     private enum State {
         case connecting
         case joining(asked: MonotonicInstant)
+        /// `joined` came, and more participants follow it.
+        case completing(Joined, asked: MonotonicInstant)
         case joined
         case ended
     }
@@ -95,13 +131,13 @@ package struct ClientSession: Sendable {
     /// What is known of the server's clock; `nil` until the first answer of a server on another machine.
     package var clockEstimate: ClockEstimate? { clock.estimate }
 
-    /// The other participants, by id.
-    package var remoteParticipants: [String: ParticipantInfo] { participants }
+    /// The other participants, by id, with those of their tracks whose kind this version knows.
+    package var remoteParticipants: [String: ParticipantInfo] { participants.mapValues(Self.withKnownTracks) }
 
     /// When `deadlineReached` must be called.
     package var nextDeadline: MonotonicInstant? {
         switch state {
-        case .joining(let asked): asked + settings.joinTimeout
+        case .joining(let asked), .completing(_, let asked): asked + settings.joinTimeout
         case .joined: nextSync
         case .connecting, .ended: nil
         }
@@ -135,7 +171,7 @@ package struct ClientSession: Sendable {
     package mutating func deadlineReached(at now: MonotonicInstant) -> [Action] {
         guard let deadline = nextDeadline, now >= deadline else { return [] }
         switch state {
-        case .joining:
+        case .joining, .completing:
             return end(.joinTimedOut) + [.close(code: 1000, reason: "no answer to join")]
         case .joined:
             syncsSent += 1
@@ -161,11 +197,14 @@ package struct ClientSession: Sendable {
         case (_, .error(let error)) where error.fatal:
             return end(.refused(error)) + [.close(code: 1000, reason: "refused")]
         case (_, .leave(let leave)):
-            return end(.dismissed(reason: leave.reason, reconnect: leave.reconnect ?? false))
+            return end(.dismissed(reason: leave.reason, reconnect: leave.reconnect ?? false, url: leave.url))
                 + [.close(code: 1000, reason: "dismissed")]
         case (.joining(let asked), .joined(let joined)): return enter(joined, asked: asked, at: now)
         case (.joining, .error(let error)): return [.notify(.refused(error))]
         case (.joining, _): return violation("the server answered \"join\" with something else")
+        case (.completing, .joined): return violation("the server said \"joined\" twice")
+        case (.completing(let joined, let asked), let message):
+            return complete(joined, with: message, asked: asked, at: now)
         case (.joined, .joined): return violation("the server said \"joined\" twice")
         case (.joined, let message): return handle(message, at: now)
         case (.connecting, _), (.ended, _): return []
@@ -176,24 +215,55 @@ package struct ClientSession: Sendable {
         guard joined.version == WireFormat.version else {
             return violation("the server speaks version \(joined.version), this client \(WireFormat.version)")
         }
-        state = .joined
         let isSameHost = joined.bootId != nil && joined.bootId == settings.join.bootId
         clock = ClockOffsetEstimator(claimsSameHost: isSameHost)
         clock.receive(sent: asked, serverTime: RoomTime(microseconds: joined.serverTime), received: now)
-        nextSync = now
         for participant in joined.participants { remember(participant) }
-        return [.notify(.joined(joined))] + deadlineReached(at: now)
+        guard joined.moreParticipants == true else { return begin(joined, at: now) }
+        state = .completing(joined, asked: asked)
+        return []
+    }
+
+    /// Takes what follows a `joined` that did not hold all participants.
+    private mutating func complete(
+        _ joined: Joined,
+        with message: ServerMessage,
+        asked: MonotonicInstant,
+        at now: MonotonicInstant
+    ) -> [Action] {
+        switch message {
+        case .participantConnected(let body):
+            remember(body.participant)
+            var longer = joined
+            longer.participants.append(body.participant)
+            state = .completing(longer, asked: asked)
+            return []
+        case .participantsComplete:
+            return begin(joined, at: now)
+        default:
+            return violation("the server broke off the participants after \"joined\"")
+        }
+    }
+
+    private mutating func begin(_ joined: Joined, at now: MonotonicInstant) -> [Action] {
+        state = .joined
+        nextSync = now
+        var known = joined
+        known.participants = joined.participants.map(Self.withKnownTracks)
+        return [.notify(.joined(known))] + deadlineReached(at: now)
     }
 
     private mutating func handle(_ message: ServerMessage, at now: MonotonicInstant) -> [Action] {
         switch message {
         case .participantConnected(let body):
             remember(body.participant)
-            return [.notify(.participantConnected(body.participant))]
+            return [.notify(.participantConnected(Self.withKnownTracks(body.participant)))]
+        case .participantsComplete:
+            return []
         case .participantDisconnected(let body):
             guard let participant = participants.removeValue(forKey: body.participantId) else { return [] }
             for track in participant.tracks { publisherOfTrack[track.id] = nil }
-            return [.notify(.participantDisconnected(participant))]
+            return [.notify(.participantDisconnected(Self.withKnownTracks(participant)))]
         case .trackPublished(let body):
             guard participants[body.participantId] != nil else { return [] }
             participants[body.participantId]?.tracks.append(body.track)
@@ -211,13 +281,13 @@ package struct ClientSession: Sendable {
             setEnabled(false, track: body.trackId)
             return about(body.trackId) { .trackDisabled($0, by: $1) }
         case .subscribed(let body):
-            return about(body.trackId) { .subscribed($0, by: $1, catchUpThrough: body.catchUpThrough) }
+            return subscribed(body)
         case .unsubscribed(let body):
             return about(body.trackId) { .unsubscribed($0, by: $1) }
         case .published(let body):
             return [.notify(.published(requestID: body.requestId, body.track))]
         case .layersWanted(let body):
-            return [.notify(.layersWanted(trackID: body.trackId, simulcastLayers: body.simulcastLayers))]
+            return [.notify(.layersWanted(trackID: body.trackId, layers: body.layers))]
         case .keyframeRequest(let body):
             return [.notify(.keyframeRequested(trackID: body.trackId))]
         case .timeSync(let body):
@@ -235,6 +305,46 @@ package struct ClientSession: Sendable {
         }
     }
 
+    /// Takes a subscription that can be used, and ends any other, so that the server sends nothing in vain.
+    private mutating func subscribed(_ body: Subscribed) -> [Action] {
+        guard let (publisherID, index) = place(ofTrack: body.trackId), let publisher = participants[publisherID] else {
+            return []
+        }
+        participants[publisherID]?.tracks[index].alias = body.alias
+        var track = publisher.tracks[index]
+        track.alias = body.alias
+        let refusal = Action.send(.unsubscribe(Unsubscribe(trackId: track.id)))
+        guard track.kind == TrackKind.video else { return [refusal] }
+        let visible = Self.withKnownTracks(publisher)
+        guard let video = track.video else {
+            return [refusal, .notify(.subscriptionFailed(track, by: visible, .incompleteDescription))]
+        }
+        guard settings.videoCodecs.contains(video.codec) else {
+            return [refusal, .notify(.subscriptionFailed(track, by: visible, .unknownCodec(video.codec)))]
+        }
+        let subscription = Subscription(
+            simulcastLayer: UInt8(clamping: body.simulcastLayer ?? 0),
+            catchUpThrough: body.catchUpThrough,
+            isPaused: body.paused ?? false
+        )
+        return [.notify(.subscribed(track, by: visible, subscription))]
+    }
+
+    /// A participant without the tracks of kinds that this version does not know.
+    private static func withKnownTracks(_ participant: ParticipantInfo) -> ParticipantInfo {
+        var known = participant
+        known.tracks.removeAll { $0.kind != TrackKind.video }
+        return known
+    }
+
+    private func place(ofTrack trackID: String) -> (publisherID: String, index: Int)? {
+        guard
+            let publisherID = publisherOfTrack[trackID],
+            let index = participants[publisherID]?.tracks.firstIndex(where: { $0.id == trackID })
+        else { return nil }
+        return (publisherID, index)
+    }
+
     private mutating func remember(_ participant: ParticipantInfo) {
         for track in participants[participant.id]?.tracks ?? [] { publisherOfTrack[track.id] = nil }
         participants[participant.id] = participant
@@ -242,18 +352,16 @@ package struct ClientSession: Sendable {
     }
 
     private mutating func setEnabled(_ enabled: Bool, track trackID: String) {
-        guard let participantID = publisherOfTrack[trackID] else { return }
-        let index = participants[participantID]?.tracks.firstIndex { $0.id == trackID }
-        if let index { participants[participantID]?.tracks[index].enabled = enabled }
+        guard let (publisherID, index) = place(ofTrack: trackID) else { return }
+        participants[publisherID]?.tracks[index].enabled = enabled
     }
 
-    /// The event about a remote track that is known; nothing for one that is not, as when it left in the meantime.
+    /// The event about a remote track that is known and of a known kind; nothing for others, as when it left meanwhile.
     private func about(_ trackID: String, _ event: (TrackInfo, ParticipantInfo) -> Event) -> [Action] {
-        guard
-            let participantID = publisherOfTrack[trackID], let participant = participants[participantID],
-            let track = participant.tracks.first(where: { $0.id == trackID })
+        guard let (publisherID, index) = place(ofTrack: trackID), let publisher = participants[publisherID],
+            publisher.tracks[index].kind == TrackKind.video
         else { return [] }
-        return [.notify(event(track, participant))]
+        return [.notify(event(publisher.tracks[index], Self.withKnownTracks(publisher)))]
     }
 
     private mutating func violation(_ problem: String) -> [Action] {

@@ -3,7 +3,8 @@ package import MediaCore
 /// Puts the packets of one track together into frames again.
 ///
 /// Packets of a frame come in order, frame after frame; the beginning of the next frame means that the rest of an
-/// unfinished one was given up on the way. A frame of one packet is not copied.
+/// unfinished one was given up on the way. A frame of one packet is not copied. Where a track has several simulcast
+/// layers, frames of one of them come at a time, and another one begins with a keyframe.
 package struct FrameAssembler: Sendable {
     /// A whole frame and what its first packet said.
     package struct Frame: Sendable {
@@ -22,9 +23,16 @@ package struct FrameAssembler: Sendable {
     }
 
     private var partial: Partial?
+    /// The separate encoding that frames are taken from; `nil` until the first frame begins.
+    private var simulcastLayer: UInt8?
 
     /// Frames of which the end never came.
     package private(set) var abandonedFrames = 0
+    /// Frames of another separate encoding than the one that is received, which could not be decoded after its frames.
+    package private(set) var foreignFrames = 0
+
+    /// Frames that are encrypted, which this version cannot read.
+    package private(set) var encryptedFrames = 0
 
     /// An assembler without a frame begun.
     package init() {}
@@ -45,6 +53,15 @@ package struct FrameAssembler: Sendable {
         if header.isFirstChunk {
             if partial != nil { abandonedFrames += 1 }
             partial = nil
+            guard header.isKeyframe || header.simulcastLayer == simulcastLayer ?? header.simulcastLayer else {
+                foreignFrames += 1
+                return nil
+            }
+            simulcastLayer = header.simulcastLayer
+            guard !header.hasExtensions || !packet.withBytes({ PacketExtensions(of: $0, header).isEncrypted }) else {
+                encryptedFrames += 1
+                return nil
+            }
             if header.isLastChunk {
                 let end = header.headerLength + header.payloadLength
                 return Frame(header: header, buffer: packet, range: header.headerLength..<end)
@@ -58,7 +75,7 @@ package struct FrameAssembler: Sendable {
         partial = nil
         guard
             frame.header.frameNumber == header.frameNumber, frame.header.frameLength == header.frameLength,
-            frame.received == Int(header.chunkOffset)
+            frame.header.simulcastLayer == header.simulcastLayer, frame.received == Int(header.chunkOffset)
         else {
             abandonedFrames += 1
             throw MalformedPacket(

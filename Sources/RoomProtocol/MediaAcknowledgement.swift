@@ -3,18 +3,31 @@
 /// Sent by a receiver at a frame's end and while bytes arrive; the layout is in `docs/protocol.md`,
 /// "Acknowledgements".
 package struct MediaAcknowledgement: Hashable, Sendable {
-    /// Bytes of binary messages received on the connection, from its beginning, WebSocket headers left out.
+    /// Bytes of text and binary messages received on the connection, from its beginning, WebSocket headers left out.
     package var cumulativeBytes: UInt64
-    /// When the last of them came, on the receiver's clock in room time.
-    package var receiveTime: RoomTime
+    /// When the last of them came.
+    package var receiveTime: ReceiverTime
     /// The track of the newest frame that is complete.
     package var trackAlias: UInt32
     /// The number of that frame.
     package var frameNumber: UInt32
     /// When that frame's first byte came; `nil` where the receiver cannot know.
-    package var firstByteTime: RoomTime?
+    package var firstByteTime: ReceiverTime?
     /// When that frame's last byte came; `nil` where the receiver cannot know.
-    package var lastByteTime: RoomTime?
+    package var lastByteTime: ReceiverTime?
+
+    /// A point on the receiver's monotonic clock, counted from one origin as long as the connection lasts.
+    ///
+    /// Only differences count. It is no room time, because the steps of a clock estimate would read as queues.
+    package struct ReceiverTime: Hashable, Sendable {
+        /// Microseconds since the origin.
+        package var microseconds: UInt64
+
+        /// The point `microseconds` after the origin.
+        package init(microseconds: UInt64) {
+            self.microseconds = microseconds
+        }
+    }
 
     /// The length of the message, in bytes.
     package static let length = 48
@@ -22,11 +35,11 @@ package struct MediaAcknowledgement: Hashable, Sendable {
     /// An acknowledgement with the given fields.
     package init(
         cumulativeBytes: UInt64,
-        receiveTime: RoomTime,
+        receiveTime: ReceiverTime,
         trackAlias: UInt32,
         frameNumber: UInt32,
-        firstByteTime: RoomTime? = nil,
-        lastByteTime: RoomTime? = nil
+        firstByteTime: ReceiverTime? = nil,
+        lastByteTime: ReceiverTime? = nil
     ) {
         self.cumulativeBytes = cumulativeBytes
         self.receiveTime = receiveTime
@@ -45,7 +58,7 @@ package struct MediaAcknowledgement: Hashable, Sendable {
             throw MalformedPacket("acknowledgement version \(message.byte(at: 0)), not \(WireFormat.version)")
         }
         cumulativeBytes = message.bigEndian(at: 8, as: UInt64.self)
-        receiveTime = Self.time(message, at: 16) ?? RoomTime(microseconds: 0)
+        receiveTime = Self.time(message, at: 16) ?? ReceiverTime(microseconds: 0)
         trackAlias = message.bigEndian(at: 24, as: UInt32.self)
         frameNumber = message.bigEndian(at: 28, as: UInt32.self)
         firstByteTime = Self.time(message, at: 32)
@@ -67,12 +80,12 @@ package struct MediaAcknowledgement: Hashable, Sendable {
     }
 
     /// A time of 0 stands for an unknown one.
-    private static func time(_ message: RawSpan, at offset: Int) -> RoomTime? {
+    private static func time(_ message: RawSpan, at offset: Int) -> ReceiverTime? {
         let microseconds = message.bigEndian(at: offset, as: UInt64.self)
-        return microseconds == 0 ? nil : RoomTime(microseconds: Int64(clamping: microseconds))
+        return microseconds == 0 ? nil : ReceiverTime(microseconds: microseconds)
     }
 
-    private static func bits(_ time: RoomTime?) -> UInt64 {
-        UInt64(clamping: time?.microseconds ?? 0).bigEndian
+    private static func bits(_ time: ReceiverTime?) -> UInt64 {
+        (time?.microseconds ?? 0).bigEndian
     }
 }

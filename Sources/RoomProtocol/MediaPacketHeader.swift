@@ -12,17 +12,17 @@ package struct MalformedPacket: Error, Hashable, Sendable, CustomStringConvertib
 
 /// The kinds of binary message.
 package enum BinaryMessageKind: UInt8, Sendable {
-    /// A piece of a video frame.
+    /// A chunk of a video frame.
     case video = 0
     /// What has been received so far.
     case acknowledgement = 1
 }
 
-/// The header of a piece of a video frame: the same bytes from the publisher through the relay to each subscriber.
+/// The header of a chunk of a video frame: the same bytes from the publisher through the relay to each subscriber.
 ///
 /// Multi-byte fields are big-endian. The layout, byte by byte, is in `docs/protocol.md`, "Media packets".
 package struct MediaPacketHeader: Hashable, Sendable {
-    /// The server's short number for the track, unique in its room.
+    /// The server's short number for the track, valid on the connection that the packet takes.
     package var trackAlias: UInt32
     /// Counts the track's encoded frames.
     package var frameNumber: UInt32
@@ -30,7 +30,7 @@ package struct MediaPacketHeader: Hashable, Sendable {
     package var captureTime: RoomTime
     /// The length of the whole compressed frame, in bytes.
     package var frameLength: UInt32
-    /// Where in the frame this piece begins, in bytes.
+    /// Where in the frame this chunk begins, in bytes.
     package var chunkOffset: UInt32
     /// From capture to the end of encoding, in microseconds.
     package var encodeDelay: UInt32
@@ -46,7 +46,7 @@ package struct MediaPacketHeader: Hashable, Sendable {
     package var isLayerSync: Bool
     /// Whether no other frame refers to this one.
     package var isDiscardable: Bool
-    /// When the relay received this piece; `nil` before it did.
+    /// When the relay received this packet; `nil` before it did.
     package var relayTime: RoomTime?
     /// The length of the header with its extensions, in bytes; the payload follows.
     package var headerLength: Int
@@ -56,7 +56,10 @@ package struct MediaPacketHeader: Hashable, Sendable {
     /// The length of a header without extensions, in bytes.
     package static let fixedLength = 48
 
-    /// Whether this is the frame's first piece.
+    /// Whether extensions stand between the fixed header and the payload.
+    package var hasExtensions: Bool { headerLength > Self.fixedLength }
+
+    /// Whether this is the frame's first chunk.
     package var isFirstChunk: Bool { chunkOffset == 0 }
     /// Whether this is the frame's last piece.
     package var isLastChunk: Bool { Int(chunkOffset) + payloadLength == Int(frameLength) }
@@ -72,7 +75,7 @@ package struct MediaPacketHeader: Hashable, Sendable {
         static let discardable = Flags(rawValue: 1 << 4)
     }
 
-    /// The header of the piece of `frame` that begins at `chunkOffset` and is `payloadLength` bytes long.
+    /// The header of the chunk of `frame` that begins at `chunkOffset` and is `payloadLength` bytes long.
     package init(
         frame: EncodedFrameInfo,
         trackAlias: UInt32,
@@ -89,7 +92,7 @@ package struct MediaPacketHeader: Hashable, Sendable {
         self.chunkOffset = UInt32(chunkOffset)
         self.encodeDelay = UInt32(clamping: encodeDelay.wholeMicroseconds)
         self.baseLayerIndex = frame.baseLayerIndex
-        self.simulcastLayer = 0
+        self.simulcastLayer = frame.simulcastLayer
         self.temporalLayer = frame.temporalLayer
         self.isKeyframe = frame.isKeyframe
         self.isLayerSync = frame.isLayerSync
@@ -146,6 +149,12 @@ package struct MediaPacketHeader: Hashable, Sendable {
         guard flags.contains(.firstChunk) == isFirstChunk, flags.contains(.lastChunk) == isLastChunk else {
             throw MalformedPacket("first and last flags that contradict offset and length")
         }
+        guard isLastChunk || payloadLength >= WireFormat.minimumChunk.bytes else {
+            let least = WireFormat.minimumChunk.bytes
+            throw MalformedPacket(
+                "a chunk of \(payloadLength) bytes; one that is not a frame's last has at least \(least)"
+            )
+        }
         guard !isKeyframe || temporalLayer == 0 else {
             throw MalformedPacket("a keyframe in temporal layer \(temporalLayer)")
         }
@@ -188,6 +197,7 @@ package struct MediaPacketHeader: Hashable, Sendable {
     package func frameInfo(timestamp: MonotonicInstant) -> EncodedFrameInfo {
         EncodedFrameInfo(
             number: frameNumber,
+            simulcastLayer: simulcastLayer,
             timestamp: timestamp,
             isKeyframe: isKeyframe,
             temporalLayer: temporalLayer,

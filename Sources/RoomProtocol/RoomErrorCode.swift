@@ -40,6 +40,17 @@ package struct RoomErrorCode: RawRepresentable, Hashable, Sendable {
     /// The server is going down.
     package static let shuttingDown = RoomErrorCode(rawValue: 4503)
 
+    /// Whether a client that was ended with this code may come back by itself, after a delay.
+    ///
+    /// Of the codes that this version does not know, those from 4500 on allow it, because they report a state of the
+    /// server, and those from 4400 on do not, because they report a fault of the client.
+    package var allowsReturn: Bool {
+        switch self {
+        case .timedOut, .tooSlow, .limitReached: true
+        default: (4500...4599).contains(rawValue)
+        }
+    }
+
     /// The code's name in messages.
     package var name: String { Self.names[self] ?? "unknown" }
 

@@ -22,6 +22,8 @@ package struct Joined: SignalingBody {
     package var participant: ParticipantInfo
     /// The others; those that do not fit into one message follow, each as `participantConnected`.
     package var participants: [ParticipantInfo]
+    /// Whether more participants follow, up to `participantsComplete`.
+    package var moreParticipants: Bool?
     /// Room time at the answer, in microseconds.
     package var serverTime: Int64
     /// The boot id of the server's machine.
@@ -36,6 +38,7 @@ package struct Joined: SignalingBody {
         room: RoomInfo,
         participant: ParticipantInfo,
         participants: [ParticipantInfo],
+        moreParticipants: Bool? = nil,
         serverTime: Int64,
         bootId: String?,
         server: String
@@ -44,6 +47,7 @@ package struct Joined: SignalingBody {
         self.room = room
         self.participant = participant
         self.participants = participants
+        self.moreParticipants = moreParticipants
         self.serverTime = serverTime
         self.bootId = bootId
         self.server = server
@@ -58,6 +62,13 @@ package struct ParticipantConnected: SignalingBody {
     package init(participant: ParticipantInfo) {
         self.participant = participant
     }
+}
+
+/// Ends the participants that did not fit into `joined`.
+package struct ParticipantsComplete: SignalingBody {
+    package static let type = "participantsComplete"
+
+    package init() {}
 }
 
 /// Somebody left; the participant's tracks are gone with it.
@@ -135,13 +146,29 @@ package struct Subscribed: SignalingBody {
     package static let type = "subscribed"
     package var trackId: String
     package var alias: UInt32
+    /// The separate encoding that comes first, to which alone `catchUpThrough` applies; 0 if left out.
+    package var simulcastLayer: Int?
     /// The last frame number of the cached frames that come first: to be decoded, not shown.
     package var catchUpThrough: UInt32?
+    /// Whether the subscription is paused: no packets follow until it is asked for again.
+    package var paused: Bool?
+    /// That of the `subscribe` that this answers.
+    package var requestId: Int?
 
-    package init(trackId: String, alias: UInt32, catchUpThrough: UInt32?) {
+    package init(
+        trackId: String,
+        alias: UInt32,
+        simulcastLayer: Int? = nil,
+        catchUpThrough: UInt32?,
+        paused: Bool? = nil,
+        requestId: Int? = nil
+    ) {
         self.trackId = trackId
         self.alias = alias
+        self.simulcastLayer = simulcastLayer
         self.catchUpThrough = catchUpThrough
+        self.paused = paused
+        self.requestId = requestId
     }
 }
 
@@ -149,9 +176,44 @@ package struct Subscribed: SignalingBody {
 package struct Unsubscribed: SignalingBody {
     package static let type = "unsubscribed"
     package var trackId: String
+    /// That of the `unsubscribe` that this answers.
+    package var requestId: Int?
 
-    package init(trackId: String) {
+    package init(trackId: String, requestId: Int? = nil) {
         self.trackId = trackId
+        self.requestId = requestId
+    }
+}
+
+/// A separate encoding that somebody receives, and the most that anybody can use of it.
+package struct WantedLayer: Codable, Hashable, Sendable {
+    /// The encoding's number.
+    package var simulcastLayer: Int
+    /// The highest useful rate, in bits per second; as high as the publisher likes if left out.
+    package var bitrate: Int?
+    /// The largest useful width, in pixels.
+    package var width: Int?
+    /// The largest useful height, in rows.
+    package var height: Int?
+    /// The highest useful rate, in frames per second.
+    package var frameRate: Double?
+    /// How many temporal layers somebody makes use of.
+    package var temporalLayers: Int?
+
+    package init(
+        simulcastLayer: Int,
+        bitrate: Int? = nil,
+        width: Int? = nil,
+        height: Int? = nil,
+        frameRate: Double? = nil,
+        temporalLayers: Int? = nil
+    ) {
+        self.simulcastLayer = simulcastLayer
+        self.bitrate = bitrate
+        self.width = width
+        self.height = height
+        self.frameRate = frameRate
+        self.temporalLayers = temporalLayers
     }
 }
 
@@ -159,12 +221,21 @@ package struct Unsubscribed: SignalingBody {
 package struct LayersWanted: SignalingBody {
     package static let type = "layersWanted"
     package var trackId: String
-    package var simulcastLayers: [Int]
+    /// One entry for each encoding that somebody receives, by ascending number.
+    package var layers: [WantedLayer]
 
-    package init(trackId: String, simulcastLayers: [Int]) {
+    package init(trackId: String, layers: [WantedLayer]) {
         self.trackId = trackId
-        self.simulcastLayers = simulcastLayers
+        self.layers = layers
     }
+
+    /// The encodings of the given numbers, without a bound on any.
+    package init(trackId: String, simulcastLayers: [Int]) {
+        self.init(trackId: trackId, layers: simulcastLayers.map { WantedLayer(simulcastLayer: $0) })
+    }
+
+    /// The numbers of the encodings.
+    package var simulcastLayers: [Int] { layers.map(\.simulcastLayer) }
 }
 
 /// A request that was refused, or the reason for which the server ends the session.
@@ -178,15 +249,24 @@ package struct ErrorMessage: SignalingBody, Error, CustomStringConvertible {
     package var message: String
     /// Whether the connection ends with it.
     package var fatal: Bool
-    /// The request that was refused, where it had one.
+    /// That of the request that was refused, where it had one.
     package var requestId: Int?
+    /// The track that the refused request was about, where it was about one.
+    package var trackId: String?
 
-    package init(_ code: RoomErrorCode, _ message: String, fatal: Bool, requestId: Int? = nil) {
+    package init(
+        _ code: RoomErrorCode,
+        _ message: String,
+        fatal: Bool,
+        requestId: Int? = nil,
+        trackId: String? = nil
+    ) {
         self.code = code.rawValue
         self.name = code.name
         self.message = message
         self.fatal = fatal
         self.requestId = requestId
+        self.trackId = trackId
     }
 
     /// The sentence, with the code's number and name.

@@ -55,6 +55,7 @@ package enum ClientMessage: Hashable, Sendable {
 package enum ServerMessage: Hashable, Sendable {
     case joined(Joined)
     case participantConnected(ParticipantConnected)
+    case participantsComplete(ParticipantsComplete)
     case participantDisconnected(ParticipantDisconnected)
     case published(Published)
     case trackPublished(TrackPublished)
@@ -75,6 +76,7 @@ package enum ServerMessage: Hashable, Sendable {
         switch message.type {
         case Joined.type: self = .joined(try message.body())
         case ParticipantConnected.type: self = .participantConnected(try message.body())
+        case ParticipantsComplete.type: self = .participantsComplete(try message.body())
         case ParticipantDisconnected.type: self = .participantDisconnected(try message.body())
         case Published.type: self = .published(try message.body())
         case TrackPublished.type: self = .trackPublished(try message.body())
@@ -97,6 +99,7 @@ package enum ServerMessage: Hashable, Sendable {
         switch self {
         case .joined(let body): encode(body)
         case .participantConnected(let body): encode(body)
+        case .participantsComplete(let body): encode(body)
         case .participantDisconnected(let body): encode(body)
         case .published(let body): encode(body)
         case .trackPublished(let body): encode(body)

@@ -1,23 +1,25 @@
+package import MediaCore
+
 /// A track as announced in a room.
 package struct TrackInfo: Codable, Hashable, Sendable {
     /// The server's id, `TR…`.
     package var id: String
-    /// The short number in the track's media packets.
+    /// The short number in the track's media packets, valid on the connection that brought it.
     package var alias: UInt32
     /// What the publisher calls it.
     package var name: String
-    /// `video`; others are passed over.
+    /// The medium: `TrackKind.video`; clients pass over kinds that they do not know.
     package var kind: String
     /// What it shows: `camera`, `screen`, `pattern`, `noise`, `file` or `other`.
     package var source: String
-    /// `vp8`.
-    package var codec: String
-    /// Pixels in a row, as published; frames may be smaller.
-    package var width: Int
-    /// Rows, as published.
-    package var height: Int
-    /// Frames per second, as published.
-    package var frameRate: Double
+    /// How the frames are compressed, as `VideoCodec.vp8`; always there for video.
+    package var codec: String?
+    /// Pixels in a row, as published, which every video track has; frames may be smaller.
+    package var width: Int?
+    /// Rows, as published, which every video track has.
+    package var height: Int?
+    /// Frames per second, as published, which every video track has.
+    package var frameRate: Double?
     /// Whether the publisher sends at present.
     package var enabled: Bool
 
@@ -25,12 +27,12 @@ package struct TrackInfo: Codable, Hashable, Sendable {
         id: String,
         alias: UInt32,
         name: String,
-        kind: String = "video",
+        kind: String = TrackKind.video,
         source: String,
-        codec: String = "vp8",
-        width: Int,
-        height: Int,
-        frameRate: Double,
+        codec: String? = VideoCodec.vp8,
+        width: Int? = nil,
+        height: Int? = nil,
+        frameRate: Double? = nil,
         enabled: Bool = true
     ) {
         self.id = id
@@ -44,6 +46,43 @@ package struct TrackInfo: Codable, Hashable, Sendable {
         self.frameRate = frameRate
         self.enabled = enabled
     }
+}
+
+/// What a video track says of its pictures.
+package struct VideoDescription: Hashable, Sendable {
+    /// How the frames are compressed, as `VideoCodec.vp8`.
+    package var codec: String
+    /// The largest size that is sent.
+    package var dimensions: Dimensions
+    /// The highest rate that is sent, in frames per second.
+    package var frameRate: Double
+
+    package init(codec: String, dimensions: Dimensions, frameRate: Double) {
+        self.codec = codec
+        self.dimensions = dimensions
+        self.frameRate = frameRate
+    }
+}
+
+extension TrackInfo {
+    /// The description of a video track; `nil` for another medium, and for a video track that lacks a field.
+    package var video: VideoDescription? {
+        guard kind == TrackKind.video, let codec, let width, let height, let frameRate else { return nil }
+        let dimensions = Dimensions(width: width, height: height)
+        return VideoDescription(codec: codec, dimensions: dimensions, frameRate: frameRate)
+    }
+}
+
+/// The values of a track's `kind` that this version knows; there may be others on the wire.
+package enum TrackKind {
+    /// Pictures.
+    package static let video = "video"
+}
+
+/// The values of a video track's `codec` that this version knows; there may be others on the wire.
+package enum VideoCodec {
+    /// VP8 (RFC 6386).
+    package static let vp8 = "vp8"
 }
 
 /// A participant as others see it.
@@ -89,10 +128,13 @@ package struct Leave: SignalingBody {
     package var reason: String
     /// From the server: whether to come back.
     package var reconnect: Bool?
+    /// From the server: where to come back to.
+    package var url: String?
 
-    package init(reason: String, reconnect: Bool? = nil) {
+    package init(reason: String, reconnect: Bool? = nil, url: String? = nil) {
         self.reason = reason
         self.reconnect = reconnect
+        self.url = url
     }
 }
 
@@ -102,9 +144,12 @@ package struct KeyframeRequest: SignalingBody {
     package var trackId: String
     /// The separate encoding; all if it is left out.
     package var simulcastLayer: Int?
+    /// From a client: comes back in an error.
+    package var requestId: Int?
 
-    package init(trackId: String, simulcastLayer: Int? = nil) {
+    package init(trackId: String, simulcastLayer: Int? = nil, requestId: Int? = nil) {
         self.trackId = trackId
         self.simulcastLayer = simulcastLayer
+        self.requestId = requestId
     }
 }

@@ -14,6 +14,12 @@ package enum WireFormat {
     /// with its WebSocket header it still fits one TLS record of 16 KiB (RFC 8446, section 5.1).
     package static let maximumBinaryMessage = DataSize(bytes: 16_000)
 
+    /// The fewest payload bytes of a packet that does not end its frame.
+    ///
+    /// A receiver pays for each packet, whatever its size: without a bound, a publisher could cut its frames into
+    /// millions of packets of one byte.
+    package static let minimumChunk = DataSize(bytes: 1_024)
+
     /// The longest text message.
     package static let maximumTextMessage = DataSize.kibibytes(64)
 

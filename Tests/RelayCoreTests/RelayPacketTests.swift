@@ -117,7 +117,7 @@ struct RelayPacketTests {
         acknowledgement.count = MediaAcknowledgement.length
         let body = MediaAcknowledgement(
             cumulativeBytes: 1,
-            receiveTime: RoomTime(microseconds: 1),
+            receiveTime: MediaAcknowledgement.ReceiverTime(microseconds: 1),
             trackAlias: 1,
             frameNumber: 1
         )

@@ -28,7 +28,7 @@ struct TrackRecorderTests {
             receiver = try VideoReceiver(
                 track: track,
                 clock: ClockBox(),
-                catchUpThrough: nil,
+                start: .init(),
                 subscribed: MonotonicClock.now
             )
         }
@@ -245,7 +245,7 @@ struct TrackRecorderTests {
         let receiver = try VideoReceiver(
             track: track,
             clock: ClockBox(),
-            catchUpThrough: nil,
+            start: .init(),
             subscribed: MonotonicClock.now
         )
         for frame in try await encodedFrames(1) { receiver.receive(frame, at: MonotonicClock.now) }

@@ -15,7 +15,7 @@ struct VideoReceiverTests {
         try VideoReceiver(
             track: track,
             clock: ClockBox(),
-            catchUpThrough: catchUpThrough,
+            start: .init(catchUpThrough: catchUpThrough),
             subscribed: MonotonicClock.now,
             after: former
         )

@@ -171,7 +171,7 @@ struct ClientSessionTests {
         )
         #expect(
             receive(.subscribed(Subscribed(trackId: "TR_1", alias: 1, catchUpThrough: 8)), &session)
-                == [.notify(.subscribed(one, by: robot([one]), catchUpThrough: 8))]
+                == [.notify(.subscribed(one, by: robot([one]), .init(catchUpThrough: 8)))]
         )
         let off = track("TR_1", enabled: false)
         #expect(
@@ -199,6 +199,8 @@ struct ClientSessionTests {
     func participants() {
         var session = joinedSession([track("TR_1")])
         let second = ParticipantInfo(id: "PA_2", identity: "second", tracks: [track("TR_2")])
+        var told = track("TR_2")
+        told.alias = 2
         #expect(
             receive(.participantConnected(ParticipantConnected(participant: second)), &session)
                 == [.notify(.participantConnected(second))]
@@ -206,10 +208,11 @@ struct ClientSessionTests {
         #expect(session.remoteParticipants.count == 2)
         #expect(
             receive(.subscribed(Subscribed(trackId: "TR_2", alias: 2, catchUpThrough: nil)), &session)
-                == [.notify(.subscribed(track("TR_2"), by: second, catchUpThrough: nil))]
+                == [.notify(.subscribed(told, by: second, .init()))]
         )
         let gone = ServerMessage.participantDisconnected(ParticipantDisconnected(participantId: "PA_2"))
-        #expect(receive(gone, &session) == [.notify(.participantDisconnected(second))])
+        let atTheEnd = ParticipantInfo(id: "PA_2", identity: "second", tracks: [told])
+        #expect(receive(gone, &session) == [.notify(.participantDisconnected(atTheEnd))])
         #expect(receive(gone, &session) == [])
         #expect(receive(.subscribed(Subscribed(trackId: "TR_2", alias: 2, catchUpThrough: nil)), &session) == [])
     }
@@ -247,7 +250,7 @@ struct ClientSessionTests {
         )
         #expect(
             receive(.layersWanted(LayersWanted(trackId: "TR_own", simulcastLayers: [0])), &session)
-                == [.notify(.layersWanted(trackID: "TR_own", simulcastLayers: [0]))]
+                == [.notify(.layersWanted(trackID: "TR_own", layers: [WantedLayer(simulcastLayer: 0)]))]
         )
         #expect(
             receive(.keyframeRequest(KeyframeRequest(trackId: "TR_own")), &session)
@@ -288,7 +291,7 @@ struct ClientSessionTests {
             var other = session
             #expect(
                 receive(.leave(Leave(reason: "going down", reconnect: true)), &session) == [
-                    .notify(.ended(.dismissed(reason: "going down", reconnect: true))),
+                    .notify(.ended(.dismissed(reason: "going down", reconnect: true, url: nil))),
                     .close(code: 1000, reason: "dismissed"),
                 ]
             )

@@ -33,7 +33,7 @@ struct MediaPacketHeaderTests {
         return packet
     }
 
-    @Test("Every field comes back", arguments: [(0, 10, 10), (0, 10, 30), (10, 10, 30), (20, 10, 30)])
+    @Test("Every field comes back", arguments: [(0, 10, 10), (0, 1024, 3000), (1024, 1024, 3000), (2990, 10, 3000)])
     func roundTrip(offset: Int, payload: Int, length: Int) throws {
         var written = header(offset: offset, payload: payload, frameLength: length)
         written.simulcastLayer = 2
@@ -81,6 +81,18 @@ struct MediaPacketHeaderTests {
             #expect(throws: MalformedPacket.self) { try makeBuffer(Array(bytes[..<count])).header() }
         }
         #expect(throws: Never.self) { try makeBuffer(bytes).header() }
+    }
+
+    @Test("A chunk below 1,024 bytes is an error, unless it ends its frame")
+    func smallChunks() throws {
+        for offset in [0, 2_000] {
+            let small = packet(header(offset: offset, payload: 1_023, frameLength: 9_000))
+            #expect(throws: MalformedPacket.self) { try small.header() }
+            let large = packet(header(offset: offset, payload: 1_024, frameLength: 9_000))
+            #expect(throws: Never.self) { try large.header() }
+        }
+        let last = packet(header(offset: 8_999, payload: 1, frameLength: 9_000))
+        #expect(throws: Never.self) { try last.header() }
     }
 
     @Test(
@@ -164,11 +176,11 @@ struct MediaPacketHeaderTests {
 struct MediaAcknowledgementTests {
     private let full = MediaAcknowledgement(
         cumulativeBytes: .max,
-        receiveTime: RoomTime(microseconds: 5),
+        receiveTime: MediaAcknowledgement.ReceiverTime(microseconds: 5),
         trackAlias: 6,
         frameNumber: 7,
-        firstByteTime: RoomTime(microseconds: 8),
-        lastByteTime: RoomTime(microseconds: 9)
+        firstByteTime: MediaAcknowledgement.ReceiverTime(microseconds: 8),
+        lastByteTime: MediaAcknowledgement.ReceiverTime(microseconds: 9)
     )
 
     private func packet(_ acknowledgement: MediaAcknowledgement) -> PacketBuffer {

@@ -50,3 +50,18 @@ func packetize(_ bytes: [UInt8], as frame: EncodedFrameInfo = someFrame) -> [Pac
     }
     return packets
 }
+
+/// The packets of a frame of `length` bytes, all of them 1.
+func packets(_ info: EncodedFrameInfo, length: Int) -> [PacketBuffer] {
+    let payload = [UInt8](repeating: 1, count: length)
+    var result: [PacketBuffer] = []
+    Packetizer(trackAlias: 7).packetize(
+        info,
+        bytes: payload.span.bytes,
+        captureTime: RoomTime(microseconds: info.timestamp.microseconds),
+        encodeDelay: .zero,
+        makeBuffer: { makeBuffer($0) },
+        emit: { result.append($0) }
+    )
+    return result
+}

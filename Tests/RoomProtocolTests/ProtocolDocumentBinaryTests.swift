@@ -85,11 +85,11 @@ struct ProtocolDocumentBinaryTests {
         let fields = try layout("7. Acknowledgements", length: MediaAcknowledgement.length)
         let acknowledgement = MediaAcknowledgement(
             cumulativeBytes: 0x1112_1314_1516_1718,
-            receiveTime: RoomTime(microseconds: 0x2122_2324_2526_2728),
+            receiveTime: MediaAcknowledgement.ReceiverTime(microseconds: 0x2122_2324_2526_2728),
             trackAlias: 0x3132_3334,
             frameNumber: 0x4142_4344,
-            firstByteTime: RoomTime(microseconds: 0x5152_5354_5556_5758),
-            lastByteTime: RoomTime(microseconds: 0x6162_6364_6566_6768)
+            firstByteTime: MediaAcknowledgement.ReceiverTime(microseconds: 0x5152_5354_5556_5758),
+            lastByteTime: MediaAcknowledgement.ReceiverTime(microseconds: 0x6162_6364_6566_6768)
         )
         let bytes = written(MediaAcknowledgement.length) { acknowledgement.write(to: &$0) }
         let values = fields.mapValues { bigEndian(bytes[$0]) }
@@ -166,11 +166,11 @@ struct ProtocolDocumentBinaryTests {
         let dump = document.dump("acknowledgement")
         let acknowledgement = MediaAcknowledgement(
             cumulativeBytes: 1_285_031,
-            receiveTime: RoomTime(microseconds: 81_234_602_950),
+            receiveTime: MediaAcknowledgement.ReceiverTime(microseconds: 81_234_602_950),
             trackAlias: 7,
             frameNumber: 301,
-            firstByteTime: RoomTime(microseconds: 81_234_602_801),
-            lastByteTime: RoomTime(microseconds: 81_234_602_950)
+            firstByteTime: MediaAcknowledgement.ReceiverTime(microseconds: 81_234_602_801),
+            lastByteTime: MediaAcknowledgement.ReceiverTime(microseconds: 81_234_602_950)
         )
         #expect(written(MediaAcknowledgement.length) { acknowledgement.write(to: &$0) } == dump)
         #expect(try MediaAcknowledgement(reading: dump.span.bytes) == acknowledgement)

@@ -100,6 +100,7 @@ let serverMessages: [(ServerMessage, String)] = [
         ),
         #"{"participant":{"id":"PA_1","identity":"robot","tracks":[]},"type":"participantConnected"}"#
     ),
+    (.participantsComplete(ParticipantsComplete()), #"{"type":"participantsComplete"}"#),
     (
         .participantDisconnected(ParticipantDisconnected(participantId: "PA_1")),
         #"{"participantId":"PA_1","type":"participantDisconnected"}"#
@@ -132,10 +133,57 @@ let serverMessages: [(ServerMessage, String)] = [
         .subscribed(Subscribed(trackId: "TR_1", alias: .max, catchUpThrough: nil)),
         #"{"alias":4294967295,"trackId":"TR_1","type":"subscribed"}"#
     ),
+    (
+        .subscribed(
+            Subscribed(trackId: "TR_1", alias: 7, simulcastLayer: 1, catchUpThrough: nil, paused: true, requestId: 5)
+        ),
+        #"{"alias":7,"paused":true,"requestId":5,"simulcastLayer":1,"trackId":"TR_1","type":"subscribed"}"#
+    ),
+    (
+        .unsubscribed(Unsubscribed(trackId: "TR_1", requestId: 6)),
+        #"{"requestId":6,"trackId":"TR_1","type":"unsubscribed"}"#
+    ),
+    (
+        .layersWanted(
+            LayersWanted(
+                trackId: "TR_1",
+                layers: [
+                    WantedLayer(
+                        simulcastLayer: 1,
+                        bitrate: 500_000,
+                        width: 640,
+                        height: 360,
+                        frameRate: 15,
+                        temporalLayers: 2
+                    )
+                ]
+            )
+        ),
+        """
+        {"layers":[{"bitrate":500000,"frameRate":15,"height":360,"simulcastLayer":1,"temporalLayers":2,"width":640}],\
+        "trackId":"TR_1","type":"layersWanted"}
+        """
+    ),
+    (
+        .published(
+            Published(
+                requestId: 1,
+                track: TrackInfo(id: "TR_2", alias: 8, name: "a", kind: "audio", source: "mic", codec: nil)
+            )
+        ),
+        """
+        {"requestId":1,"track":{"alias":8,"enabled":true,"id":"TR_2","kind":"audio","name":"a","source":"mic"},\
+        "type":"published"}
+        """
+    ),
+    (
+        .leave(Leave(reason: "moved", reconnect: true, url: "ws://b/rooms/lab")),
+        #"{"reason":"moved","reconnect":true,"type":"leave","url":"ws://b/rooms/lab"}"#
+    ),
     (.unsubscribed(Unsubscribed(trackId: "TR_1")), #"{"trackId":"TR_1","type":"unsubscribed"}"#),
     (
         .layersWanted(LayersWanted(trackId: "TR_1", simulcastLayers: [0, 2])),
-        #"{"simulcastLayers":[0,2],"trackId":"TR_1","type":"layersWanted"}"#
+        #"{"layers":[{"simulcastLayer":0},{"simulcastLayer":2}],"trackId":"TR_1","type":"layersWanted"}"#
     ),
     (.keyframeRequest(KeyframeRequest(trackId: "TR_1")), #"{"trackId":"TR_1","type":"keyframeRequest"}"#),
     (

@@ -138,6 +138,7 @@ extension Relay {
             room: Joined.RoomInfo(id: room.id, name: room.name),
             participant: own,
             participants: Array(infos[..<fitting]),
+            moreParticipants: fitting < infos.count ? true : nil,
             serverTime: now.microseconds,
             bootId: bootID,
             server: serverName
@@ -147,6 +148,7 @@ extension Relay {
         for info in infos[fitting...] {
             send(.participantConnected(ParticipantConnected(participant: info)), to: id)
         }
+        if fitting < infos.count { send(.participantsComplete(ParticipantsComplete()), to: id) }
         broadcast(.participantConnected(ParticipantConnected(participant: own)), in: join.room, except: id)
         guard participant.subscribesAutomatically else { return }
         for other in others {

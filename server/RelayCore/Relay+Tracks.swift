@@ -19,7 +19,9 @@ extension Relay {
             id: Self.makeID("TR", using: &generator),
             alias: nextAlias,
             name: request.name,
+            kind: request.kind,
             source: request.source,
+            codec: request.codec,
             width: request.width,
             height: request.height,
             frameRate: request.frameRate
@@ -44,8 +46,15 @@ extension Relay {
 
     private func refusal(of request: Publish, by id: SlotID) -> (RoomErrorCode, String)? {
         if let problem = problem(withName: request.name) { return (.invalidArgument, "the track's name \(problem)") }
-        guard request.kind == "video" else { return (.notSupported, "tracks of kind \"video\" alone are relayed") }
-        guard request.codec == "vp8" else { return (.notSupported, "video of codec \"vp8\" alone is relayed") }
+        guard request.kind == TrackKind.video else {
+            return (.notSupported, "only tracks of kind \"\(TrackKind.video)\" are relayed")
+        }
+        guard let codec = request.codec, let width = request.width, let height = request.height,
+            let frameRate = request.frameRate
+        else { return (.invalidArgument, "a video track has a codec, a width, a height and a frameRate") }
+        guard codec == VideoCodec.vp8 else {
+            return (.notSupported, "only video of codec \"\(VideoCodec.vp8)\" is relayed")
+        }
         let names = (connections[id]?.publications ?? []).compactMap { tracks[$0]?.info.name }
         guard !names.contains(request.name) else {
             return (.invalidArgument, "the participant has a track of the name \"\(request.name)\" already")
@@ -57,11 +66,11 @@ extension Relay {
             return (.limitReached, "the room has \(settings.maximumTracksPerRoom) tracks, its limit")
         }
         let largest = Dimensions.largestCodable
-        guard (1...largest.width).contains(request.width), (1...largest.height).contains(request.height) else {
-            return (.invalidArgument, "a size of \(request.width)x\(request.height); allowed are 1x1 to \(largest)")
+        guard (1...largest.width).contains(width), (1...largest.height).contains(height) else {
+            return (.invalidArgument, "a size of \(width)x\(height); allowed are 1x1 to \(largest)")
         }
-        guard request.frameRate > 0, request.frameRate <= 1000 else {
-            return (.invalidArgument, "a rate of \(request.frameRate); allowed are more than 0 to 1000 fps")
+        guard frameRate > 0, frameRate <= 1000 else {
+            return (.invalidArgument, "a rate of \(frameRate); allowed are more than 0 to 1000 fps")
         }
         if let problem = problem(withName: request.source) {
             return (.invalidArgument, "the track's source \(problem)")
