@@ -4,13 +4,13 @@
 LIBRARIES = libwebsockets-dev libev-dev libvpx-dev libv4l-dev libyuv-dev libturbojpeg0-dev libpng-dev zlib1g-dev pkg-config
 # What the toolchain itself links against and runs on (swift.org, "Linux installation", Debian 12).
 TOOLCHAIN = binutils libc6-dev libcurl4 libedit2 libgcc-12-dev libncurses6 libsqlite3-0 libstdc++-12-dev libxml2 tzdata
-TOOLS = git make gcc libc6-dev linux-libc-dev ffmpeg vpx-tools v4l-utils python3
+TOOLS = git make gcc libc6-dev linux-libc-dev iproute2 ffmpeg vpx-tools v4l-utils python3 shellcheck
 LAB = qemu-system-x86 busybox-static kmod cpio xz-utils
 PACKAGES = $(LIBRARIES) $(TOOLCHAIN) $(TOOLS) $(LAB)
 
 SUDO = $(if $(filter 0,$(shell id -u)),,sudo)
 
-.PHONY: all deps build release check test test-thread test-address lab demo bench docs clean
+.PHONY: all deps build release check symbol-graphs api api-check test test-release test-thread test-address lab demo bench docs clean
 
 all: build
 
@@ -29,9 +29,12 @@ build: deps
 release: deps
 	swift build -c release
 
+SCRIPTS = .ci/run Tests/run Tests/CameraLab/run Tests/CameraLab/camera-lab Tests/CameraLab/*.sh Examples/check Examples/demo
+
 # Format, lint and a build in which every import is a declared dependency.
 check: deps
 	swift format lint --strict --recursive Package.swift Sources server Tests Examples
+	shellcheck --severity=warning --external-sources --source-path=Tests/CameraLab $(SCRIPTS)
 	swift build --build-tests --explicit-target-dependency-import-check error
 
 test: deps
@@ -39,11 +42,19 @@ test: deps
 	Examples/check
 	@echo "Left to 'make lab': cameras, which are tested against the kernel's own drivers in a small virtual machine."
 
+# The optimizer's code, which is what users run.
+test-release: deps
+	Tests/run --configuration release -Xswiftc -enable-testing --scratch-path .build-release $(IN_PROCESS)
+
+# The tests that start the programs run for seconds each, and show the sanitizers nothing that those in one process do not.
+IN_PROCESS = --skip EndToEndTests.Program --skip EndToEndTests.VerifyTests
+
 test-thread: deps
-	TSAN_OPTIONS="suppressions=$(CURDIR)/Tests/ThreadSanitizer.supp" Tests/run --sanitize=thread --scratch-path .build-thread
+	TSAN_OPTIONS="suppressions=$(CURDIR)/Tests/ThreadSanitizer.supp" \
+	    Tests/run --sanitize=thread --scratch-path .build-thread $(IN_PROCESS)
 
 test-address: deps
-	Tests/run --sanitize=address --scratch-path .build-address
+	Tests/run --sanitize=address --scratch-path .build-address $(IN_PROCESS)
 
 lab: deps
 	Tests/CameraLab/run
@@ -54,13 +65,25 @@ demo: build
 bench: release
 	Benchmarks/run
 
+# What users of the library see: RoomKit, and what it re-exports.
+API = RoomKit MediaCore SyntheticSources V4L2Capture
+
+symbol-graphs: build
+	swift package dump-symbol-graph --minimum-access-level public --skip-synthesized-members > /dev/null
+
+# The public API, a declaration a line: a change of it shows in the diff of this file.
+api: symbol-graphs
+	.ci/public-api $(foreach module,$(API),.build/*/symbolgraph/$(module)*.symbols.json) > docs/api.txt
+
+api-check: api
+	@git diff --exit-code -- docs/api.txt || { echo "The public API changed: commit what make api wrote." >&2; exit 1; }
+
 # The library's pages as a website in .build/documentation; docc comes with the toolchain.
-docs: build
-	swift package dump-symbol-graph --minimum-access-level public --skip-synthesized-members
+docs: symbol-graphs
 	rm -rf .build/documentation .build/symbol-graphs && mkdir -p .build/symbol-graphs
 	cp .build/*/symbolgraph/RoomKit*.symbols.json .build/symbol-graphs
 	docc convert Sources/RoomKit/RoomKit.docc --additional-symbol-graph-dir .build/symbol-graphs \
 	    --output-path .build/documentation --warnings-as-errors
 
 clean:
-	rm -rf .build .build-thread .build-address demo-output
+	rm -rf .build .build-release .build-thread .build-address demo-output

@@ -1,5 +1,6 @@
 import Glibc
 public import MediaCore
+import RoomProtocol
 
 /// Where to connect, as whom, and with which tracks.
 public struct ConnectOptions: Sendable {
@@ -54,7 +55,7 @@ public struct ConnectOptions: Sendable {
 }
 
 /// The version of this library.
-public let roomKitVersion = "0.1.0"
+public let roomKitVersion = Release.version
 
 /// How a track is encoded.
 public struct VideoPublishOptions: Sendable {

@@ -1,4 +1,5 @@
 #!/bin/busybox sh
+# shellcheck shell=dash
 # The guest's init: mounts the host's root under a throw-away overlay, loads the
 # camera's driver, runs the command, hands its exit code back, powers off.
 # All of it is busybox: a dynamic program takes 0.1 to 0.4 s to start under TCG.

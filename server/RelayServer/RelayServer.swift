@@ -32,7 +32,7 @@ package final class RelayServer: Sendable {
     }
 
     /// The version of the server.
-    package static let version = "0.1.0"
+    package static let version = Release.version
 
     /// The port that the server listens at.
     package let port: UInt16
