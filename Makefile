@@ -43,7 +43,8 @@ test: deps
 	@echo "Left to 'make lab': cameras, which are tested against the kernel's own drivers in a small virtual machine."
 
 # The optimizer's code, which is what users run.
-test-release: deps
+test-release: deps release
+	.ci/lost-errors .build/release/room-client .build/release/room-server
 	Tests/run --configuration release -Xswiftc -enable-testing --scratch-path .build-release $(IN_PROCESS)
 
 # The tests that start the programs run for seconds each, and show the sanitizers nothing that those in one process do not.

@@ -51,21 +51,19 @@
     }
 
     /// Lends the message, `count` bytes, for writing; only for the one holder.
-    @inlinable package func withMutableBytes<Result, Failure: Error>(
-        _ body: (inout MutableRawSpan) throws(Failure) -> Result
-    ) throws(Failure) -> Result {
+    ///
+    /// `body` cannot throw, for the reason that `VideoBuffer.withMutablePlanes` gives.
+    @inlinable package func withMutableBytes<Result>(_ body: (inout MutableRawSpan) -> Result) -> Result {
         defer { lendings.lendingEnded() }
         var bytes = unsafe MutableRawSpan(_unsafeStart: memory + Self.headroom, byteCount: count)
-        return try body(&bytes)
+        return body(&bytes)
     }
 
     /// Lends headroom and message, in one run, for writing; only for the one holder's transport.
-    @inlinable package func withTransportBytes<Result, Failure: Error>(
-        _ body: (inout MutableRawSpan) throws(Failure) -> Result
-    ) throws(Failure) -> Result {
+    @inlinable package func withTransportBytes<Result>(_ body: (inout MutableRawSpan) -> Result) -> Result {
         defer { lendings.lendingEnded() }
         var bytes = unsafe MutableRawSpan(_unsafeStart: memory, byteCount: Self.headroom + count)
-        return try body(&bytes)
+        return body(&bytes)
     }
 
     /// Lends the transport's header and the message, in one run.

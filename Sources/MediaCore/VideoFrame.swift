@@ -63,17 +63,20 @@
 
     /// Lends the three planes for writing, each `stride` × rows bytes long; only for the buffer's one holder.
     ///
-    /// Not to be called any more once the buffer is inside a `VideoFrame`. Throws what `body` throws.
-    public func withMutablePlanes<Result, Failure: Error>(
+    /// Not to be called any more once the buffer is inside a `VideoFrame`.
+    ///
+    /// `body` cannot throw, and that protects it: Swift 6.3 optimizes a closure that may throw and ends by filling or
+    /// copying memory so that its caller sees an error that was never thrown.
+    public func withMutablePlanes<Result>(
         _ body: (
             _ luma: inout MutableSpan<UInt8>, _ chromaU: inout MutableSpan<UInt8>, _ chromaV: inout MutableSpan<UInt8>
-        ) throws(Failure) -> Result
-    ) throws(Failure) -> Result {
+        ) -> Result
+    ) -> Result {
         defer { lendings.lendingEnded() }
         var luma = unsafe MutableSpan(_unsafeStart: memory, count: lumaBytes)
         var chromaU = unsafe MutableSpan(_unsafeStart: memory + lumaBytes, count: chromaBytes)
         var chromaV = unsafe MutableSpan(_unsafeStart: memory + lumaBytes + chromaBytes, count: chromaBytes)
-        return try body(&luma, &chromaU, &chromaV)
+        return body(&luma, &chromaU, &chromaV)
     }
 }
 

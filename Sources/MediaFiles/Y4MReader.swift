@@ -97,7 +97,7 @@ package final class Y4MReader: VideoFrameReader {
         }
         let lineLength = line.count
         line.removeAll()
-        try buffer.withMutablePlanes { luma, chromaU, chromaV throws(MediaFileError) in
+        let filled: Result<Void, MediaFileError> = buffer.withMutablePlanes { luma, chromaU, chromaV in
             list.removeAll()
             unsafe list.append(
                 luma: luma.pointerToWriteTo,
@@ -105,8 +105,9 @@ package final class Y4MReader: VideoFrameReader {
                 chromaV: chromaV.pointerToWriteTo,
                 of: buffer
             )
-            try fillList()
+            return Result { () throws(MediaFileError) in try fillList() }
         }
+        try filled.get()
         frameCount += 1
         offset += Int64(lineLength + pictureLength)
         return true
