@@ -48,6 +48,7 @@ let tools: [Target] = [
 let values: [Target] =
     library("MediaCore", [])
     + library("Threading", ["MediaCore"])
+    + library("Capture", ["MediaCore", "Threading"])
 
 let decisions: [Target] =
     library("RoomProtocol", ["MediaCore"], testedWith: ["RelayCore"])
@@ -56,14 +57,14 @@ let decisions: [Target] =
 let edges: [Target] =
     library(
         "V4L2Capture",
-        ["MediaCore", "Threading", "CV4L2"],
+        ["MediaCore", "Threading", "Capture", "CV4L2"],
         testedWith: ["TestSupport", "RoomKit", "VideoProcessing"]
     )
     + library("VP8Codec", ["MediaCore", "CVPX"], testedWith: ["Threading"])
     + library("VideoProcessing", ["MediaCore", "Threading", "CYUV", "CTurboJPEG"])
     + library("WebSockets", ["MediaCore", "Threading", "CWebSockets"])
     + library("MediaFiles", ["MediaCore", "CPNG"])
-    + library("SyntheticSources", ["MediaCore", "Threading"])
+    + library("SyntheticSources", ["MediaCore", "Threading", "Capture"])
     + [
         .systemLibrary(name: "CV4L2", pkgConfig: "libv4lconvert", providers: [.apt(["libv4l-dev"])]),
         .systemLibrary(name: "CVPX", pkgConfig: "vpx", providers: [.apt(["libvpx-dev"])]),
@@ -81,8 +82,8 @@ let assembly: [Target] =
     library(
         "RoomKit",
         [
-            "MediaCore", "Threading", "RoomProtocol", "V4L2Capture", "VP8Codec", "VideoProcessing", "WebSockets",
-            "MediaFiles", "SyntheticSources",
+            "MediaCore", "Threading", "Capture", "RoomProtocol", "V4L2Capture", "VP8Codec", "VideoProcessing",
+            "WebSockets", "MediaFiles", "SyntheticSources",
         ],
         testedWith: ["RelayServer", "RelayCore"]
     )
@@ -113,7 +114,7 @@ let programs: [Target] = [
 /// What the library's users read first.
 ///
 /// Here rather than in a package of their own, which would build everything anew.
-let examples: [Target] = ["MinimalPublisher", "MinimalSubscriber"].map { name in
+let examples: [Target] = ["MinimalPublisher", "MinimalSubscriber", "NoisePublisher"].map { name in
     .executableTarget(name: name, dependencies: ["RoomKit"], path: "Examples/\(name)", swiftSettings: strict)
 }
 

@@ -18,6 +18,8 @@ struct CameraScript: Sendable {
     enum Rates: Sendable {
         case discrete([Int])
         case continuous(slowest: Int, fastest: Int)
+        /// `step` is the step of the interval, as a rate.
+        case stepwise(slowest: Int, fastest: Int, step: Int)
         case endless(Int)
     }
 
@@ -44,6 +46,8 @@ struct CameraScript: Sendable {
         case frames([Frame])
         /// The time of a wait runs out.
         case silence
+        /// A wait ends after so many seconds with nothing to read.
+        case pause(Double)
         /// A wait ends like this, and taking a buffer fails with `errno`.
         case trouble(NodeEvents, status: Int32)
     }

@@ -1,3 +1,4 @@
+import Capture
 import MediaCore
 import Synchronization
 import Threading
@@ -10,9 +11,11 @@ final class LumaConverter: CapturedFrameConverter {
     var requestedDimensions: Dimensions?
     private let accepted: Set<PixelFormat>
     private let pool = VideoBufferPool()
+    private let note: (CapturedLayout) -> Void
 
-    init(accepted: Set<PixelFormat> = formats) {
+    init(accepted: Set<PixelFormat> = formats, note: @escaping (CapturedLayout) -> Void = { _ in }) {
         self.accepted = accepted
+        self.note = note
     }
 
     func accepts(_ pixelFormat: PixelFormat) -> Bool { accepted.contains(pixelFormat) }
@@ -22,6 +25,7 @@ final class LumaConverter: CapturedFrameConverter {
         layout: CapturedLayout,
         timestamp: MonotonicInstant
     ) throws(DamagedPicture) -> VideoFrame {
+        note(layout)
         let buffer = pool.take(layout.dimensions)
         if layout.pixelFormat == .mjpeg {
             guard bytes.byteCount > 2, bytes.unsafeLoad(as: UInt8.self) == 0xFF else { throw .undecodable }
@@ -92,14 +96,30 @@ func makeSource(
     CameraSource(device: testDevice, request: request, system: system) { LumaConverter(accepted: accepted) }
 }
 
+extension CameraSource {
+    /// The failures to come.
+    func failures() -> AsyncStream<CameraError> {
+        let events = captureEvents()
+        let (stream, continuation) = AsyncStream.makeStream(of: CameraError.self)
+        Task {
+            for await case .failed(let error as CameraError) in events { continuation.yield(error) }
+            continuation.finish()
+        }
+        return stream
+    }
+
+    var cameraFailure: CameraError? { failure as? CameraError }
+}
+
 /// Captures until the script's camera fails; what came of it.
 func captureToTheEnd(
     _ script: CameraScript,
     request: VideoFormatRequest = VideoFormatRequest(),
     sink: RecordingSink? = RecordingSink(),
-    accepted: Set<PixelFormat> = LumaConverter.formats
+    accepted: Set<PixelFormat> = LumaConverter.formats,
+    usesRealClock: Bool = false
 ) async throws -> (failure: CameraError?, statistics: CaptureStatistics, format: VideoFormat?, closed: Bool) {
-    let system = ScriptedSystem(script)
+    let system = ScriptedSystem(script, usesRealClock: usesRealClock)
     let source = makeSource(system, request: request, accepted: accepted)
     source.sink = sink
     let failures = source.failures()
