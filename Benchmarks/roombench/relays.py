@@ -31,6 +31,16 @@ def connect_soon(port):
     raise RuntimeError(f"nothing listens at port {port}")
 
 
+def asks_for_keyframe(message):
+    """Whether a server's message asks the publisher to begin with a keyframe.
+
+    `layersWanted` names the layers in `layers`; servers before release 0.1 named them in `simulcastLayers`.
+    """
+    if message["type"] == "layersWanted":
+        return bool(message.get("layers") or message.get("simulcastLayers"))
+    return message["type"] == "keyframeRequest"
+
+
 class RoomServer:
     """Ours."""
 
@@ -53,7 +63,7 @@ class RoomServer:
         is_asked = False
         for kind, payload in self.session.reader.drain():
             self.session.answer(kind, payload)
-            is_asked = is_asked or kind == wire.TEXT and json.loads(payload)["type"] == "keyframeRequest"
+            is_asked = is_asked or kind == wire.TEXT and asks_for_keyframe(json.loads(payload))
         self.session.connection.sendall(b"".join(map(wire.framed, packets)))
         return is_asked
 

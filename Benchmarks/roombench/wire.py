@@ -16,11 +16,11 @@ ROLE_FLAGS = KEYFRAME | LAYER_SYNC | DISCARDABLE
 TEXT, BINARY, CLOSE, PING, PONG = 1, 2, 8, 9, 10
 
 
-def handshake(port, path="/", subprotocol=SUBPROTOCOL):
-    """The HTTP request that opens a WebSocket."""
+def handshake(port, path="/", subprotocol=SUBPROTOCOL, host=None, headers=()):
+    """The HTTP request that opens a WebSocket; `headers` are further lines of it."""
     lines = [
         f"GET {path} HTTP/1.1",
-        f"Host: 127.0.0.1:{port}",
+        f"Host: {host or f'127.0.0.1:{port}'}",
         "Upgrade: websocket",
         "Connection: Upgrade",
         "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==",
@@ -28,6 +28,7 @@ def handshake(port, path="/", subprotocol=SUBPROTOCOL):
     ]
     if subprotocol:
         lines.append(f"Sec-WebSocket-Protocol: {subprotocol}")
+    lines += headers
     return ("\r\n".join(lines) + "\r\n\r\n").encode()
 
 
@@ -84,7 +85,7 @@ class MessageReader:
     def next(self):
         """The next message's kind and payload; `None` at the end."""
         while True:
-            message = self._take()
+            message = self.take()
             if message:
                 return message
             data = self.connection.recv(1 << 18)
@@ -112,11 +113,12 @@ class MessageReader:
             if not data:
                 raise ConnectionError("the server hung up")
             self.buffer += data
-        while message := self._take():
+        while message := self.take():
             messages.append(message)
         return messages
 
-    def _take(self):
+    def take(self):
+        """The first message of the buffer; `None` if it has not come whole."""
         if len(self.buffer) < 2:
             return None
         kind, length, start = self.buffer[0] & 0x0F, self.buffer[1] & 0x7F, 2
