@@ -45,6 +45,7 @@ class Peer:
         self.over = asyncio.Event()
         self.listener = None
         self.fatal = None
+        self.answers_pings = True
 
     def note(self, answer):
         """Counts an answer."""
@@ -153,7 +154,7 @@ class Peer:
             self.messages.put_nowait(payload)
             if self.messages.qsize() > 1000:
                 self.messages.get_nowait()
-        elif kind == wire.PING:
+        elif kind == wire.PING and self.answers_pings:
             await self.loop.sock_sendall(self.socket, wire.framed(payload, wire.PONG))
         elif kind == wire.CLOSE:
             # 1005 stands for a close frame without a code (RFC 6455, section 7.1.5).
