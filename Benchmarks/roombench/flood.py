@@ -5,7 +5,7 @@ import dataclasses
 from .peers import CUT_OFF
 
 FLOODS = {}
-# What any peer may get that does not take the close after a fatal error in time (docs/protocol.md, sections 2.2 and 12).
+# What any peer gets that does not take the close after a fatal error in time (docs/protocol.md, sections 2.2 and 12).
 ALWAYS_ALLOWED = frozenset([CUT_OFF, "close 1008"])
 
 

@@ -45,13 +45,18 @@ def helper(name):
 
 
 class Process:
-    """A program that runs, with its output in a file; ended with the `with` block."""
+    """A program that runs, with its output in a file; ended with the `with` block.
 
-    def __init__(self, *command, preload=None, **environment):
+    `niceness` is that of `nice`; below 0 only root gets it, and others get 0.
+    """
+
+    def __init__(self, *command, preload=None, niceness=0, **environment):
         self.log = tempfile.TemporaryFile("w+")
         if preload:
             environment["LD_PRELOAD"] = str(preload)
         self.name = pathlib.Path(command[0]).name
+        if niceness:
+            command = ["nice", "-n", niceness, *command]
         self.process = subprocess.Popen(
             [str(word) for word in command],
             stdin=subprocess.DEVNULL,
