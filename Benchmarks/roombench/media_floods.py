@@ -66,7 +66,7 @@ async def tracks(target):
     await asyncio.gather(audience(target, room, 4), persist(target, 20, visit))
 
 
-@flood("peers that never read", [CUT_OFF], [STILL_CONNECTED, "4414 fatal", "close 4414"], turns=4, patience=34)
+@flood("peers that never read", [CUT_OFF], [STILL_CONNECTED, "4414 fatal", "close 4414"], turns=5, patience=34)
 async def deaf_peers(target):
     """Subscribers that take nothing: silent ones, which are cut off, and such as give signs of life."""
     room, owner = "deaf", Owner(target, "deaf", frame_bytes=30_000)
