@@ -48,6 +48,7 @@ let tools: [Target] = [
 let values: [Target] =
     library("MediaCore", [])
     + library("Threading", ["MediaCore"])
+    + library("Capture", ["MediaCore", "Threading"])
 
 let decisions: [Target] =
     library("RoomProtocol", ["MediaCore"], testedWith: ["RelayCore"])
@@ -56,14 +57,14 @@ let decisions: [Target] =
 let edges: [Target] =
     library(
         "V4L2Capture",
-        ["MediaCore", "Threading", "CV4L2"],
+        ["MediaCore", "Threading", "Capture", "CV4L2"],
         testedWith: ["TestSupport", "RoomKit", "VideoProcessing"]
     )
     + library("VP8Codec", ["MediaCore", "CVPX"], testedWith: ["Threading"])
     + library("VideoProcessing", ["MediaCore", "Threading", "CYUV", "CTurboJPEG"])
     + library("WebSockets", ["MediaCore", "Threading", "CWebSockets"])
     + library("MediaFiles", ["MediaCore", "CPNG"])
-    + library("SyntheticSources", ["MediaCore", "Threading"])
+    + library("SyntheticSources", ["MediaCore", "Threading", "Capture"])
     + [
         .systemLibrary(name: "CV4L2", pkgConfig: "libv4lconvert", providers: [.apt(["libv4l-dev"])]),
         .systemLibrary(name: "CVPX", pkgConfig: "vpx", providers: [.apt(["libvpx-dev"])]),
@@ -81,8 +82,8 @@ let assembly: [Target] =
     library(
         "RoomKit",
         [
-            "MediaCore", "Threading", "RoomProtocol", "V4L2Capture", "VP8Codec", "VideoProcessing", "WebSockets",
-            "MediaFiles", "SyntheticSources",
+            "MediaCore", "Threading", "Capture", "RoomProtocol", "V4L2Capture", "VP8Codec", "VideoProcessing",
+            "WebSockets", "MediaFiles", "SyntheticSources",
         ],
         testedWith: ["RelayServer", "RelayCore"]
     )

@@ -98,7 +98,7 @@ extension VideoFormat: CustomStringConvertible {
 public struct VideoFormatRequest: Hashable, Sendable {
     /// The wanted size, in pixels.
     ///
-    /// What a source does not have in this size is cut to the aspect ratio around the middle and scaled down, never up.
+    /// Frames of another size are center-cropped to its aspect ratio and scaled down, never up.
     public var dimensions: Dimensions?
     /// The highest wanted rate; frames beyond it are left out.
     public var frameRate: FrameRate?
@@ -110,6 +110,13 @@ public struct VideoFormatRequest: Hashable, Sendable {
         self.dimensions = dimensions
         self.frameRate = frameRate
         self.pixelFormat = pixelFormat
+    }
+
+    /// Takes over the fields of `newer` that are not `nil`.
+    package mutating func merge(_ newer: VideoFormatRequest) {
+        dimensions = newer.dimensions ?? dimensions
+        frameRate = newer.frameRate ?? frameRate
+        pixelFormat = newer.pixelFormat ?? pixelFormat
     }
 }
 

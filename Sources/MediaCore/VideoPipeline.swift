@@ -1,46 +1,6 @@
-/// Produces pictures for one track and hands them to its sink.
-///
-/// The chain is source → sink, as in Twilio Video: a camera, a scaler, an encoder and a test pattern are links of it.
-public protocol VideoSource: AnyObject, Sendable {
-    /// Where frames go.
-    ///
-    /// Set by the track that the source belongs to; not kept alive by the source while it is idle.
-    var sink: (any VideoSink)? { get set }
-
-    /// Whether the pictures are a screen's: detail matters more than rate.
-    var isScreencast: Bool { get }
-
-    /// Asks the source for another output format; fields that are `nil` stay as they are.
-    ///
-    /// Taken up as soon as the source can; what it delivers is to be read off the frames. A source passes on to its sink's
-    /// `onVideoFormatRequest` what it does not carry out itself: a published track crops and scales to the size.
-    func requestOutputFormat(_ request: VideoFormatRequest)
-}
-
-/// A source that has a device or a clock of its own to start and stop.
-public protocol VideoCapturer: VideoSource {
-    /// Opens the device and begins to deliver frames, on a thread of the capturer's own.
-    ///
-    /// Returns once the first frames may come. Starting twice does nothing.
-    ///
-    /// - Throws: The capturer's own error when the device cannot deliver.
-    func startCapture() async throws
-
-    /// Stops delivering and gives the device free; no frame is delivered after it returns.
-    ///
-    /// Stopping twice does nothing.
-    func stopCapture() async
-
-    /// What is being captured, once started; `nil` where the capturer cannot say.
-    var captureFormat: VideoFormat? { get }
-
-    /// What has been captured and dropped since the start; may be read from any thread.
-    var captureStatistics: CaptureStatistics { get }
-}
-
-/// Takes pictures from a source.
+/// Takes frames from a source.
 public protocol VideoSink: AnyObject, Sendable {
-    /// What the sink would like to be given; consulted by a source when it starts.
+    /// What the sink would like to be given; a source reads it when the sink is added.
     var sourceRequirements: VideoFormatRequest { get }
 
     /// Takes a frame.
@@ -50,7 +10,7 @@ public protocol VideoSink: AnyObject, Sendable {
 
     /// Takes what the source was asked for and leaves to its sink; fields that are `nil` stay as they are.
     ///
-    /// Of a size the sink makes what the source does not: it crops and scales down the frames that come.
+    /// A sink that is asked for a size crops and scales down the frames that come in another one.
     func onVideoFormatRequest(_ request: VideoFormatRequest)
 }
 
@@ -123,28 +83,35 @@ extension FrameDropCounts: Hashable {
     }
 }
 
-/// What a capturer has done since it was started.
+/// What a source has captured and dropped.
+///
+/// Captured = delivered + dropped. The counts go on when capturing is started again.
 public struct CaptureStatistics: Hashable, Sendable {
     /// Frames that the device handed over; those dropped below are among them.
     public var framesCaptured = 0
-    /// Frames that the device handed over and the capturer did not deliver.
+    /// Frames that the device handed over and the source did not deliver.
     public var framesDropped = FrameDropCounts()
     /// Frames that the device itself left out, by the gaps in its sequence numbers; not among `framesCaptured`.
     public var framesMissed = 0
-    /// When the first of `framesCaptured` was captured, by the device's stamp; `nil` before there is one.
+    /// Frames whose time stamp by the device could not be true, or was of another clock; they have the time at which
+    /// they were taken from the device instead.
+    public var timestampsReplaced = 0
+    /// When the first frame since the last start was captured; `nil` before there is one.
     public var firstTimestamp: MonotonicInstant?
-    /// When the last of `framesCaptured` was captured, by the device's stamp; `nil` before there is one.
+    /// When the last frame since the last start was captured; `nil` before there is one.
     public var lastTimestamp: MonotonicInstant?
+    /// The duration of what was captured before the last start.
+    private var earlierDuration = Duration.zero
 
     /// Nothing captured yet.
     public init() {}
 
-    /// From the first to the last of `framesCaptured`; zero for fewer than two.
+    /// From the first to the last of `framesCaptured`, without the time between a stop and the next start.
     ///
-    /// The device's own frame rate is `framesCaptured + framesMissed - 1` in this time.
+    /// For a source that was started once, the device's frame rate is `framesCaptured + framesMissed - 1` in this time.
     public var captureDuration: Duration {
-        guard let firstTimestamp, let lastTimestamp else { return .zero }
-        return lastTimestamp.duration(since: firstTimestamp)
+        guard let firstTimestamp, let lastTimestamp else { return earlierDuration }
+        return earlierDuration + max(.zero, lastTimestamp.duration(since: firstTimestamp))
     }
 
     /// Counts a frame that the device handed over, captured at `timestamp`.
@@ -152,5 +119,22 @@ public struct CaptureStatistics: Hashable, Sendable {
         framesCaptured += 1
         firstTimestamp = firstTimestamp ?? timestamp
         lastTimestamp = timestamp
+    }
+
+    /// Adds what was counted since, with time stamps that follow.
+    package mutating func add(_ later: CaptureStatistics) {
+        framesCaptured += later.framesCaptured
+        framesDropped = framesDropped + later.framesDropped
+        framesMissed += later.framesMissed
+        timestampsReplaced += later.timestampsReplaced
+        firstTimestamp = firstTimestamp ?? later.firstTimestamp
+        lastTimestamp = later.lastTimestamp ?? lastTimestamp
+    }
+
+    /// Notes that capturing starts anew, so that the pause before does not count as duration.
+    package mutating func beginStretch() {
+        earlierDuration = captureDuration
+        firstTimestamp = nil
+        lastTimestamp = nil
     }
 }

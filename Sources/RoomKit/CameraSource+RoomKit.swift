@@ -2,11 +2,11 @@ public import MediaCore
 public import V4L2Capture
 import VideoProcessing
 
-/// What is done to a camera's pictures as they are converted, once, before anybody sees them.
+/// What is done to a camera's frames while they are converted, before any sink gets them.
 public struct CameraTransform: Hashable, Sendable {
-    /// Cut to this size around the middle, before turning; `nil` leaves the size that was requested, or else the camera's.
+    /// Center-cropped to this size, after scaling and before turning; `nil` keeps the whole frame.
     ///
-    /// Sides are brought down to even ones, and to what the picture has.
+    /// Sides are brought down to even ones, and to what the frame has.
     public var crop: Dimensions?
     /// Turned clockwise.
     public var rotation = VideoRotation.none
@@ -18,14 +18,14 @@ public struct CameraTransform: Hashable, Sendable {
 }
 
 extension CameraSource {
-    /// A source of pictures from `device`, which is opened by `startCapture()`.
+    /// A source of frames from `device`, which is opened by the first start.
     ///
     /// - Parameters:
     ///   - device: One of `CameraSource.devices()`.
-    ///   - request: What pictures are to be. Of a size that the camera does not have it is set to the smallest that holds
-    ///     it, or else the largest there is, and pictures are cut to the aspect ratio and scaled down, never up. What is
-    ///     left open is 640x480 at 30 frames per second, or the nearest the camera has.
-    ///   - transform: What is done to the pictures in that size.
+    ///   - request: The wanted format. The camera runs at its smallest size that covers the wanted one, or else at its
+    ///     largest; frames are center-cropped and scaled down, never up. What is left open is 640x480 at 30 frames per
+    ///     second, or the nearest that the camera has.
+    ///   - transform: What is done to the frames in that size.
     public convenience init(
         device: CaptureDevice,
         request: VideoFormatRequest = VideoFormatRequest(),

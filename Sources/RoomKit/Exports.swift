@@ -1,4 +1,6 @@
-// `import RoomKit` alone gives pictures, formats, cameras and the synthetic sources.
+// `import RoomKit` alone gives frames, formats, sources and cameras.
+@_exported public import Capture
 @_exported public import MediaCore
 @_exported public import SyntheticSources
+@_exported public import class Threading.VideoBufferPool
 @_exported public import V4L2Capture

@@ -1,38 +1,50 @@
+public import Capture
 public import MediaCore
 import Threading
 
 /// Video that this program publishes.
+///
+/// Several tracks may share one source: each has its own format request, its own counts, and uses the source by itself.
 public final class LocalVideoTrack: Sendable {
-    /// Where the pictures come from.
+    /// Where the frames come from.
     public let source: any VideoSource
-    /// What the track is called; unique among a participant's tracks.
+    /// The track's name; unique among a participant's tracks.
     public let name: String
-    /// What it is announced to show: `camera`, `screen`, `pattern`, `noise`, `file` or `other`.
-    public let sourceKind: String
+    /// What the track is announced to show: the source's `kind`, as `camera` or `screen`.
+    public var sourceKind: String { source.kind.rawValue }
 
     private struct State: Sendable {
         var publisher: VideoPublisher?
         var isEnabled = true
+        var request = VideoFormatRequest()
+        /// What the source counted for the publisher, once it has stopped.
+        var finalCapture: CaptureStatistics?
+        /// Ends the waiting for a first frame when the source ends.
+        var startWatch: Task<Void, Never>?
     }
 
     private let state = Monitor(State())
-    /// Who previews the pictures.
+    /// Renderers that receive each captured frame.
     let renderers = Monitor<[any VideoRenderer]>([])
 
-    /// A track of the pictures of `source`; publishing it starts a source that can be started.
+    /// A track of the frames of `source`; publishing it starts a source that can be started.
     ///
-    /// Without a `name` (1 to 128 bytes of UTF-8) it is called as its `sourceKind`.
+    /// Without a `name` (1 to 128 bytes of UTF-8) the track is named by the source's kind.
     public init(source: any VideoSource, name: String? = nil) {
         self.source = source
-        self.sourceKind =
-            switch source {
-            case is CameraSource: "camera"
-            case is PatternSource: "pattern"
-            case is NoiseSource: "noise"
-            case is ClipSource: "file"
-            default: source.isScreencast ? "screen" : "other"
-            }
-        self.name = name ?? sourceKind
+        self.name = name ?? source.kind.rawValue
+    }
+
+    /// Asks for another format of this track alone; fields that are `nil` stay as they are.
+    ///
+    /// A lower rate leaves frames out, and a size is made by cropping and scaling down. To change what the source itself
+    /// makes, for all its tracks, use `source.requestOutputFormat(_:)`.
+    public func requestOutputFormat(_ request: VideoFormatRequest) {
+        let publisher = state.withLock { state in
+            state.request.merge(request)
+            return state.publisher
+        }
+        if let publisher { source.sinks.request(request, for: publisher) }
     }
 
     /// Whether pictures are sent; a track that is not enabled stays published, and its source runs on.
@@ -71,14 +83,16 @@ public final class LocalVideoTrack: Sendable {
     /// Later pictures may have another one, if the source is asked for it.
     public var dimensions: Dimensions? { attached?.dimensions }
 
-    /// What has become of the pictures since the track was published; final once it is withdrawn.
+    /// What has become of the frames since the track was published; final once it is unpublished.
     ///
     /// May be read from any thread.
     public var statistics: LocalVideoTrackStatistics {
-        var statistics = attached?.statistics ?? LocalVideoTrackStatistics()
-        guard let capturer = source as? any VideoCapturer else { return statistics }
-        let capture = capturer.captureStatistics
-        statistics.framesCaptured = capture.framesCaptured
+        let (publisher, finalCapture) = state.withLock { ($0.publisher, $0.finalCapture) }
+        guard let publisher else { return LocalVideoTrackStatistics() }
+        let capture = finalCapture ?? source.sinks.statistics(of: publisher)
+        var statistics = publisher.statistics
+        // What came here and what was dropped before: a source that counts nothing adds nothing.
+        statistics.framesCaptured += capture.framesDropped.total
         statistics.framesMissed = capture.framesMissed
         statistics.captureDuration = capture.captureDuration
         statistics.framesDropped = statistics.framesDropped + capture.framesDropped
@@ -87,7 +101,7 @@ public final class LocalVideoTrack: Sendable {
 
     /// Why pictures are not encoded at present; `nil` while they are.
     ///
-    /// Each such failure also comes as `RoomEvent.localTrackFailed`, and so does a camera's.
+    /// Each such failure also comes as `RoomEvent.localTrackFailed`, and so does a failure of the source.
     public var failure: RoomError? { attached?.failure }
 
     /// Takes the publisher that works for the track from now on; `false` if it has one already.
@@ -95,9 +109,60 @@ public final class LocalVideoTrack: Sendable {
         state.withLock { state in
             if let current = state.publisher, !current.isOver { return false }
             state.publisher = publisher
+            state.finalCapture = nil
             publisher.setEnabled(state.isEnabled)
             return true
         }
+    }
+
+    // MARK: The source, on behalf of a publisher
+
+    /// Hands the source's frames to `publisher`, and starts capturing for it.
+    ///
+    /// The publisher's waiting for a first frame ends when the source fails or comes to its end.
+    ///
+    /// - Throws: What the source throws; `stopSource(for:)` must be called all the same.
+    func startSource(for publisher: VideoPublisher) async throws {
+        let events = source.captureEvents()
+        let watch = Task {
+            for await event in events {
+                switch event {
+                case .failed, .finished: publisher.giveUpWaiting()
+                case .interrupted, .interruptionEnded: break
+                }
+            }
+        }
+        let request = state.withLock { state in
+            state.startWatch = watch
+            return state.request
+        }
+        source.sinks.add(publisher)
+        if request != VideoFormatRequest() { source.sinks.request(request, for: publisher) }
+        try await (source as? any VideoCapturer)?.startCapture(for: publisher)
+    }
+
+    /// Ends the use of the source by `publisher`, which gets no frame after this returns; may be called twice.
+    func stopSource(for publisher: VideoPublisher) async {
+        await (source as? any VideoCapturer)?.stopCapture(for: publisher)
+        let watch = state.withLock { state -> Task<Void, Never>? in
+            guard state.publisher === publisher, state.finalCapture == nil else { return nil }
+            state.finalCapture = source.sinks.remove(publisher)
+            return state.startWatch
+        }
+        watch?.cancel()
+    }
+
+    /// How long a first frame may take: ten seconds, or three frame intervals of a slow source.
+    var firstFramePatience: Duration {
+        let rate = (source as? any VideoCapturer)?.captureFormat?.frameRate
+        return max(.seconds(10), min(rate.map { $0.interval * 3 } ?? .zero, .seconds(3600)))
+    }
+
+    /// The rate at which frames will come: the source's, or a lower one that was asked for; 30 where nothing is known.
+    func expectedFrameRate(for publisher: VideoPublisher) -> FrameRate {
+        let captured = (source as? any VideoCapturer)?.captureFormat?.frameRate
+        let requested = source.sinks.rate(of: publisher)
+        return [captured, requested].compactMap(\.self).min() ?? FrameRate(30)
     }
 
     private var attached: VideoPublisher? { state.withLock { $0.publisher } }

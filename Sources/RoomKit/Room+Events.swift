@@ -93,7 +93,7 @@ extension Room {
         for (track, publisher) in waitingPublishers {
             publisher.giveUpWaiting()
             // Its start may wait for something that never comes, as a pipe's writer.
-            finishLater { await (track.source as? any VideoCapturer)?.stopCapture() }
+            finishLater { await track.stopSource(for: publisher) }
         }
         for publication in publishers {
             publication.watch?.cancel()

@@ -1,3 +1,4 @@
+import Capture
 import MediaCore
 import RoomProtocol
 import Threading
@@ -29,41 +30,29 @@ extension Room {
 
     /// Starts a track's source, announces the track with what the source delivers, and begins to encode.
     func start(_ track: LocalVideoTrack, _ publisher: VideoPublisher) async throws {
-        let camera = track.source as? CameraSource
-        let capturer = track.source as? any VideoCapturer
-        let failures = camera?.failures()
-        track.source.sink = publisher
-        try await capturer?.startCapture()
-        let dimensions = await publisher.firstDimensions(within: .seconds(10))
+        let events = track.source.captureEvents()
+        try await track.startSource(for: publisher)
+        let dimensions = await publisher.firstDimensions(within: track.firstFramePatience)
         try Task.checkCancellation()
         guard !hasEnded else { throw ending }
         guard let dimensions else {
-            if let failure = camera?.failure { throw failure }
-            throw noFrames(of: track, capturer?.captureStatistics)
+            if let failure = track.source.failure { throw failure }
+            throw noFrames(of: track)
         }
-        let rate = capturer?.captureFormat?.frameRate ?? FrameRate(30)
+        let rate = track.expectedFrameRate(for: publisher)
         let info = try await announce(track, dimensions: dimensions, frameRate: rate)
         // The session may have ended between the answer and now.
         guard !hasEnded else { throw ending }
         try begin(track, publisher, info, frameRate: rate)
-        guard let failures else { return }
         let watch = Task { [weak self] in
-            for await failure in failures { await self?.report(failure, of: track) }
+            for await case .failed(let failure) in events { await self?.report(failure, of: track) }
         }
         publishers[publishers.count - 1].watch = watch
     }
 
-    private func noFrames(of track: LocalVideoTrack, _ statistics: CaptureStatistics?) -> RoomError {
-        let damaged = statistics?.framesDropped[.corrupt] ?? 0
-        let reason =
-            damaged == 0
-            ? "."
-            : ": the pictures that came, \(damaged) in number, were all damaged. "
-                + "Try another pixel format, size, port or cable."
-        return RoomError(
-            .noFramesCaptured,
-            "The source of \"\(track.name)\" delivered no picture within 10 s\(reason)"
-        )
+    private func noFrames(of track: LocalVideoTrack) -> RoomError {
+        let seconds = track.firstFramePatience.seconds
+        return RoomError(.noFramesCaptured, "The source of \"\(track.name)\" delivered no frame within \(seconds) s.")
     }
 
     func unpublish(_ track: LocalVideoTrack) async {
@@ -156,8 +145,7 @@ extension Room {
 
     /// Stops a track's source, then its encoder.
     func stop(_ track: LocalVideoTrack, _ publisher: VideoPublisher) async {
-        await (track.source as? any VideoCapturer)?.stopCapture()
-        if track.source.sink === publisher { track.source.sink = nil }
+        await track.stopSource(for: publisher)
         await publisher.stop()
     }
 

@@ -1,4 +1,4 @@
-package import MediaCore
+public import MediaCore
 
 /// Hands out objects that nobody else holds, and takes them back by itself: an object is free again as soon as the
 /// pool holds its only reference.
@@ -46,16 +46,22 @@ package final class ReusePool<Element: ReusableBuffer>: Sendable {
 }
 
 /// Picture buffers, used again.
-package final class VideoBufferPool: Sendable {
+///
+/// A buffer returns to the pool by itself when its last holder lets it go. Once as many buffers exist as are ever in use
+/// at a time, taking one allocates nothing. Use a pool for each size: a pool of mixed sizes allocates again and again.
+/// May be used from any thread.
+public final class VideoBufferPool: Sendable {
     private let pool: ReusePool<VideoBuffer>
 
-    /// An empty pool that keeps at most `limit` buffers.
-    package init(limit: Int = 16) {
+    /// An empty pool that keeps at most `limit` buffers; beyond that, buffers are made and not kept.
+    public init(limit: Int = 16) {
         pool = ReusePool(limit: limit)
     }
 
     /// A buffer of `dimensions` that nobody else holds; its content is undefined.
-    package func take(_ dimensions: Dimensions) -> VideoBuffer {
+    ///
+    /// Both sides must be positive and no larger than `Dimensions.largestCodable`'s.
+    public func take(_ dimensions: Dimensions) -> VideoBuffer {
         pool.take(where: { $0.dimensions == dimensions }, make: { VideoBuffer(dimensions: dimensions) })
     }
 }

@@ -1,6 +1,5 @@
 import Glibc
 import MediaCore
-import Threading
 
 /// The driver's buffers of one stream: mapped, lent, and given back; confine to the node's thread.
 @safe final class BufferRing {
@@ -53,17 +52,25 @@ import Threading
 
     /// Takes all filled buffers, keeps the newest that is whole, and gives the others back.
     ///
-    /// Counts what was captured, missed, late and corrupt. The buffer that is returned is to be given back by
-    /// `giveBack(_:)`. A failure after a whole picture has been taken waits for the next call, so that the picture is
-    /// not lost.
-    func takeNewest(counting statistics: inout CaptureStatistics) throws(SystemCallFailure) -> FilledBuffer? {
+    /// Counts what was captured, missed, late and corrupt. The buffer that is returned has a time stamp, and must be
+    /// given back by `giveBack(_:)`. A failure after a whole frame has been taken waits for the next call, so that the
+    /// frame is not lost.
+    func takeNewest(
+        counting statistics: inout CaptureStatistics,
+        stamps: inout TimestampCheck,
+        clock: () -> MonotonicInstant
+    ) throws(SystemCallFailure) -> FilledBuffer? {
         if let failure = takePendingFailure() { throw failure }
         try offerRefusedAgain()
         var newest: FilledBuffer?
         do {
             // Bounded, so that a driver that is faster than this loop cannot hold it.
             for _ in isQueued.indices {
-                guard let filled = try take(counting: &statistics) else { break }
+                let taken = try take(counting: &statistics, stamps: &stamps, clock: clock)
+                guard let filled = taken else {
+                    stamps.emptied(at: clock())
+                    break
+                }
                 let discarded = isWhole(filled) ? newest : filled
                 if let discarded { statistics.framesDropped[isWhole(discarded) ? .late : .corrupt] += 1 }
                 if isWhole(filled) { newest = filled }
@@ -82,14 +89,20 @@ import Threading
     }
 
     /// Takes the oldest filled buffer, and counts it.
-    private func take(counting statistics: inout CaptureStatistics) throws(SystemCallFailure) -> FilledBuffer? {
-        guard let filled = try device.dequeueBuffer() else { return nil }
+    private func take(
+        counting statistics: inout CaptureStatistics,
+        stamps: inout TimestampCheck,
+        clock: () -> MonotonicInstant
+    ) throws(SystemCallFailure) -> FilledBuffer? {
+        guard var filled = try device.dequeueBuffer() else { return nil }
         guard isQueued.indices.contains(filled.index), isQueued[filled.index] else {
             throw SystemCallFailure(attempt: "make sense of the buffers of", status: EPROTO)
         }
         isQueued[filled.index] = false
-        // Without a stamp of the right clock, the time at which it was taken is the nearest known.
-        statistics.countCaptured(at: filled.timestamp ?? MonotonicClock.now)
+        let (instant, isReplaced) = stamps.instant(for: filled.timestamp, takenAt: clock())
+        filled.timestamp = instant
+        statistics.countCaptured(at: instant)
+        if isReplaced { statistics.timestampsReplaced += 1 }
         statistics.framesMissed += missedFrames(before: filled.sequence)
         return filled
     }

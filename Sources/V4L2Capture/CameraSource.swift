@@ -1,29 +1,34 @@
+public import Capture
 public import MediaCore
 import Threading
 
 /// A camera of this machine.
 ///
-/// Frames are captured, converted and delivered on one thread of the source's own, which owns the device from start to
-/// stop. A source that is released while it captures stops by itself. All members may be used from any thread.
-public final class CameraSource: VideoCapturer, Sendable {
+/// Frames are captured, converted and delivered on one thread of the source's own, which owns the device from the first
+/// user's start to the last user's stop. A size that is asked for while capturing is taken up at once, by cropping and
+/// scaling down what the camera was set to, and so is a rate, by leaving frames out; the camera itself is set to another
+/// size or pixel format at the next start. Starts and failures are `CameraError`s. A source that is released while it
+/// captures stops by itself. All members may be used from any thread.
+public final class CameraSource: CoreCapturer {
     /// How long a camera that streams may deliver nothing before it counts as failed.
     ///
-    /// Five seconds: more than the slowest rate that cameras fall to in the dark, and than a USB reset takes.
+    /// Five seconds: more than the slowest rate that cameras fall to in the dark, and than a USB reset takes. At rates
+    /// below 0.6 frames per second it is three frame intervals.
     public static let patience = Duration.seconds(5)
 
     /// The camera.
     public let device: CaptureDevice
-    private let system: any CameraSystem
-    private let makeConverter: @Sendable () -> any CapturedFrameConverter
-    private let patience: Duration
-    private let state: CaptureState
+    /// What does the capturing.
+    public let core: CaptureCore
+    /// Always `.camera`.
+    public var kind: VideoSourceKind { .camera }
 
-    /// A source of pictures from `device`, which is opened by `startCapture()`.
+    /// A source of frames from `device`, which is opened by the first start.
     ///
     /// - Parameters:
     ///   - device: The camera.
-    ///   - request: What pictures are to be; what is left open is filled from the sink's `sourceRequirements`,
-    ///     then by 640x480 at 30 frames per second.
+    ///   - request: The wanted format; fields left open are filled from the sinks' `sourceRequirements`, then by
+    ///     640x480 at 30 frames per second.
     ///   - makeConverter: Called on the capture thread at each start; the converter is used and released there.
     package convenience init(
         device: CaptureDevice,
@@ -40,100 +45,25 @@ public final class CameraSource: VideoCapturer, Sendable {
         patience: Duration = CameraSource.patience,
         makeConverter: @escaping @Sendable () -> any CapturedFrameConverter
     ) {
+        let plan = CaptureLoop.Plan(device: device, system: system, patience: patience, makeConverter: makeConverter)
         self.device = device
-        self.system = system
-        self.makeConverter = makeConverter
-        self.patience = patience
-        self.state = CaptureState(request: request)
+        core = CaptureCore(threadName: "camera", makesSizes: true) { shortage in
+            CameraError(
+                .outOfResources,
+                device: device.path,
+                attempt: "open",
+                status: shortage.status,
+                explanation: "\(shortage)"
+            )
+        } body: { context in
+            try CaptureLoop.run(plan, context)
+        }
+        core.requestOutputFormat(request)
     }
 
     deinit {
-        state.finishListeners()
-        guard let run = state.run else { return }
-        run.requestStop()
-        // This may be the capture thread, when a sink held the last reference; so somebody else joins it.
-        Task.detached { [state] in
-            await run.waitForEnd()
-            state.forget(run)
-        }
-    }
-
-    /// Where frames go; kept alive by the source from start to stop only.
-    ///
-    /// May be changed while capturing; a frame that is under way still goes to the sink before. Frames that come while
-    /// there is none are counted as `notWanted` and not converted.
-    public var sink: (any VideoSink)? {
-        get { state.sink }
-        set { state.sink = newValue }
-    }
-
-    /// A camera's pictures are no screen's.
-    public var isScreencast: Bool { false }
-
-    /// What the camera was really set to, by its driver's word; `nil` until capture has started.
-    ///
-    /// Keeps its value after the end of capturing, until the next start.
-    public var captureFormat: VideoFormat? { state.captureFormat }
-
-    /// What has been captured and dropped since the last start; up to date at each frame.
-    public var captureStatistics: CaptureStatistics { state.statistics }
-
-    /// Why capturing ended by itself; `nil` while it goes on, and after it was stopped.
-    public var failure: CameraError? { state.failure }
-
-    /// The failures to come, each as capturing ends by itself.
-    ///
-    /// Every call makes a stream of its own, which holds the newest failure until it is taken, goes on after a new
-    /// start, and ends when the source is released. A failure is sent once the device is closed and the counts are
-    /// final; errors of `startCapture()` are thrown there and not sent.
-    public func failures() -> AsyncStream<CameraError> { state.failures() }
-
-    /// Asks for another output format.
-    ///
-    /// A frame rate is taken up at once, by leaving frames out, and so is a size, by cropping and scaling down what the
-    /// camera was set to; the camera itself is set to another size or pixel format at the next start. What is left of
-    /// the request, without the size, is passed on to the sink.
-    public func requestOutputFormat(_ request: VideoFormatRequest) {
-        state.merge(request)
-        // Pictures that are cropped or turned besides must not be brought to the size a second time.
-        let rest = VideoFormatRequest(frameRate: request.frameRate, pixelFormat: request.pixelFormat)
-        state.sink?.onVideoFormatRequest(rest)
-    }
-
-    /// Opens the camera, sets it up, and begins to deliver frames.
-    ///
-    /// Returns once the camera streams. Starting twice does nothing; starting while a stop is under way waits for it.
-    ///
-    /// - Throws: `CameraError`.
-    public func startCapture() async throws {
-        while true {
-            let plan = CaptureRun.Plan(
-                path: device.path,
-                system: system,
-                patience: patience,
-                makeConverter: makeConverter
-            )
-            switch state.claim(try CaptureRun(plan)) {
-            case .launch(let run):
-                run.launch(state)
-                return try await run.waitForStart()
-            case .share(let run):
-                return try await run.waitForStart()
-            case .outlast(let run):
-                await run.waitForEnd()
-                state.forget(run)
-            }
-        }
-    }
-
-    /// Stops delivering and closes the camera; no frame is delivered after it returns.
-    ///
-    /// Stopping twice does nothing.
-    public func stopCapture() async {
-        guard let run = state.run else { return }
-        run.requestStop()
-        await run.waitForEnd()
-        state.forget(run)
+        // Not waited for: a driver may take seconds to close.
+        core.abandon(waiting: false)
     }
 }
 

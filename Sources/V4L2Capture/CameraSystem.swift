@@ -1,4 +1,6 @@
 import Glibc
+import MediaCore
+import Threading
 
 /// A name under `/dev/v4l` that stays with a camera when its node's number changes.
 struct StableLink: Equatable {
@@ -10,6 +12,9 @@ struct StableLink: Equatable {
 
 /// What the machine tells of video nodes; scripted in tests.
 protocol CameraSystem: Sendable {
+    /// The present instant on `CLOCK_MONOTONIC`.
+    var now: MonotonicInstant { get }
+
     /// The paths of all video nodes, by number.
     func nodePaths() -> [String]
 
@@ -28,6 +33,8 @@ protocol CameraSystem: Sendable {
 
 /// The machine that this program runs on.
 struct KernelCameraSystem: CameraSystem {
+    var now: MonotonicInstant { MonotonicClock.now }
+
     func nodePaths() -> [String] {
         fileNames(in: "/dev").compactMap { nodeNumber(of: "/dev/\($0)") }.sorted().map { "/dev/video\($0)" }
     }

@@ -31,6 +31,9 @@ extension CaptureDevice: CustomStringConvertible {
     public var description: String { "\(path) (\(name), \(busInfo))" }
 }
 
+/// Where udev names cameras by make and serial number.
+private let stableNames = "/dev/v4l/by-id/"
+
 /// Finds cameras among the machine's video nodes.
 struct CameraDirectory {
     let system: any CameraSystem
@@ -115,6 +118,42 @@ struct CameraDirectory {
         }
         guard device.capability.isCamera else { throw notACamera(path) }
         return device
+    }
+
+    /// Opens `camera` wherever it is now, and never another one.
+    ///
+    /// A camera that had a name under `/dev/v4l/by-id` is found by that name alone; any other one by its bus and card
+    /// name. The number of a node says nothing: after unplugging, another camera may have it.
+    func open(_ camera: CaptureDevice) throws(CameraError) -> (device: V4L2Device, path: String) {
+        if let link = camera.stableLinks.first(where: { $0.hasPrefix(stableNames) }) {
+            guard let path = system.resolve(link) else { throw gone(camera) }
+            let device = try open(path)
+            guard device.capability.card == camera.name else { throw gone(camera) }
+            return (device, path)
+        }
+        var refusal: CameraError?
+        // The node it had is the likeliest; of a camera with several, it is the right one.
+        for path in [camera.path] + system.nodePaths().filter({ $0 != camera.path }) {
+            do {
+                let device = try open(path)
+                if device.capability.card == camera.name, device.capability.busInfo == camera.busInfo {
+                    return (device, path)
+                }
+            } catch {
+                if path == camera.path { refusal = error }
+            }
+        }
+        guard let refusal, refusal.code != .noSuchDevice else { throw gone(camera) }
+        throw refusal
+    }
+
+    private func gone(_ camera: CaptureDevice) -> CameraError {
+        CameraError(
+            .noSuchDevice,
+            device: "\(camera.name) (\(camera.busInfo))",
+            attempt: "open",
+            explanation: "the camera is not there; plug it in again, into the same port if it has no serial number"
+        )
     }
 
     /// The camera whose node is at `path`, or is led to by it.

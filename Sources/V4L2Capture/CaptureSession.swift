@@ -14,18 +14,20 @@ import Threading
     private let conversion: LibV4LConversion?
     /// What libv4lconvert writes to; empty without it.
     private let picture: UnsafeMutableRawBufferPointer
-    private let path: String
+    /// The path of the camera's node.
+    let path: String
+    private let clock: () -> MonotonicInstant
     private let holder: () -> String?
 
-    /// Opens the node at `path`, sets it up for `request`, and starts streaming.
+    /// Opens `camera`, whatever its node is now, sets it up for `request`, and starts streaming.
     init(
-        path: String,
+        device camera: CaptureDevice,
         system: any CameraSystem,
         request: VideoFormatRequest,
         converter: any CapturedFrameConverter
     ) throws(CameraError) {
+        let (device, path) = try CameraDirectory(system: system).open(camera)
         let holder = { system.holder(of: path) }
-        let device = try CameraDirectory(system: system).open(path)
         let negotiation = Negotiation(
             device: device,
             path: path,
@@ -56,6 +58,7 @@ import Threading
         self.converter = converter
         self.path = path
         self.holder = holder
+        clock = { system.now }
         let size = conversion == nil ? 0 : negotiated.delivered.dimensions.area * 3 / 2
         unsafe picture = .allocate(byteCount: size, alignment: 64)
     }
@@ -75,10 +78,13 @@ import Threading
         ring.hasFailed ? .failed : device.node.wait(until: deadline, or: stop)
     }
 
-    /// Takes the newest whole picture that is there; `nil` if there is none.
-    func takeNewest(counting statistics: inout CaptureStatistics) throws(CameraError) -> FilledBuffer? {
+    /// Takes the newest whole frame that is there; `nil` if there is none.
+    func takeNewest(
+        counting statistics: inout CaptureStatistics,
+        stamps: inout TimestampCheck
+    ) throws(CameraError) -> FilledBuffer? {
         do {
-            return try ring.takeNewest(counting: &statistics)
+            return try ring.takeNewest(counting: &statistics, stamps: &stamps, clock: clock)
         } catch {
             throw CameraError(error, device: path, isOpen: true, holder: holder)
         }

@@ -111,8 +111,23 @@ struct SourceOptions: ParsableArguments {
         }
     }
 
-    /// The source, not started yet; `whenFinished` is told if it comes to its end by itself.
+    /// The source, not started yet; `whenFinished` is told if it fails or comes to its end by itself.
     func makeSource(whenFinished: @escaping @Sendable ((any Error)?) -> Void) throws -> any VideoCapturer {
+        let source = try makeSource()
+        let events = source.captureEvents()
+        Task {
+            for await event in events {
+                switch event {
+                case .failed(let error): whenFinished(error)
+                case .finished: whenFinished(nil)
+                case .interrupted, .interruptionEnded: break
+                }
+            }
+        }
+        return source
+    }
+
+    private func makeSource() throws -> any VideoCapturer {
         let dimensions = size ?? Dimensions(width: 640, height: 480)
         let frameRate = fps ?? FrameRate(30)
         switch source {
@@ -121,14 +136,10 @@ struct SourceOptions: ParsableArguments {
         case .file(let path):
             // Before the room is joined for it; a pipe gives its pictures only once.
             if Y4MReader.canBeOpenedAgain(path) { try check(Y4MReader(path: path)) }
-            let clip = ClipSource(
-                interruptibleReader: { try Y4MReader(path: path, isStopRequested: $0) },
-                loop: loop,
-                whenFinished: whenFinished
-            )
+            let clip = ClipSource(path: path, loop: loop)
             clip.requestOutputFormat(VideoFormatRequest(dimensions: size, frameRate: fps))
             return clip
-        case .camera: return try makeCamera(whenFinished: whenFinished)
+        case .camera: return try makeCamera()
         }
     }
 
@@ -151,7 +162,7 @@ struct SourceOptions: ParsableArguments {
         }
     }
 
-    private func makeCamera(whenFinished: @escaping @Sendable ((any Error)?) -> Void) throws -> CameraSource {
+    private func makeCamera() throws -> CameraSource {
         let device: CaptureDevice
         if let name = self.device {
             device = try CameraSource.captureDevice(matching: name)
@@ -163,8 +174,6 @@ struct SourceOptions: ParsableArguments {
         transform.rotation = VideoRotation(rawValue: rotate) ?? .none
         transform.isMirrored = mirror
         let request = VideoFormatRequest(dimensions: size, frameRate: fps, pixelFormat: pixelFormat)
-        let camera = CameraSource(device: device, request: request, transform: transform)
-        Task { for await failure in camera.failures() { whenFinished(failure) } }
-        return camera
+        return CameraSource(device: device, request: request, transform: transform)
     }
 }

@@ -133,20 +133,18 @@ private func require(_ condition: Bool, _ what: String) throws {
 
 private final class BodyMarker: Sendable {}
 
-/// Gives one picture to whoever becomes its sink.
-private final class StillSource: VideoSource {
-    private let state = Monitor<(any VideoSink)?>(nil)
+/// Gives one picture to each sink for which it is started.
+private final class StillSource: VideoCapturer {
+    let sinks = VideoSinks()
+    var captureFormat: VideoFormat? { nil }
 
-    var sink: (any VideoSink)? {
-        get { state.withLock { $0 } }
-        set {
-            state.withLock { $0 = newValue }
-            let buffer = VideoBuffer(dimensions: Dimensions(width: 64, height: 48))
-            newValue?.onVideoFrame(VideoFrame(buffer: buffer, timestamp: MonotonicClock.now))
-        }
+    func startCapture() async throws {}
+    func stopCapture() async {}
+    func stopCapture(for sink: any VideoSink) async {}
+
+    func startCapture(for sink: any VideoSink) async throws {
+        sinks.add(sink)
+        let buffer = VideoBuffer(dimensions: Dimensions(width: 64, height: 48))
+        sinks.deliver(VideoFrame(buffer: buffer, timestamp: MonotonicClock.now))
     }
-
-    var isScreencast: Bool { false }
-
-    func requestOutputFormat(_ request: VideoFormatRequest) {}
 }

@@ -1,4 +1,5 @@
 import Foundation
+import Capture
 import MediaCore
 import Synchronization
 import Testing
@@ -52,19 +53,10 @@ func wait(until condition: () -> Bool, sourceLocation: SourceLocation = #_source
 
 /// A source whose pictures the test makes.
 final class HandSource: VideoSource {
-    private let state = Monitor<(any VideoSink)?>(nil)
-
-    var sink: (any VideoSink)? {
-        get { state.withLock { $0 } }
-        set { state.withLock { $0 = newValue } }
-    }
-
-    var isScreencast: Bool { false }
-
-    func requestOutputFormat(_ request: VideoFormatRequest) {}
+    let sinks = VideoSinks()
 
     func deliver(_ frame: VideoFrame) {
-        sink?.onVideoFrame(frame)
+        sinks.deliver(frame)
     }
 }
 

@@ -1,5 +1,7 @@
+import Capture
 import MediaCore
 import SyntheticSources
+import TestTools
 import Testing
 import Threading
 
@@ -44,25 +46,39 @@ final class FakeReader: VideoFrameReader {
 
 @Suite("Clips", .serialized, .timeLimit(.minutes(2)))
 struct ClipTests {
-    /// What `whenFinished` said.
+    /// How a source ended, by its events.
     private final class Ending: Sendable {
         private let outcome = Monitor<[(any Error)?]>([])
 
-        func note(_ error: (any Error)?) { outcome.change { $0.append(error) } }
+        init(of source: ClipSource) {
+            let events = source.captureEvents()
+            Task { [outcome] in
+                for await event in events {
+                    switch event {
+                    case .failed(let error): outcome.change { $0.append(error) }
+                    case .finished: outcome.change { $0.append(nil) }
+                    case .interrupted, .interruptionEnded: break
+                    }
+                }
+            }
+        }
 
-        func wait() -> (any Error)? { outcome.wait { $0.first.map { error in [error] } }?.first ?? nil }
+        func wait() async throws -> (any Error)? {
+            try await eventually("the source ends") { self.count > 0 }
+            return outcome.withLock { $0[0] }
+        }
 
         var count: Int { outcome.withLock { $0.count } }
     }
 
     @Test("A clip is played once, whole and in order, and can be played again")
     func once() async throws {
-        let ending = Ending()
         let sink = CollectingSink()
-        let source = ClipSource(reader: { FakeReader(count: 5) }, whenFinished: ending.note)
+        let source = ClipSource(reader: { FakeReader(count: 5) })
+        let ending = Ending(of: source)
         source.sink = sink
         try await source.startCapture()
-        #expect(ending.wait() == nil)
+        #expect(try await ending.wait() == nil)
         #expect(sink.frames.map { $0.buffer.luma(0, 0) } == [0, 1, 2, 3, 4])
         #expect(source.captureStatistics.framesCaptured - source.captureStatistics.framesDropped.total == 5)
         await source.stopCapture()
@@ -74,9 +90,9 @@ struct ClipTests {
 
     @Test("A looped clip begins again")
     func looped() async throws {
-        let ending = Ending()
         let sink = CollectingSink()
-        let source = ClipSource(reader: { FakeReader(count: 3) }, loop: true, whenFinished: ending.note)
+        let source = ClipSource(reader: { FakeReader(count: 3) }, loop: true)
+        let ending = Ending(of: source)
         source.sink = sink
         try await source.startCapture()
         #expect(sink.frames(atLeast: 8).prefix(8).map { $0.buffer.luma(0, 0) } == [0, 1, 2, 0, 1, 2, 0, 1])
@@ -114,16 +130,15 @@ struct ClipTests {
     @Test("An error on the way, in reading or rewinding, is told once and ends the source")
     func laterFailure() async throws {
         for (loop, what) in [(false, "read"), (true, "rewind")] {
-            let ending = Ending()
             let sink = CollectingSink()
             let source = ClipSource(
                 reader: { FakeReader(count: 2, failsAt: loop ? nil : 2, canRewind: false) },
-                loop: loop,
-                whenFinished: ending.note
+                loop: loop
             )
+            let ending = Ending(of: source)
             source.sink = sink
             try await source.startCapture()
-            #expect(ending.wait() as? FakeReader.Failure == FakeReader.Failure(what: what))
+            #expect(try await ending.wait() as? FakeReader.Failure == FakeReader.Failure(what: what))
             #expect(sink.frames.count == 2)
             await source.stopCapture()
             #expect(ending.count == 1)
@@ -132,12 +147,12 @@ struct ClipTests {
 
     @Test("A clip without pictures is an error, not an endless loop", arguments: [true, false])
     func empty(loop: Bool) async throws {
-        let ending = Ending()
         let sink = CollectingSink()
-        let source = ClipSource(reader: { FakeReader(count: 0) }, loop: loop, whenFinished: ending.note)
+        let source = ClipSource(reader: { FakeReader(count: 0) }, loop: loop)
+        let ending = Ending(of: source)
         source.sink = sink
         try await source.startCapture()
-        #expect((ending.wait() as? SyntheticSourceError)?.code == .emptyClip)
+        #expect((try await ending.wait() as? SyntheticSourceError)?.code == .emptyClip)
         await source.stopCapture()
     }
 

@@ -1,5 +1,6 @@
 import CV4L2
 import Glibc
+import Capture
 import MediaCore
 import TestTools
 import Testing

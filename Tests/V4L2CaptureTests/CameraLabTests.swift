@@ -1,4 +1,5 @@
 import Foundation
+import Capture
 import MediaCore
 import Testing
 import Threading

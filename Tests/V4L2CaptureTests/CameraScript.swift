@@ -44,6 +44,8 @@ struct CameraScript: Sendable {
         case frames([Frame])
         /// The time of a wait runs out.
         case silence
+        /// A wait ends after so many seconds with nothing to read.
+        case pause(Double)
         /// A wait ends like this, and taking a buffer fails with `errno`.
         case trouble(NodeEvents, status: Int32)
     }

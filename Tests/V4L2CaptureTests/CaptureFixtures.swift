@@ -1,3 +1,4 @@
+import Capture
 import MediaCore
 import Synchronization
 import Threading
@@ -92,14 +93,30 @@ func makeSource(
     CameraSource(device: testDevice, request: request, system: system) { LumaConverter(accepted: accepted) }
 }
 
+extension CameraSource {
+    /// The failures to come.
+    func failures() -> AsyncStream<CameraError> {
+        let events = captureEvents()
+        let (stream, continuation) = AsyncStream.makeStream(of: CameraError.self)
+        Task {
+            for await case .failed(let error as CameraError) in events { continuation.yield(error) }
+            continuation.finish()
+        }
+        return stream
+    }
+
+    var cameraFailure: CameraError? { failure as? CameraError }
+}
+
 /// Captures until the script's camera fails; what came of it.
 func captureToTheEnd(
     _ script: CameraScript,
     request: VideoFormatRequest = VideoFormatRequest(),
     sink: RecordingSink? = RecordingSink(),
-    accepted: Set<PixelFormat> = LumaConverter.formats
+    accepted: Set<PixelFormat> = LumaConverter.formats,
+    usesRealClock: Bool = false
 ) async throws -> (failure: CameraError?, statistics: CaptureStatistics, format: VideoFormat?, closed: Bool) {
-    let system = ScriptedSystem(script)
+    let system = ScriptedSystem(script, usesRealClock: usesRealClock)
     let source = makeSource(system, request: request, accepted: accepted)
     source.sink = sink
     let failures = source.failures()

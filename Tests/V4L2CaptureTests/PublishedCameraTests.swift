@@ -1,3 +1,5 @@
+import Capture
+import Glibc
 import MediaCore
 import RoomKit
 import TestSupport
@@ -126,22 +128,133 @@ struct PublishedCameraTests {
         }
     }
 
-    @Test("Pictures that are all damaged are named where there is none to publish")
+    // The second track took the first one's frames; refused, it stopped the first one's camera, without an event.
+    @Test("Two tracks on one camera both get frames, and a third that is refused disturbs neither")
+    func shared() async throws {
+        let stage = try Stage()
+        let (robot, viewer) = (try await stage.join("robot"), try await stage.join("viewer"))
+        let system = ScriptedSystem(script)
+        let camera = CameraSource(device: testDevice, request: VideoFormatRequest(dimensions: testSize), system: system)
+        {
+            LumaConverter()
+        }
+        let (whole, half) = (
+            LocalVideoTrack(source: camera, name: "whole"), LocalVideoTrack(source: camera, name: "half")
+        )
+        half.requestOutputFormat(
+            VideoFormatRequest(dimensions: Dimensions(width: 160, height: 90), frameRate: FrameRate(15))
+        )
+        try await robot.room.localParticipant.publish(whole)
+        try await robot.room.localParticipant.publish(half)
+        await #expect(throws: RoomError.self) {
+            try await robot.room.localParticipant.publish(LocalVideoTrack(source: camera, name: "whole"))
+        }
+        let first = try await viewer.subscribedTrack("whole")
+        let second = try await viewer.subscribedTrack("half")
+        #expect(second.dimensions == Dimensions(width: 160, height: 90) && second.frameRate == 15)
+        let (before, beforeSecond) = (first.statistics.framesDecoded, second.statistics.framesDecoded)
+        try await eventually("both go on") {
+            first.statistics.framesDecoded > before + 5 && second.statistics.framesDecoded > beforeSecond + 5
+        }
+        await robot.room.localParticipant.unpublish(half)
+        let counted = half.statistics
+        #expect(counted.unaccounted == 0 && counted.framesDropped[.notWanted] > 0)
+        #expect(whole.statistics.framesCaptured > counted.framesCaptured)
+        let later = first.statistics.framesDecoded
+        try await eventually("the first goes on") { first.statistics.framesDecoded > later + 5 }
+        #expect(!system.isAllClosed && half.statistics == counted)
+        await robot.room.localParticipant.unpublish(whole)
+        #expect(system.isAllClosed && whole.statistics.unaccounted == 0)
+        await robot.room.disconnect()
+        await viewer.room.disconnect()
+    }
+
+    // A capturer that counted nothing had more frames encoded than captured.
+    @Test("Of a source that counts nothing, captured is encoded and dropped all the same")
+    func uncounted() async throws {
+        final class DirectSource: VideoSource {
+            let sinks = VideoSinks()
+            func deliver(_ frame: VideoFrame) { sink?.onVideoFrame(frame) }
+        }
+        let stage = try Stage()
+        let (robot, viewer) = (try await stage.join("robot"), try await stage.join("viewer"))
+        let source = DirectSource()
+        let track = LocalVideoTrack(source: source)
+        let publishing = Task { try await robot.room.localParticipant.publish(track) }
+        try await eventually("it waits for a frame") { source.sink != nil }
+        func deliver() {
+            source.deliver(VideoFrame(buffer: VideoBuffer(dimensions: testSize), timestamp: MonotonicClock.now))
+        }
+        deliver()
+        try await publishing.value
+        _ = try await viewer.subscribedTrack()
+        try await eventually("some are encoded") {
+            deliver()
+            return track.statistics.framesEncoded >= 3
+        }
+        await robot.room.disconnect()
+        #expect(track.statistics.framesCaptured > 3 && track.statistics.unaccounted == 0)
+        await viewer.room.disconnect()
+    }
+
+    // The watchdog counted what came, not what could be used: viewers saw nothing, for ever, without a word.
+    @Test("A camera of which every frame is damaged fails, and says so")
     func damaged() async throws {
         var script = script
         script.formats = [CameraScript.Format(pixelFormat: .mjpeg, isCompressed: true)]
+        script.intervalMilliseconds = 1
         let camera = CameraSource(device: testDevice, request: VideoFormatRequest(), system: ScriptedSystem(script)) {
             LumaConverter()
         }
         let stage = try Stage()
         let robot = try await stage.join("robot")
-        do {
-            try await robot.room.localParticipant.publish(LocalVideoTrack(source: camera))
-            Issue.record("it was published")
-        } catch let error as RoomError {
-            #expect(error.code == .noFramesCaptured && "\(error)".contains("damaged"), "\(error)")
+        let track = LocalVideoTrack(source: camera)
+        let error = await #expect(throws: CameraError.self) {
+            try await robot.room.localParticipant.publish(track)
+        }
+        #expect(error?.code == .noFrames && "\(error, default: "")".contains("damaged"))
+        await robot.room.disconnect()
+    }
+
+    // It took ten seconds, and the error was that no picture had come.
+    @Test(
+        "A camera that dies before its first frame fails the publishing at once, with its own error",
+        .timeLimit(.minutes(1))
+    )
+    func deadBeforeFirstFrame() async throws {
+        var script = script
+        script.events = [.trouble([.failed, .gone], status: ENODEV)]
+        let camera = CameraSource(device: testDevice, request: VideoFormatRequest(), system: ScriptedSystem(script)) {
+            LumaConverter()
+        }
+        let stage = try Stage()
+        let robot = try await stage.join("robot")
+        for _ in 0..<10 {
+            let error = await #expect(throws: CameraError.self) {
+                try await robot.room.localParticipant.publish(LocalVideoTrack(source: camera))
+            }
+            #expect(error?.code == .deviceLost)
         }
         await robot.room.disconnect()
+    }
+
+    // The rate of the driver was announced.
+    @Test("The announced rate is the one asked for where the camera has none so low")
+    func announcedRate() async throws {
+        var script = script
+        script.statedRate = (30, 1)
+        let request = VideoFormatRequest(frameRate: FrameRate(10))
+        let camera = CameraSource(device: testDevice, request: request, system: ScriptedSystem(script)) {
+            LumaConverter()
+        }
+        let track = LocalVideoTrack(source: camera)
+        let stage = try Stage()
+        let (robot, viewer) = (try await stage.join("robot"), try await stage.join("viewer"))
+        try await robot.room.localParticipant.publish(track)
+        #expect(camera.captureFormat?.frameRate == FrameRate(30))
+        #expect(try await viewer.subscribedTrack().frameRate == 10)
+        await robot.room.disconnect()
+        await viewer.room.disconnect()
     }
 
     /// Records a track until `isEnough`, and gives the size of the pictures in each file.

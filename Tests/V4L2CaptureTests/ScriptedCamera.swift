@@ -13,23 +13,42 @@ final class ScriptedSystem: CameraSystem {
         var mappedBuffers = 0
         var calls: [UInt: Int] = [:]
         var requestedRate: (frames: UInt32, seconds: UInt32)?
+        /// The time on this machine, which passes as frames come; nanoseconds.
+        var clock: Int64 = 0
     }
 
-    let scripts: [String: CameraScript]
     let openFailures: [String: Int32]
-    let links: [StableLink]
     let record = Monitor(Record())
+    /// What is plugged in, to be changed by the test.
+    private let plugged: Monitor<(scripts: [String: CameraScript], links: [StableLink])>
+    private let usesRealClock: Bool
 
-    init(_ scripts: [String: CameraScript], openFailures: [String: Int32] = [:], links: [StableLink] = []) {
-        self.scripts = scripts
+    init(
+        _ scripts: [String: CameraScript],
+        openFailures: [String: Int32] = [:],
+        links: [StableLink] = [],
+        usesRealClock: Bool = false
+    ) {
         self.openFailures = openFailures
-        self.links = links
+        self.usesRealClock = usesRealClock
+        plugged = Monitor((scripts, links))
     }
 
-    convenience init(_ script: CameraScript) {
-        self.init(["/dev/video0": script])
+    convenience init(_ script: CameraScript, usesRealClock: Bool = false) {
+        self.init(["/dev/video0": script], usesRealClock: usesRealClock)
     }
 
+    /// Unplugs everything, and plugs these cameras in.
+    func plug(_ scripts: [String: CameraScript], links: [StableLink] = []) {
+        plugged.withLock { $0 = (scripts, links) }
+    }
+
+    var now: MonotonicInstant {
+        usesRealClock ? MonotonicClock.now : MonotonicInstant(nanoseconds: record.withLock { $0.clock })
+    }
+
+    private var scripts: [String: CameraScript] { plugged.withLock { $0.scripts } }
+    private var links: [StableLink] { plugged.withLock { $0.links } }
     func nodePaths() -> [String] { (Array(scripts.keys) + Array(openFailures.keys)).sorted() }
     func stableLinks() -> [StableLink] { links }
     func resolve(_ path: String) -> String? {
@@ -121,7 +140,10 @@ final class ScriptedNode: V4L2Node {
             return [.failed, .gone]
         }
         guard next < script.events.count else {
-            if script.isAlwaysReadable { return stop.isRequested ? .stopped : .readable }
+            if script.isAlwaysReadable {
+                pass(1_000_000)
+                return stop.isRequested ? .stopped : .readable
+            }
             var file = pollfd(fd: stop.descriptor, events: Int16(POLLIN), revents: 0)
             while poll(&file, 1, -1) < 0 {}
             return .stopped
@@ -130,6 +152,10 @@ final class ScriptedNode: V4L2Node {
         switch script.events[next] {
         case .frames(let frames):
             ready = frames
+            arrive(frames)
+            return .readable
+        case .pause(let seconds):
+            pass(Int64(seconds * 1e9))
             return .readable
         case .silence:
             return []
@@ -137,6 +163,18 @@ final class ScriptedNode: V4L2Node {
             readError = status
             return events
         }
+    }
+
+    /// Lets time go on to the stamps of `frames`, or by a thirtieth of a second where they are out of place.
+    private func arrive(_ frames: [CameraScript.Frame]) {
+        record.withLock { record in
+            let stamps = frames.map(\.nanoseconds).filter { $0 >= record.clock && $0 - record.clock < 10_000_000_000 }
+            record.clock = stamps.max() ?? record.clock + 33_333_333
+        }
+    }
+
+    private func pass(_ nanoseconds: Int64) {
+        record.withLock { $0.clock += nanoseconds }
     }
 
     func map(length: Int, offset: Int) throws(SystemCallFailure) -> UnsafeMutableRawBufferPointer {

@@ -1,0 +1,317 @@
+public import MediaCore
+package import Threading
+
+/// Starts, shares and stops the capturing of one source, and hands its frames on: what all capturers have in common.
+///
+/// A source supplies what its thread does from start to stop; see `CaptureContext`. The thread holds this object and not
+/// the source, so that a source that is forgotten while it captures stops by itself (`abandon`).
+public final class CaptureCore: Sendable {
+    /// Who uses the source.
+    private enum User: Hashable {
+        case application
+        /// A sink that was added, which the source keeps alive meanwhile.
+        case sink(ObjectIdentifier)
+    }
+
+    private struct State {
+        var users: Set<User> = []
+        /// The run that goes on, or has not been joined yet.
+        var run: CaptureRun?
+        var format: VideoFormat?
+        var failure: (any Error)?
+        var listeners: [Int: AsyncStream<CaptureEvent>.Continuation] = [:]
+        var nextListener = 0
+    }
+
+    /// What a starter is to do.
+    private enum Claim {
+        /// Launch this run, which is new.
+        case launch(CaptureRun)
+        /// This run captures already, or is about to.
+        case share(CaptureRun)
+        /// Wait for this run's end, then claim again.
+        case outlast(CaptureRun)
+    }
+
+    let sinks = VideoSinks()
+    private let state = Monitor(State())
+    private let threadName: String
+    private let makesSizes: Bool
+    private let body: @Sendable (CaptureContext) throws -> Void
+    private let explainShortage: @Sendable (ThreadShortage) -> any Error
+
+    /// - Parameters:
+    ///   - threadName: At most 15 bytes.
+    ///   - makesSizes: Whether the source itself makes the size that it is asked for, so that its sinks are not to.
+    ///   - explainShortage: Makes the error of a start for which there was no thread.
+    ///   - body: What the thread does from start to stop; called once for each start, on a thread of its own. Returns
+    ///     soon after a stop was requested, with the device closed. It fails the start by throwing before
+    ///     `CaptureContext.opened(_:)`, and the source by throwing after; returning without a stop is the source's end.
+    package init(
+        threadName: String,
+        makesSizes: Bool = false,
+        explainShortage: @escaping @Sendable (ThreadShortage) -> any Error,
+        body: @escaping @Sendable (CaptureContext) throws -> Void
+    ) {
+        self.threadName = threadName
+        self.makesSizes = makesSizes
+        self.explainShortage = explainShortage
+        self.body = body
+    }
+
+    var format: VideoFormat? { state.withLock { $0.format } }
+    var failure: (any Error)? { state.withLock { $0.failure } }
+
+    package func requestOutputFormat(_ request: VideoFormatRequest) {
+        var forwarded = request
+        // Frames that are cropped or turned besides must not be brought to the size a second time.
+        if makesSizes { forwarded.dimensions = nil }
+        sinks.request(request, forwarding: forwarded)
+    }
+
+    // MARK: Use
+
+    func start(for sink: (any VideoSink)? = nil) async throws {
+        if let sink { sinks.add(sink) }
+        let user = sink.map { User.sink(ObjectIdentifier($0)) } ?? .application
+        while true {
+            switch claim(CaptureRun(), for: user) {
+            case .launch(let run):
+                launch(run)
+                return try await untilOpened(run, user)
+            case .share(let run):
+                return try await untilOpened(run, user)
+            case .outlast(let run):
+                await run.untilEnded()
+                forget(run)
+            }
+        }
+    }
+
+    func stop(for sink: (any VideoSink)? = nil) async {
+        let user = sink.map { User.sink(ObjectIdentifier($0)) } ?? .application
+        let run = state.withLock { state -> CaptureRun? in
+            state.users.remove(user)
+            guard state.users.isEmpty else { return nil }
+            // Under the lock, or a start in between would share a run that is about to end.
+            state.run?.requestStop()
+            return state.run
+        }
+        if let sink { await sinks.pause(sink) }
+        guard let run else { return }
+        await run.untilEnded()
+        forget(run)
+    }
+
+    /// Stops without suspending, for a source that is released.
+    ///
+    /// - Parameter waiting: Whether to wait for the thread, unless the caller is that thread, inside of a sink.
+    package func abandon(waiting: Bool) {
+        let (run, listeners) = state.withLock { state in
+            state.users = []
+            defer { state.listeners = [:] }
+            return (state.run, Array(state.listeners.values))
+        }
+        for listener in listeners { listener.finish() }
+        run?.requestStop()
+        sinks.release()
+        if waiting { run?.join() }
+    }
+
+    private func claim(_ new: CaptureRun, for user: User) -> Claim {
+        state.withLock { state in
+            if let run = state.run, run.isEnding { return .outlast(run) }
+            state.users.insert(user)
+            if let run = state.run { return .share(run) }
+            state.run = new
+            state.format = nil
+            state.failure = nil
+            return .launch(new)
+        }
+    }
+
+    private func untilOpened(_ run: CaptureRun, _ user: User) async throws {
+        do {
+            try await run.untilOpened()
+        } catch {
+            state.withLock { _ = $0.users.remove(user) }
+            throw error
+        }
+    }
+
+    /// Forgets a run that has ended and was joined.
+    private func forget(_ run: CaptureRun) {
+        state.withLock { if $0.run === run { $0.run = nil } }
+    }
+
+    // MARK: The thread
+
+    private func launch(_ run: CaptureRun) {
+        sinks.hold()
+        do throws(ThreadShortage) {
+            try run.launch(name: threadName) { [self] in work(run) }
+        } catch {
+            end(run, with: explainShortage(error))
+        }
+    }
+
+    private func work(_ run: CaptureRun) {
+        do {
+            try body(CaptureContext(core: self, run: run))
+            end(run, with: nil)
+        } catch {
+            end(run, with: error)
+        }
+    }
+
+    /// Ends a run whose body is over.
+    ///
+    /// In this order: whoever hears of the end finds the device closed and the counts final, and may start again.
+    private func end(_ run: CaptureRun, with error: (any Error)?) {
+        let hasOpened = run.hasOpened
+        let isStopped = run.isStopRequested
+        run.end()
+        sinks.release()
+        if hasOpened, !isStopped {
+            if let error { state.withLock { $0.failure = error } }
+            send(error.map { .failed($0) } ?? .finished)
+        }
+        run.finishOpening(error.map { .failure($0) } ?? .success(()))
+        run.finish()
+    }
+
+    fileprivate func note(_ format: VideoFormat) {
+        state.withLock { $0.format = format }
+    }
+
+    // MARK: Events
+
+    func events() -> AsyncStream<CaptureEvent> {
+        let (stream, continuation) = AsyncStream.makeStream(
+            of: CaptureEvent.self,
+            bufferingPolicy: .bufferingNewest(16)
+        )
+        let number = state.withLock { state in
+            state.nextListener += 1
+            state.listeners[state.nextListener] = continuation
+            return state.nextListener
+        }
+        continuation.onTermination = { [weak self] _ in self?.removeListener(number) }
+        return stream
+    }
+
+    private func removeListener(_ number: Int) {
+        let listener = state.withLock { $0.listeners.removeValue(forKey: number) }
+        withExtendedLifetime(listener) {}
+    }
+
+    fileprivate func send(_ event: CaptureEvent) {
+        for listener in state.withLock({ Array($0.listeners.values) }) { listener.yield(event) }
+    }
+}
+
+/// What a source's thread is given: when to end, and where its frames go.
+package struct CaptureContext: Sendable {
+    private let core: CaptureCore
+    private let run: CaptureRun
+
+    fileprivate init(core: CaptureCore, run: CaptureRun) {
+        self.core = core
+        self.run = run
+    }
+
+    /// Whether the thread is to end.
+    package var isStopRequested: Bool { run.isStopRequested }
+
+    /// Waits for `deadline`; `false`, at once, when a stop is requested.
+    package func wait(until deadline: MonotonicInstant) -> Bool { run.wait(until: deadline) }
+
+    /// Calls `action`, on any thread, when a stop is requested; for a thread that waits for a device.
+    package func whenStopRequested(_ action: @escaping @Sendable () -> Void) { run.whenStopRequested(action) }
+
+    /// What the source was asked for, filled up with what its sinks require.
+    package var wanted: VideoFormatRequest { core.sinks.wanted }
+
+    /// What the source was asked for.
+    package var request: VideoFormatRequest { core.sinks.request }
+
+    /// The highest rate that a sink takes; `nil` for any.
+    package var highestRate: FrameRate? { core.sinks.highestRate }
+
+    /// Whether nobody would be given a frame.
+    package var hasNoSink: Bool { core.sinks.isEmpty }
+
+    /// Ends the start: frames may come from now on, in `format` if that is known.
+    package func opened(_ format: VideoFormat?) {
+        if let format { core.note(format) }
+        run.finishOpening(.success(()))
+    }
+
+    /// Notes what is being captured.
+    package func note(_ format: VideoFormat) { core.note(format) }
+
+    /// Counts frames that were captured, none of which is to be delivered.
+    package func count(_ captured: CaptureStatistics) { core.sinks.count(captured) }
+
+    /// Counts frames that were captured, and says whether a sink gets the newest of them.
+    ///
+    /// - Parameters:
+    ///   - captured: What was captured since the last call.
+    ///   - timestamp: When the newest was captured.
+    ///   - pacedRate: The rate at which the source makes its frames on purpose; `nil` for a device.
+    /// - Returns: Whether a sink gets it: then `deliver` or `drop` must follow. Else it is counted as not wanted.
+    package func admit(
+        _ captured: CaptureStatistics,
+        newestAt timestamp: MonotonicInstant,
+        pacedRate: FrameRate? = nil
+    ) -> Bool {
+        core.sinks.admit(captured, newestAt: timestamp, pacedRate: pacedRate)
+    }
+
+    /// Delivers the frame that was admitted.
+    package func deliver(_ frame: VideoFrame) { core.sinks.handOver(frame) }
+
+    /// Counts the frame that was admitted as dropped.
+    package func drop(_ reason: FrameDropReason) { core.sinks.giveUp(reason) }
+
+    /// Tells that nothing comes for a while, because of `error`, and the source goes on by itself.
+    package func interrupted(by error: any Error) { core.send(.interrupted(error)) }
+
+    /// Tells that frames come again.
+    package func interruptionEnded() { core.send(.interruptionEnded) }
+}
+
+/// A source whose capturing a `CaptureCore` does: cameras, screens and everything that is painted.
+public protocol CoreCapturer: VideoCapturer {
+    /// What does the capturing.
+    var core: CaptureCore { get }
+}
+
+extension CoreCapturer {
+    /// The sinks of the source.
+    public var sinks: VideoSinks { core.sinks }
+
+    /// Asks for another output format; see `VideoSource`.
+    public func requestOutputFormat(_ request: VideoFormatRequest) { core.requestOutputFormat(request) }
+
+    /// Starts capturing for the application; see `VideoCapturer`.
+    public func startCapture() async throws { try await core.start() }
+
+    /// Ends the application's use; see `VideoCapturer`.
+    public func stopCapture() async { await core.stop() }
+
+    /// Starts capturing for a sink; see `VideoCapturer`.
+    public func startCapture(for sink: any VideoSink) async throws { try await core.start(for: sink) }
+
+    /// Ends a sink's use; see `VideoCapturer`.
+    public func stopCapture(for sink: any VideoSink) async { await core.stop(for: sink) }
+
+    /// What is being captured; keeps its value after the end, until the next start.
+    public var captureFormat: VideoFormat? { core.format }
+
+    /// Why capturing ended by itself; see `VideoSource`.
+    public var failure: (any Error)? { core.failure }
+
+    /// What happens to the source from now on; see `VideoSource`.
+    public func captureEvents() -> AsyncStream<CaptureEvent> { core.events() }
+}

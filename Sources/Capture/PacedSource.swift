@@ -1,0 +1,166 @@
+public import MediaCore
+package import Threading
+
+/// A source whose pictures are painted at a steady rate: the base of custom sources.
+///
+/// Frames are due at absolute instants, so that the rate does not drift. A frame that could not be painted in time is
+/// skipped, and counted as captured and as dropped `late`. Numbers go on after a restart.
+///
+/// Releasing the last reference stops the source within the frame that is being painted; when a sink releases it while
+/// it takes a frame, right after that frame. May be used from any thread.
+public final class PacedSource: CoreCapturer {
+    /// What does the capturing.
+    public let core: CaptureCore
+    /// What the source shows.
+    public let kind: VideoSourceKind
+    /// Whether the pictures show a screen.
+    public let isScreencast: Bool
+
+    /// A source of the pictures that a painter makes.
+    ///
+    /// - Parameters:
+    ///   - kind: What the source shows.
+    ///   - isScreencast: Whether the pictures show a screen: then detail matters more than rate.
+    ///   - makePainter: Called at each start, on the source's thread. What it throws, the start throws.
+    public init(
+        kind: VideoSourceKind = .other,
+        isScreencast: Bool = false,
+        painter makePainter: @escaping @Sendable () throws -> any FramePainter
+    ) {
+        self.kind = kind
+        self.isScreencast = isScreencast
+        core = CaptureCore.painted(threadName: "paced source") { _ in try makePainter() }
+    }
+
+    /// A source of pictures of one size, painted into buffers that are used again.
+    ///
+    /// - Parameters:
+    ///   - dimensions: The size of the pictures, brought to the nearest that can be coded.
+    ///   - frameRate: 0.1 to 240 pictures a second; others are brought to the nearest.
+    ///   - kind: What the source shows.
+    ///   - paint: Paints one picture over the old content of `buffer`, on the source's thread; `false` ends the source.
+    public convenience init(
+        dimensions: Dimensions,
+        frameRate: FrameRate,
+        kind: VideoSourceKind = .other,
+        paint: @escaping @Sendable (_ buffer: VideoBuffer, _ assignment: FrameAssignment) throws -> Bool
+    ) {
+        self.init(kind: kind) {
+            ClosurePainter(dimensions: dimensions.codable, frameRate: frameRate, body: paint)
+        }
+    }
+
+    deinit {
+        core.abandon(waiting: true)
+    }
+}
+
+private final class ClosurePainter: FramePainter {
+    let dimensions: Dimensions
+    let frameRate: FrameRate
+    private let body: (VideoBuffer, FrameAssignment) throws -> Bool
+    private let pool = VideoBufferPool()
+
+    init(
+        dimensions: Dimensions,
+        frameRate: FrameRate,
+        body: @escaping (VideoBuffer, FrameAssignment) throws -> Bool
+    ) {
+        self.dimensions = dimensions
+        self.frameRate = frameRate
+        self.body = body
+    }
+
+    func paint(_ assignment: FrameAssignment) throws -> VideoBuffer? {
+        let buffer = pool.take(dimensions)
+        return try body(buffer, assignment) ? buffer : nil
+    }
+}
+
+extension CaptureCore {
+    /// The core of a source whose thread has a picture painted whenever one is due.
+    ///
+    /// Depth of the hand-over to the sinks: none, it is a call. Drop rule: a slot that is missed by an interval or more
+    /// is skipped, and counted as captured and as `late`.
+    ///
+    /// - Parameters:
+    ///   - threadName: At most 15 bytes.
+    ///   - explainShortage: Makes the error of a start for which there was no thread.
+    ///   - makePainter: Called on the thread, at each start, with what tells whether it is to give up.
+    /// - Returns: The core.
+    package static func painted(
+        threadName: String,
+        explainShortage: @escaping @Sendable (ThreadShortage) -> any Error = { CaptureError($0) },
+        makePainter: @escaping @Sendable (_ isStopRequested: @escaping @Sendable () -> Bool) throws -> any FramePainter
+    ) -> CaptureCore {
+        let numbers = Monitor<UInt32>(0)
+        return CaptureCore(threadName: threadName, explainShortage: explainShortage) { context in
+            let painter = try makePainter { context.isStopRequested }
+            context.opened(nil)
+            try PaintingLoop(painter: painter, context: context, numbers: numbers).run()
+        }
+    }
+}
+
+/// What a painted source's thread does.
+private struct PaintingLoop {
+    let painter: any FramePainter
+    let context: CaptureContext
+    /// The number of the next frame, kept from start to start.
+    let numbers: Monitor<UInt32>
+
+    /// Paints and delivers until a stop is requested or there are no more pictures.
+    func run() throws {
+        var schedule = SlotSchedule(rate: painter.frameRate, start: MonotonicClock.now)
+        while context.wait(until: schedule.nextDeadline) {
+            let now = MonotonicClock.now
+            let missed = schedule.takeSlot(at: now)
+            schedule.change(to: slower(painter.frameRate, context.highestRate))
+            let number = numbers.withLock { next in
+                let number = next &+ UInt32(truncatingIfNeeded: missed)
+                next = number &+ 1
+                return number
+            }
+            var captured = CaptureStatistics()
+            captured.framesCaptured = missed
+            captured.framesDropped[.late] = missed
+            captured.countCaptured(at: now)
+            guard !context.hasNoSink else {
+                _ = context.admit(captured, newestAt: now)
+                continue
+            }
+            let assignment = FrameAssignment(
+                number: number,
+                timestamp: now,
+                dimensions: requestedDimensions,
+                frameRate: schedule.rate
+            )
+            guard let buffer = try painter.paint(assignment) else { return }
+            context.note(VideoFormat(dimensions: buffer.dimensions, frameRate: schedule.rate, pixelFormat: .i420))
+            guard context.admit(captured, newestAt: now, pacedRate: schedule.rate) else { continue }
+            context.deliver(VideoFrame(buffer: buffer, timestamp: now))
+        }
+    }
+
+    /// The size that was asked for, or that the sinks require where it is less than the painter's own.
+    private var requestedDimensions: Dimensions? {
+        if let requested = context.request.dimensions { return requested }
+        return context.wanted.dimensions.flatMap { $0.area < painter.dimensions.area ? $0 : nil }
+    }
+
+    /// The lower of two rates, compared so that no fraction overflows.
+    private func slower(_ rate: FrameRate, _ wanted: FrameRate?) -> FrameRate {
+        guard let wanted, wanted.framesPerSecond < rate.framesPerSecond else { return rate }
+        return wanted
+    }
+}
+
+/// Why a source could not begin to capture.
+public struct CaptureError: Error, Hashable, Sendable, CustomStringConvertible {
+    /// What went wrong and what to do about it.
+    public let description: String
+
+    package init(_ shortage: ThreadShortage) {
+        description = "The source cannot be started: \(shortage)."
+    }
+}

@@ -1,0 +1,344 @@
+public import MediaCore
+import Threading
+
+/// The sinks of one source, each with its own format request and its own counts.
+///
+/// All members may be used from any thread. Frames are delivered by one thread at a time: the source's. The lock is held
+/// for bookkeeping only, never while a sink takes a frame.
+public final class VideoSinks: Sendable {
+    fileprivate struct Entry {
+        let number: Int
+        weak var sink: (any VideoSink)?
+        /// The sink while the source captures.
+        var held: (any VideoSink)?
+        let requirements: VideoFormatRequest
+        var request = VideoFormatRequest()
+        /// Whether the sink was told to get no frames.
+        var isPaused = false
+        var pace = FramePace()
+        /// Whether the frame that was admitted last is still to be delivered to the sink.
+        var isDue = false
+        var statistics = CaptureStatistics()
+    }
+
+    fileprivate struct State {
+        var entries: [Entry] = []
+        var nextNumber = 0
+        var primary: Int?
+        /// Whether sinks are kept alive.
+        var isHolding = false
+        /// What all sinks are asked for.
+        var request = VideoFormatRequest()
+        var forwarded = VideoFormatRequest()
+        var statistics = CaptureStatistics()
+        /// The sink that is taking a frame.
+        var delivering: Int?
+        var waiters: [CheckedContinuation<Void, Never>] = []
+    }
+
+    private let state = Monitor(State())
+
+    /// No sinks.
+    public init() {}
+
+    // MARK: Sinks
+
+    /// Adds `sink`, which gets all frames from the next one on; adding it twice does nothing.
+    ///
+    /// Reads the sink's `sourceRequirements`, and tells it what the source was asked for before.
+    public func add(_ sink: any VideoSink) {
+        let requirements = sink.sourceRequirements
+        let forwarded = state.withLock { state -> VideoFormatRequest? in
+            state.entries.removeAll { $0.sink == nil }
+            if let index = state.entries.firstIndex(where: { $0.sink === sink }) {
+                state.entries[index].isPaused = false
+                if state.isHolding { state.entries[index].held = sink }
+                return nil
+            }
+            state.nextNumber += 1
+            state.entries.append(
+                Entry(
+                    number: state.nextNumber,
+                    sink: sink,
+                    held: state.isHolding ? sink : nil,
+                    requirements: requirements
+                )
+            )
+            return state.forwarded
+        }
+        if let forwarded, forwarded != VideoFormatRequest() { sink.onVideoFormatRequest(forwarded) }
+    }
+
+    /// Removes `sink`; a frame that it is taking right now is the last.
+    ///
+    /// - Returns: The sink's final counts.
+    @discardableResult
+    public func remove(_ sink: any VideoSink) -> CaptureStatistics {
+        let removed = state.withLock { state -> Entry? in
+            guard let index = state.entries.firstIndex(where: { $0.sink === sink }) else { return nil }
+            return state.entries.remove(at: index)
+        }
+        guard var removed else { return CaptureStatistics() }
+        if removed.isDue { removed.statistics.framesDropped[.late] += 1 }
+        return removed.statistics
+    }
+
+    /// Whether no sink would be given a frame.
+    public var isEmpty: Bool { state.withLock { !$0.entries.contains { !$0.isPaused && $0.sink != nil } } }
+
+    /// What `sink` has been given, or was not given for each reason, since it was added; zero if it is not there.
+    public func statistics(of sink: any VideoSink) -> CaptureStatistics {
+        state.withLock { state in
+            state.entries.first { $0.sink === sink }?.statistics ?? CaptureStatistics()
+        }
+    }
+
+    /// What has been captured since the source was made; a frame that some sink was given counts as delivered.
+    public var statistics: CaptureStatistics { state.withLock { $0.statistics } }
+
+    /// Asks for another format for `sink` alone; fields that are `nil` stay as they are.
+    ///
+    /// The rate is applied here, by leaving frames out. The rest is passed on to the sink, which crops and scales.
+    public func request(_ request: VideoFormatRequest, for sink: any VideoSink) {
+        state.withLock { state in
+            guard let index = state.entries.firstIndex(where: { $0.sink === sink }) else { return }
+            state.entries[index].request.merge(request)
+        }
+        sink.onVideoFormatRequest(request)
+    }
+
+    // MARK: For sources
+
+    /// Delivers a frame to each sink whose rate admits it, and counts it.
+    ///
+    /// Call it on one thread at a time, in order of capture.
+    public func deliver(_ frame: VideoFrame) {
+        var captured = CaptureStatistics()
+        captured.countCaptured(at: frame.timestamp)
+        guard admit(captured, newestAt: frame.timestamp) else { return }
+        handOver(frame)
+    }
+
+    var first: (any VideoSink)? {
+        state.withLock { state in
+            let primary = state.primary.flatMap { number in state.entries.first { $0.number == number }?.sink }
+            return primary ?? state.entries.lazy.compactMap(\.sink).first
+        }
+    }
+
+    func setPrimary(_ sink: (any VideoSink)?) {
+        let former = state.withLock { state -> Entry? in
+            defer { state.primary = nil }
+            guard let index = state.entries.firstIndex(where: { $0.number == state.primary }),
+                state.entries[index].sink !== sink || sink == nil
+            else { return nil }
+            return state.entries.remove(at: index)
+        }
+        // Outside the lock: it may be the last reference, and the sink's end may come back here.
+        _ = consume former
+        guard let sink else { return }
+        add(sink)
+        state.withLock { state in
+            state.primary = state.entries.first { $0.sink === sink }?.number
+        }
+    }
+
+    /// Notes a request for all sinks and passes `forwarded` on to them.
+    func request(_ request: VideoFormatRequest, forwarding forwarded: VideoFormatRequest) {
+        let sinks = state.withLock { state in
+            state.request.merge(request)
+            state.forwarded.merge(forwarded)
+            return state.entries.compactMap(\.sink)
+        }
+        for sink in sinks { sink.onVideoFormatRequest(forwarded) }
+    }
+
+    /// What was asked for, filled up with what the sinks require.
+    ///
+    /// Of sinks with different requirements the largest and fastest counts; one that requires nothing adds nothing.
+    var wanted: VideoFormatRequest {
+        state.withLock { state in
+            let requirements = state.entries.filter { !$0.isPaused && $0.sink != nil }.map(\.requirements)
+            return VideoFormatRequest(
+                dimensions: state.request.dimensions
+                    ?? requirements.compactMap(\.dimensions).max { $0.area < $1.area },
+                frameRate: state.request.frameRate ?? requirements.compactMap(\.frameRate).max(),
+                pixelFormat: state.request.pixelFormat ?? requirements.lazy.compactMap(\.pixelFormat).first
+            )
+        }
+    }
+
+    /// What all sinks were asked for together, without their own requirements.
+    var request: VideoFormatRequest { state.withLock { $0.request } }
+
+    /// The highest rate that a sink takes; `nil` if one takes any, or there is none.
+    var highestRate: FrameRate? {
+        state.withLock { state in
+            var highest: FrameRate?
+            for entry in state.entries where !entry.isPaused {
+                guard let limit = state.limit(of: entry) else { return nil }
+                highest = max(highest ?? limit, limit)
+            }
+            return highest
+        }
+    }
+
+    /// The highest rate that `sink` takes; `nil` for any.
+    package func rate(of sink: any VideoSink) -> FrameRate? {
+        state.withLock { state in
+            state.entries.first { $0.sink === sink }.flatMap { state.limit(of: $0) } ?? state.request.frameRate
+        }
+    }
+}
+
+extension VideoSinks.State {
+    /// The lower of what the sink alone and what the whole source was asked for.
+    fileprivate func limit(of entry: VideoSinks.Entry) -> FrameRate? {
+        let general = request.frameRate ?? entry.requirements.frameRate
+        guard let own = entry.request.frameRate else { return general }
+        return general.map { min($0, own) } ?? own
+    }
+}
+
+// MARK: - A frame's way
+
+extension VideoSinks {
+    /// Counts frames that were captured, none of which is to be delivered.
+    func count(_ captured: CaptureStatistics) {
+        state.withLock { $0.count(captured) }
+    }
+
+    /// Counts frames that were captured, and decides which sinks get the newest of them.
+    ///
+    /// Follow it by `handOver` or `giveUp`.
+    ///
+    /// - Parameters:
+    ///   - captured: What was captured since the last call.
+    ///   - timestamp: When the newest was captured.
+    ///   - pacedRate: The rate at which the source makes its frames on purpose: sinks that take as many get all.
+    /// - Returns: Whether some sink gets it; it is counted as `notWanted` for the others.
+    func admit(
+        _ captured: CaptureStatistics,
+        newestAt timestamp: MonotonicInstant,
+        pacedRate: FrameRate? = nil
+    ) -> Bool {
+        state.withLock { state in
+            state.count(captured)
+            var isWanted = false
+            for index in state.entries.indices where !state.entries[index].isPaused {
+                var limit = state.limit(of: state.entries[index])
+                if let pacedRate, let rate = limit, rate.framesPerSecond >= pacedRate.framesPerSecond { limit = nil }
+                let isDue =
+                    state.entries[index].sink != nil && state.entries[index].pace.admits(timestamp, limit: limit)
+                state.entries[index].isDue = isDue
+                if isDue { isWanted = true } else { state.entries[index].statistics.framesDropped[.notWanted] += 1 }
+            }
+            if !isWanted { state.statistics.framesDropped[.notWanted] += 1 }
+            return isWanted
+        }
+    }
+
+    /// Delivers the frame that was admitted.
+    func handOver(_ frame: VideoFrame) {
+        var number = 0
+        while let (next, sink) = nextDue(after: number) {
+            number = next
+            sink.onVideoFrame(frame)
+        }
+    }
+
+    /// Counts the frame that was admitted as dropped.
+    func giveUp(_ reason: FrameDropReason) {
+        state.withLock { state in
+            state.statistics.framesDropped[reason] += 1
+            for index in state.entries.indices where state.entries[index].isDue {
+                state.entries[index].isDue = false
+                state.entries[index].statistics.framesDropped[reason] += 1
+            }
+        }
+    }
+
+    private func nextDue(after number: Int) -> (number: Int, sink: any VideoSink)? {
+        let (next, waiters) = state.withLock { state in
+            var next: (number: Int, sink: any VideoSink)?
+            for index in state.entries.indices where state.entries[index].isDue && state.entries[index].number > number
+            {
+                state.entries[index].isDue = false
+                if let sink = state.entries[index].sink {
+                    next = (state.entries[index].number, sink)
+                    break
+                }
+            }
+            state.delivering = next?.number
+            let waiters = state.waiters
+            if !waiters.isEmpty { state.waiters = [] }
+            return (next, waiters)
+        }
+        for waiter in waiters { waiter.resume() }
+        return next
+    }
+}
+
+// MARK: - Lifetime
+
+extension VideoSinks {
+    /// Keeps all sinks alive from now on; called when capturing begins.
+    func hold() {
+        state.withLock { state in
+            state.isHolding = true
+            state.statistics.beginStretch()
+            for index in state.entries.indices {
+                state.entries[index].held = state.entries[index].sink
+                state.entries[index].statistics.beginStretch()
+            }
+        }
+    }
+
+    /// Keeps no sink alive any more; called when capturing has ended.
+    func release() {
+        let held = state.withLock { state in
+            state.isHolding = false
+            let held = state.entries.compactMap(\.held)
+            for index in state.entries.indices { state.entries[index].held = nil }
+            return held
+        }
+        // Outside the lock, as in `setPrimary`.
+        withExtendedLifetime(held) {}
+    }
+
+    /// Gives `sink` no more frames until it is added again, and waits for the one that it is taking.
+    func pause(_ sink: any VideoSink) async {
+        let (number, held) = state.withLock { state -> (Int?, (any VideoSink)?) in
+            guard let index = state.entries.firstIndex(where: { $0.sink === sink }) else { return (nil, nil) }
+            state.entries[index].isPaused = true
+            if state.entries[index].isDue {
+                state.entries[index].isDue = false
+                state.entries[index].statistics.framesDropped[.late] += 1
+            }
+            let held = state.entries[index].held
+            state.entries[index].held = nil
+            return (state.entries[index].number, held)
+        }
+        withExtendedLifetime(held) {}
+        guard let number else { return }
+        await untilNotTaking(number)
+    }
+
+    private func untilNotTaking(_ number: Int) async {
+        await withCheckedContinuation { continuation in
+            let isTaking = state.withLock { state in
+                guard state.delivering == number else { return false }
+                state.waiters.append(continuation)
+                return true
+            }
+            if !isTaking { continuation.resume() }
+        }
+    }
+}
+
+extension VideoSinks.State {
+    fileprivate mutating func count(_ captured: CaptureStatistics) {
+        statistics.add(captured)
+        for index in entries.indices where !entries[index].isPaused { entries[index].statistics.add(captured) }
+    }
+}

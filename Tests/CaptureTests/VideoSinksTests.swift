@@ -1,0 +1,90 @@
+import MediaCore
+import Testing
+
+@testable import Capture
+
+@Suite("The sinks of a source", .timeLimit(.minutes(1)))
+struct VideoSinksTests {
+    private final class PassiveSource: VideoSource {
+        let sinks = VideoSinks()
+    }
+
+    private func deliver(_ count: Int, every milliseconds: Int64 = 33, to sinks: VideoSinks) {
+        for number in 0..<count { sinks.deliver(frame(atMilliseconds: Int64(number) * milliseconds)) }
+    }
+
+    // The second one took the first one's place.
+    @Test("Each of several sinks gets every frame")
+    func several() {
+        let source = PassiveSource()
+        let (first, second) = (StampSink(), StampSink())
+        source.sinks.add(first)
+        source.sinks.add(second)
+        source.sinks.add(second)
+        deliver(10, to: source.sinks)
+        #expect(first.count == 10 && second.count == 10)
+        source.sinks.remove(first)
+        deliver(5, to: source.sinks)
+        #expect(first.count == 10 && second.count == 15)
+        #expect(source.captureStatistics.framesCaptured == 15)
+    }
+
+    @Test("Each sink has its own rate and its own counts, and captured = delivered + dropped for each")
+    func ownRates() {
+        let sinks = VideoSinks()
+        let (all, some) = (StampSink(), StampSink())
+        sinks.add(all)
+        sinks.add(some)
+        sinks.request(VideoFormatRequest(frameRate: FrameRate(10)), for: some)
+        deliver(60, to: sinks)
+        #expect(all.count == 60)
+        #expect((19...21).contains(some.count))
+        #expect(some.requests == [VideoFormatRequest(frameRate: FrameRate(10))] && all.requests.isEmpty)
+        for sink in [all, some] {
+            let counts = sinks.statistics(of: sink)
+            #expect(counts.framesCaptured == 60)
+            #expect(counts.framesDropped.total == counts.framesDropped[.notWanted])
+            #expect(counts.framesCaptured == sink.count + counts.framesDropped.total)
+        }
+        #expect(sinks.statistics.framesDropped.total == 0)
+        let final = sinks.remove(some)
+        #expect(final.framesCaptured == 60 && sinks.statistics(of: some) == CaptureStatistics())
+    }
+
+    @Test("A sink that comes later counts from then on, and hears what was asked for before")
+    func latecomer() {
+        let source = PassiveSource()
+        let (first, late) = (StampSink(), StampSink())
+        source.sinks.add(first)
+        let request = VideoFormatRequest(dimensions: Dimensions(width: 8, height: 8))
+        source.requestOutputFormat(request)
+        deliver(4, to: source.sinks)
+        source.sinks.add(late)
+        deliver(3, to: source.sinks)
+        #expect(source.sinks.statistics(of: late).framesCaptured == 3)
+        #expect(first.requests == [request] && late.requests == [request])
+    }
+
+    @Test("Frames without a sink are not wanted, and idle sinks are not kept alive")
+    func nobody() {
+        let source = PassiveSource()
+        source.sink = StampSink()
+        #expect(source.sink == nil)
+        deliver(3, to: source.sinks)
+        #expect(source.captureStatistics.framesDropped[.notWanted] == 3)
+    }
+
+    @Test("Setting the one sink replaces the one that was set, and no other")
+    func primary() {
+        let source = PassiveSource()
+        let (added, set, newer) = (StampSink(), StampSink(), StampSink())
+        source.sinks.add(added)
+        source.sink = set
+        #expect(source.sink === set)
+        source.sink = newer
+        deliver(1, to: source.sinks)
+        #expect(added.count == 1 && set.count == 0 && newer.count == 1)
+        source.sink = nil
+        #expect(source.sink === added)
+    }
+}
