@@ -9,12 +9,54 @@ public struct CapturedLayout: Hashable, Sendable {
     /// Further planes follow without a gap; their stride follows from this one as V4L2 prescribes (half of it for the
     /// chroma planes of `i420` and `yv12`, the same for those of `nv12` and `nv21`).
     public var bytesPerRow: Int
+    /// How colours are coded; `nil` for what is usual in the pixel format.
+    ///
+    /// Usual is limited range and BT.601 for YUV formats, and full range for RGB and grey. JPEG pictures are of full
+    /// range and BT.601 always, as JFIF has them.
+    public var colour: CapturedColour?
 
     /// A layout with the given fields.
-    public init(pixelFormat: PixelFormat, dimensions: Dimensions, bytesPerRow: Int) {
+    public init(pixelFormat: PixelFormat, dimensions: Dimensions, bytesPerRow: Int, colour: CapturedColour? = nil) {
         self.pixelFormat = pixelFormat
         self.dimensions = dimensions
         self.bytesPerRow = bytesPerRow
+        self.colour = colour
+    }
+}
+
+/// How a device codes colours.
+///
+/// Primaries and transfer function are no part of it: they are passed through as they come.
+public struct CapturedColour: Hashable, Sendable {
+    /// Which numbers stand for black and white.
+    public enum Range: Hashable, Sendable {
+        /// 16 to 235 for luma and RGB, 16 to 240 for chroma.
+        case limited
+        /// 0 to 255.
+        case full
+    }
+
+    /// How luma and chroma are computed from red, green and blue.
+    public enum Matrix: Hashable, Sendable {
+        /// ITU-R BT.601: standard definition, JFIF and nearly every webcam.
+        case bt601
+        /// ITU-R BT.709: high definition.
+        case bt709
+        /// ITU-R BT.2020, non-constant luminance.
+        case bt2020
+        /// SMPTE 240M.
+        case smpte240M
+    }
+
+    /// Which numbers stand for black and white.
+    public var range: Range
+    /// How luma and chroma are computed; of no effect for RGB and grey.
+    public var matrix: Matrix
+
+    /// Colours coded so.
+    public init(range: Range, matrix: Matrix = .bt601) {
+        self.range = range
+        self.matrix = matrix
     }
 }
 

@@ -23,27 +23,27 @@ struct FormatEnumeration {
     static let mostQuestions = 16384
 
     private let device: V4L2Device
-    private let wanted: Dimensions?
+    private let wanted: VideoFormatRequest
     private var questions = 0
 
     /// Reads what `device` offers.
     ///
     /// - Parameters:
     ///   - device: The camera, which is left as it is set.
-    ///   - wanted: A size that is tried besides the standard ones.
+    ///   - wanted: A size and a rate that are tried besides the standard ones.
     ///   - accepts: Whether pictures of a format can be converted as they come.
     /// - Returns: The driver's pixel formats, in its order.
     /// - Throws: What the driver says but for "no such entry" and "no such call".
     static func read(
         _ device: V4L2Device,
-        wanted: Dimensions? = nil,
+        wanted: VideoFormatRequest = VideoFormatRequest(),
         accepts: (PixelFormat) -> Bool = PixelFormat.readDirectly.contains
     ) throws(SystemCallFailure) -> [CaptureFormat] {
         var enumeration = FormatEnumeration(device: device, wanted: wanted)
         return try enumeration.formats(accepts: accepts)
     }
 
-    private init(device: V4L2Device, wanted: Dimensions?) {
+    private init(device: V4L2Device, wanted: VideoFormatRequest) {
         self.device = device
         self.wanted = wanted
     }
@@ -139,20 +139,26 @@ struct FormatEnumeration {
         return formats.sortedByDimensions()
     }
 
+    /// For each of the usual sizes and the wanted one the smallest within a range that covers it, and both ends.
     private func sizesWithin(_ smallest: Dimensions, _ largest: Dimensions, _ step: Dimensions) -> [Dimensions] {
-        let fitting = (Self.standardSizes + [wanted].compactMap(\.self)).filter { size in
-            (smallest.width...largest.width).contains(size.width)
-                && (smallest.height...largest.height).contains(size.height)
-                && (size.width - smallest.width) % step.width == 0
-                && (size.height - smallest.height) % step.height == 0
+        let up = { (side: Int, first: Int, step: Int) in
+            first + (max(0, side - first) + step - 1) / step * step
         }
+        let fitting = (Self.standardSizes + [wanted.dimensions].compactMap(\.self)).filter { size in
+            isPlausible(size) && size.width >= smallest.width && size.height >= smallest.height
+        }.map { size in
+            Dimensions(
+                width: up(size.width, smallest.width, step.width),
+                height: up(size.height, smallest.height, step.height)
+            )
+        }.filter { $0.width <= largest.width && $0.height <= largest.height }
         return Array(Set(fitting + [smallest, largest]))
     }
 
     /// The sizes of a driver that lists none: those that it would take unchanged, or else the one it is set to.
     private mutating func unlistedSizes(of format: PixelFormat) throws(SystemCallFailure) -> [Dimensions] {
         var taken: [Dimensions] = []
-        for size in Self.standardSizes + [wanted].compactMap(\.self) where questions < Self.mostQuestions {
+        for size in Self.standardSizes + [wanted.dimensions].compactMap(\.self) where questions < Self.mostQuestions {
             questions += 1
             guard isPlausible(size) else { continue }
             do {
@@ -180,18 +186,48 @@ struct FormatEnumeration {
         var rates = intervals.flatMap { interval -> [FrameRate] in
             switch interval {
             case .discrete(let rate): [rate]
-            case .range(let slowest, let fastest, _):
-                [slowest, fastest] + Self.standardRates.filter { (slowest...fastest).contains($0) }
+            case .range(let slowest, let fastest, let step):
+                [slowest, fastest]
+                    + (Self.standardRates + [wanted.frameRate].compactMap(\.self))
+                    .map { reaching($0, fastest, step) }.filter { (slowest...fastest).contains($0) }
             }
         }
-        if rates.isEmpty { rates = [(try? device.currentFrameRate()) ?? Self.assumedRate] }
+        // A driver that lists nothing may still take the wanted rate; what it makes of it, it states.
+        if rates.isEmpty {
+            rates = [(try? device.currentFrameRate()) ?? Self.assumedRate] + [wanted.frameRate].compactMap(\.self)
+        }
         return rates.map { VideoFormat(dimensions: size, frameRate: $0, pixelFormat: format) }
+    }
+
+    /// The wanted rate, or the next higher one that is whole steps of the interval away from the fastest.
+    private func reaching(_ wanted: FrameRate, _ fastest: FrameRate, _ step: FrameRate?) -> FrameRate {
+        guard let step else { return wanted }
+        let steps = (1 / wanted.framesPerSecond - 1 / fastest.framesPerSecond) * step.framesPerSecond
+        // Beyond this, a step is so small that the range is as good as continuous.
+        guard steps >= 0, steps < 100_000 else { return wanted }
+        // A little more than whole counts as whole: the division is not exact.
+        let whole = Int((steps + 1e-6).rounded(.down))
+        // fastest.denominator / fastest.numerator + whole * step.denominator / step.numerator, upside down.
+        let (numerator, isTooLarge) = fastest.numerator.multipliedReportingOverflow(by: step.numerator)
+        let (base, isBaseTooLarge) = fastest.denominator.multipliedReportingOverflow(by: step.numerator)
+        let (unit, isUnitTooLarge) = step.denominator.multipliedReportingOverflow(by: fastest.numerator)
+        let (added, isAddedTooLarge) = unit.multipliedReportingOverflow(by: whole)
+        let (denominator, isSumTooLarge) = base.addingReportingOverflow(added)
+        guard !isTooLarge, !isBaseTooLarge, !isUnitTooLarge, !isAddedTooLarge, !isSumTooLarge else { return wanted }
+        let divisor = greatestCommonDivisor(numerator, denominator)
+        return FrameRate(numerator: numerator / divisor, denominator: denominator / divisor)
     }
 
     private func isPlausible(_ size: Dimensions) -> Bool {
         (1...Dimensions.largestCodable.width).contains(size.width)
             && (1...Dimensions.largestCodable.height).contains(size.height)
     }
+}
+
+private func greatestCommonDivisor(_ first: Int, _ second: Int) -> Int {
+    var (larger, smaller) = (first, second)
+    while smaller != 0 { (larger, smaller) = (smaller, larger % smaller) }
+    return larger
 }
 
 /// Whether the failure says that a list ends, or that the driver does not have the call at all.

@@ -30,10 +30,13 @@ enum FormatSelection {
 
     /// The best of what is offered.
     ///
-    /// The size goes first: the wanted one; else, where a size is asked for, the smallest that holds it (the picture is
-    /// cropped and scaled as it is converted), or the largest there is; where none is asked for, the nearest in area to 640x480.
-    /// Then the rate: of each pixel format the highest that does not exceed the wanted one, else its lowest; a pixel
-    /// format that reaches the wanted rate wins over one that does not. Then the pixel format that costs least.
+    /// 1. The size: the wanted one; else, where a size is asked for, the smallest that covers it (frames are cropped and
+    ///    scaled down as they are converted), or the largest there is; where none is asked for, the nearest in area to
+    ///    640x480.
+    /// 2. The rate, of each pixel format: the lowest that reaches the wanted one, from which frames are left out evenly;
+    ///    else its highest.
+    /// 3. The pixel format: one that reaches the wanted rate, or else comes nearest to it; among equals the one that
+    ///    costs least to convert, so that compressed ones are taken only where the others are slower.
     static func choose(
         from offered: [CaptureFormat],
         for request: VideoFormatRequest
@@ -88,10 +91,9 @@ enum FormatSelection {
     }
 
     private static func bestRate(among candidates: [Candidate], wanted: Double) -> Candidate? {
-        let limit = wanted * (1 + rateTolerance)
-        let within = candidates.filter { $0.format.frameRate.framesPerSecond <= limit }
-        return within.max { $0.format.frameRate < $1.format.frameRate }
-            ?? candidates.min { $0.format.frameRate < $1.format.frameRate }
+        let reaching = candidates.filter { $0.format.frameRate.framesPerSecond >= wanted * (1 - rateTolerance) }
+        return reaching.min { $0.format.frameRate < $1.format.frameRate }
+            ?? candidates.max { $0.format.frameRate < $1.format.frameRate }
     }
 
     private static func isBetter(_ candidate: Candidate, than other: Candidate, wanted: Double) -> Bool {

@@ -29,8 +29,19 @@ struct NegotiatedFormat: Equatable {
         CapturedLayout(
             pixelFormat: needsLibV4L ? delivered.pixelFormat.formatByLibV4L : delivered.pixelFormat.converterFormat,
             dimensions: delivered.dimensions,
-            bytesPerRow: needsLibV4L ? delivered.dimensions.width : bytesPerRow
+            bytesPerRow: needsLibV4L ? delivered.dimensions.width : bytesPerRow,
+            colour: colour
         )
+    }
+
+    /// How colours are coded in what the converter is lent.
+    private var colour: CapturedColour? {
+        let stated = delivered.colour.colour(of: delivered.pixelFormat)
+        guard needsLibV4L else { return stated }
+        // libv4lconvert makes RGB and Bayer pictures into BT.601 of limited range, takes compressed ones for such, and
+        // leaves the values of YUV formats as they are.
+        let isConverted = isCompressed || !delivered.pixelFormat.isYUVOfLibV4L
+        return isConverted ? nil : stated
     }
 }
 
@@ -44,11 +55,11 @@ struct Negotiation {
     /// Chooses and sets format and rate for `request`.
     func settle(_ request: VideoFormatRequest) throws(CameraError) -> NegotiatedFormat {
         do {
-            let offered = try FormatEnumeration.read(device, wanted: request.dimensions, accepts: accepts)
+            let offered = try FormatEnumeration.read(device, wanted: request, accepts: accepts)
             let choice = try choose(from: offered, for: request)
             let delivered = try device.setFormat(choice.pixelFormat, choice.dimensions)
             let checked = try check(delivered, request: request, offered: offered)
-            let rate = try setFrameRate(request.frameRate.map { min($0, choice.frameRate) } ?? choice.frameRate)
+            let rate = try setFrameRate(choice.frameRate)
             return NegotiatedFormat(
                 delivered: checked.delivered,
                 frameRate: rate ?? choice.frameRate,
@@ -150,6 +161,21 @@ struct Negotiation {
 }
 
 extension PixelFormat {
+    private static func formats(_ codes: String) -> Set<PixelFormat> {
+        Set(codes.split(separator: " ").compactMap { PixelFormat(fourCC: String($0)) })
+    }
+
+    private static let rgb = formats("RGB3 BGR3")
+    /// What libv4lconvert 1.22 reads of uncompressed YUV (`libv4lconvert.c`, `supported_src_pixfmts`).
+    private static let yuvOfLibV4L = formats(
+        "YVYU VYUY UYVY YUYV NV16 NV61 NV12 YU12 YV12 422P Y10B Y16 Y16-BE M420 HM12"
+    )
+
+    /// Whether the converter reads red, green and blue.
+    var isRGB: Bool { Self.rgb.contains(self) }
+    /// Whether libv4lconvert only moves luma and chroma to other places.
+    fileprivate var isYUVOfLibV4L: Bool { Self.yuvOfLibV4L.contains(self) }
+
     /// Grey pictures of more than eight bits.
     private static let deepGrey = Set(["Y10B", "Y16", "Y16-BE"].compactMap { PixelFormat(fourCC: $0) })
 

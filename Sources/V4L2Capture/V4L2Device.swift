@@ -168,6 +168,10 @@ extension V4L2Device {
         single.field = given.field
         single.bytesperline = given.plane_fmt.0.bytesperline
         single.sizeimage = given.plane_fmt.0.sizeimage
+        single.colorspace = given.colorspace
+        single.priv = UInt32(bitPattern: Int32(truncatingIfNeeded: V4L2_PIX_FMT_PRIV_MAGIC))
+        single.ycbcr_enc = UInt32(given.ycbcr_enc)
+        single.quantization = UInt32(given.quantization)
         return delivered(single, planeCount: Int(given.num_planes))
     }
 

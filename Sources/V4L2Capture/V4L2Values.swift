@@ -34,6 +34,52 @@ struct DeliveredFormat: Equatable {
     var field: UInt32
     /// Memory planes; more than one only with the multi-planar calls.
     var planeCount: Int
+    /// What the driver states of colours.
+    var colour = StatedColour()
+}
+
+/// What a driver states of colours, in V4L2's numbers; 0 for a field that it leaves to the others' defaults.
+struct StatedColour: Equatable {
+    /// `V4L2_COLORSPACE_…`.
+    var colorspace: UInt32 = 0
+    /// `V4L2_YCBCR_ENC_…`.
+    var encoding: UInt32 = 0
+    /// `V4L2_QUANTIZATION_…`.
+    var quantization: UInt32 = 0
+}
+
+extension StatedColour {
+    /// How pictures of `format` are coded; `nil` where that is as usual.
+    ///
+    /// Defaults are those of `V4L2_MAP_YCBCR_ENC_DEFAULT` and `V4L2_MAP_QUANTIZATION_DEFAULT` in videodev2.h; but grey
+    /// without a quantization is of full range, as drivers deliver it (`v4l2-tpg-core.c`, `tpg_s_fourcc`).
+    func colour(of format: PixelFormat) -> CapturedColour? {
+        if format == .mjpeg || format == .jpeg { return nil }
+        let isLimited =
+            switch quantization {
+            case V4L2_QUANTIZATION_FULL_RANGE.rawValue: false
+            case V4L2_QUANTIZATION_LIM_RANGE.rawValue: true
+            default: !(format.isRGB || format == .grey || colorspace == V4L2_COLORSPACE_JPEG.rawValue)
+            }
+        return CapturedColour(range: isLimited ? .limited : .full, matrix: matrix)
+    }
+
+    private var matrix: CapturedColour.Matrix {
+        switch encoding {
+        case V4L2_YCBCR_ENC_601.rawValue, V4L2_YCBCR_ENC_XV601.rawValue: return .bt601
+        case V4L2_YCBCR_ENC_709.rawValue, V4L2_YCBCR_ENC_XV709.rawValue: return .bt709
+        // Constant luminance is not linear in the values; the other kind is the nearest that is.
+        case V4L2_YCBCR_ENC_BT2020.rawValue, V4L2_YCBCR_ENC_BT2020_CONST_LUM.rawValue: return .bt2020
+        case V4L2_YCBCR_ENC_SMPTE240M.rawValue: return .smpte240M
+        default: break
+        }
+        switch colorspace {
+        case V4L2_COLORSPACE_REC709.rawValue, V4L2_COLORSPACE_DCI_P3.rawValue: return .bt709
+        case V4L2_COLORSPACE_BT2020.rawValue: return .bt2020
+        case V4L2_COLORSPACE_SMPTE240M.rawValue: return .smpte240M
+        default: return .bt601
+        }
+    }
 }
 
 /// A buffer that the driver hands over.
@@ -78,8 +124,18 @@ func delivered(_ format: v4l2_pix_format, planeCount: Int = 1) -> DeliveredForma
         bytesPerRow: Int(format.bytesperline),
         imageSize: Int(format.sizeimage),
         field: format.field,
-        planeCount: planeCount
+        planeCount: planeCount,
+        colour: statedColour(format)
     )
+}
+
+private func statedColour(_ format: v4l2_pix_format) -> StatedColour {
+    var colour = StatedColour(colorspace: format.colorspace)
+    // Without the mark, what follows it is not there.
+    guard format.priv == UInt32(bitPattern: Int32(truncatingIfNeeded: V4L2_PIX_FMT_PRIV_MAGIC)) else { return colour }
+    colour.encoding = format.ycbcr_enc
+    colour.quantization = format.quantization
+    return colour
 }
 
 /// The C format of pictures of `size`.
@@ -89,6 +145,8 @@ func pixFormat(_ format: PixelFormat, _ size: Dimensions) -> v4l2_pix_format {
     pix.height = UInt32(size.height)
     pix.pixelformat = format.rawValue
     pix.field = V4L2_FIELD_NONE.rawValue
+    // The mark that the fields for colours are meant; left at 0, they ask for the device's own.
+    pix.priv = UInt32(bitPattern: Int32(truncatingIfNeeded: V4L2_PIX_FMT_PRIV_MAGIC))
     return pix
 }
 

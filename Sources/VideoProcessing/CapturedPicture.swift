@@ -94,7 +94,6 @@ struct CapturedPicture {
     func convert(_ bytes: UnsafePointer<UInt8>, _ region: PictureRegion, isFlipped: Bool, into buffer: VideoBuffer) {
         let status = unsafe buffer.withTarget { unsafe convert(bytes, region, isFlipped: isFlipped, into: $0) }
         precondition(status == 0, "converting \(kind) \(dimensions) to \(buffer.dimensions): \(status)")
-        if kind == .grey { buffer.limitLuma() }
     }
 
     /// Whether libyuv turns the format while it converts it.

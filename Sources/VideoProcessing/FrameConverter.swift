@@ -5,9 +5,8 @@ import Threading
 ///
 /// Takes YUYV, UYVY, NV12, NV21, YU12, YV12, GREY, RGB3, BGR3, MJPG and JPEG. Without a transform, with a crop alone, or
 /// with a half turn and a mirroring, uncompressed pictures are read once, where they lie, straight into the buffer that
-/// is handed on; scaling and turning take a further pass each, for planar formats one less. RGB, GREY and JPEG are taken
-/// as full range, the YUV formats as limited: V4L2's default quantization, and for GREY what its drivers deliver
-/// (`v4l2-tpg-core.c`, `tpg_s_fourcc`). Buffers are used again. Confine to one thread.
+/// is handed on; scaling and turning take a further pass each, for planar formats one less, and so do colours that are
+/// coded in another way than the result's (`CapturedLayout.colour`). Buffers are used again. Confine to one thread.
 package final class FrameConverter: CapturedFrameConverter {
     /// What is done to each picture; may be changed between pictures.
     package var transform: FrameTransform
@@ -22,6 +21,7 @@ package final class FrameConverter: CapturedFrameConverter {
     private let wholePool = VideoBufferPool(limit: 4)
     private let scalingPool = VideoBufferPool(limit: 4)
     private var jpegDecoder: JPEGDecoder
+    private var corrected: (kind: RawPictureKind, colour: CapturedColour?, correction: ColourCorrection)?
 
     /// A converter that does `transform`.
     package init(transform: FrameTransform = FrameTransform()) throws(VideoProcessingError) {
@@ -49,12 +49,21 @@ package final class FrameConverter: CapturedFrameConverter {
         let buffer: VideoBuffer
         if let kind = RawPictureKind(layout.pixelFormat) {
             buffer = try convert(bytes, CapturedPicture(kind, layout))
+            correction(of: kind, layout.colour).apply(to: buffer)
         } else if layout.pixelFormat.isCompressed {
             buffer = try decode(bytes, dimensions: layout.dimensions)
         } else {
             throw .undecodable
         }
         return VideoFrame(buffer: buffer, timestamp: timestamp)
+    }
+
+    /// The correction of the colours, computed anew only when what it depends on changes.
+    private func correction(of kind: RawPictureKind, _ colour: CapturedColour?) -> ColourCorrection {
+        if let corrected, corrected.kind == kind, corrected.colour == colour { return corrected.correction }
+        let correction = ColourCorrection(kind, colour)
+        corrected = (kind, colour, correction)
+        return correction
     }
 
     private func convert(_ bytes: RawSpan, _ picture: CapturedPicture) throws(DamagedPicture) -> VideoBuffer {

@@ -18,7 +18,7 @@ package import Threading
     /// Planes that don't have the size of ours; kept from picture to picture.
     private var scratch = unsafe UnsafeMutableBufferPointer<UInt8>(start: nil, count: 0)
 
-    /// Pictures decoded in spite of a warning that does no harm: stray bytes between segments.
+    /// Pictures decoded in spite of a warning that does no harm: a few stray bytes before a marker.
     package private(set) var harmlessWarnings = 0
 
     /// A decoder with buffers of its own.
@@ -146,7 +146,7 @@ package import Threading
             )
         }
         if status != 0 {
-            guard isHarmless(bytes) else { return false }
+            guard isFlawed || isHarmless(bytes) else { return false }
             isFlawed = true
         }
         for component in 0..<3 where !geometry.isDirect(component) {
@@ -174,18 +174,12 @@ package import Threading
 
     /// Whether what the library complained of leaves the picture whole.
     ///
-    /// It keeps the first of its warnings. Stray bytes before a marker do no harm; but as a cut may have been
-    /// complained of after them, the end marker must be there, too.
+    /// It keeps the first of its warnings alone, and says the same of a few stray bytes and of a scan that ends early; so
+    /// the picture's data is looked through.
     private func isHarmless(_ bytes: RawSpan) -> Bool {
         guard unsafe tjGetErrorCode(handle) == TJERR_WARNING.rawValue else { return false }
         guard unsafe strstr(tjGetErrorStr2(handle), "extraneous bytes") != nil else { return false }
-        var position = bytes.byteCount - 2
-        while position >= 0 {
-            let marker = unsafe bytes.unsafeLoadUnaligned(fromByteOffset: position, as: UInt16.self)
-            if UInt16(littleEndian: marker) == 0xD9FF { return true }
-            position -= 1
-        }
-        return false
+        return JPEGScanCheck.isWhole(bytes)
     }
 }
 

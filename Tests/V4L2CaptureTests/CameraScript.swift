@@ -18,6 +18,8 @@ struct CameraScript: Sendable {
     enum Rates: Sendable {
         case discrete([Int])
         case continuous(slowest: Int, fastest: Int)
+        /// `step` is the step of the interval, as a rate.
+        case stepwise(slowest: Int, fastest: Int, step: Int)
         case endless(Int)
     }
 

@@ -11,9 +11,11 @@ final class LumaConverter: CapturedFrameConverter {
     var requestedDimensions: Dimensions?
     private let accepted: Set<PixelFormat>
     private let pool = VideoBufferPool()
+    private let note: (CapturedLayout) -> Void
 
-    init(accepted: Set<PixelFormat> = formats) {
+    init(accepted: Set<PixelFormat> = formats, note: @escaping (CapturedLayout) -> Void = { _ in }) {
         self.accepted = accepted
+        self.note = note
     }
 
     func accepts(_ pixelFormat: PixelFormat) -> Bool { accepted.contains(pixelFormat) }
@@ -23,6 +25,7 @@ final class LumaConverter: CapturedFrameConverter {
         layout: CapturedLayout,
         timestamp: MonotonicInstant
     ) throws(DamagedPicture) -> VideoFrame {
+        note(layout)
         let buffer = pool.take(layout.dimensions)
         if layout.pixelFormat == .mjpeg {
             guard bytes.byteCount > 2, bytes.unsafeLoad(as: UInt8.self) == 0xFF else { throw .undecodable }

@@ -5,8 +5,15 @@ import Testing
 
 @testable import V4L2Capture
 
-private func read(_ script: CameraScript, wanted: Dimensions? = nil) throws -> [CaptureFormat] {
-    try FormatEnumeration.read(V4L2Device(node: ScriptedSystem(script).open("/dev/video0")), wanted: wanted)
+private func read(
+    _ script: CameraScript,
+    wanted: Dimensions? = nil,
+    rate: FrameRate? = nil
+) throws -> [CaptureFormat] {
+    try FormatEnumeration.read(
+        V4L2Device(node: ScriptedSystem(script).open("/dev/video0")),
+        wanted: VideoFormatRequest(dimensions: wanted, frameRate: rate)
+    )
 }
 
 @Suite("Format enumeration", .timeLimit(.minutes(1)))
@@ -62,6 +69,46 @@ struct FormatEnumerationTests {
         #expect(!odd[0].formats.contains { $0.dimensions.width == 501 })
     }
 
+    // A size that is not a whole number of steps was passed over: 1280x720 was scaled up to 1920x1080, or the largest.
+    @Test(
+        "Of a range in steps, the smallest size that covers the wanted one is offered and chosen",
+        arguments: [((1920, 1080), (1920, 1088)), ((700, 500), (704, 512)), ((640, 480), (640, 480))]
+    )
+    func covering(wanted: (Int, Int), expected: (Int, Int)) throws {
+        let script = CameraScript(formats: [
+            .init(pixelFormat: .yuyv, sizes: .stepwise(smallest: (32, 32), largest: (2592, 1952), step: (16, 16)))
+        ])
+        let size = Dimensions(width: wanted.0, height: wanted.1)
+        let choice = try FormatSelection.choose(
+            from: read(script, wanted: size),
+            for: VideoFormatRequest(dimensions: size)
+        )
+        #expect(choice.dimensions == Dimensions(width: expected.0, height: expected.1))
+    }
+
+    // 12 gave 10, and 45 gave 30.
+    @Test("Of a continuous range, the wanted rate itself is offered and chosen", arguments: [12, 45, 60, 7])
+    func wantedRate(rate: Int) throws {
+        let script = CameraScript(formats: [.init(pixelFormat: .yuyv, rates: .continuous(slowest: 3, fastest: 60))])
+        let request = VideoFormatRequest(frameRate: FrameRate(rate))
+        let choice = try FormatSelection.choose(from: read(script, rate: FrameRate(rate)), for: request)
+        #expect(choice.frameRate == FrameRate(rate))
+    }
+
+    @Test(
+        "Of a range in steps, the next rate that reaches the wanted one",
+        arguments: [(30, "33.33"), (12, "12.5"), (50, "50"), (1000, "100"), (1, "2")]
+    )
+    func steppedRate(wanted: Int, expected: String) throws {
+        // Intervals of 10, 20, 30 ms and so on.
+        let script = CameraScript(formats: [
+            .init(pixelFormat: .yuyv, rates: .stepwise(slowest: 2, fastest: 100, step: 100))
+        ])
+        let request = VideoFormatRequest(frameRate: FrameRate(wanted))
+        let choice = try FormatSelection.choose(from: read(script, rate: FrameRate(wanted)), for: request)
+        #expect(choice.frameRate.description == expected)
+    }
+
     @Test("Lists without end are read to a limit", .timeLimit(.minutes(1)))
     func endless() throws {
         let formats = (0..<2000).map { number in
@@ -115,7 +162,8 @@ struct FormatEnumerationTests {
                 deviceCapabilities: UInt32(capability) | UInt32(V4L2_CAP_STREAMING),
                 noise: UInt64(seed)
             )
-            let formats = (try? read(script, wanted: Dimensions(width: 640, height: 480))) ?? []
+            let rate = FrameRate(numerator: 1 + seed * 7919, denominator: 1 + seed % 1001)
+            let formats = (try? read(script, wanted: Dimensions(width: 640, height: 480), rate: rate)) ?? []
             _ = try? FormatSelection.choose(from: formats, for: VideoFormatRequest(frameRate: FrameRate(.max)))
             for format in formats.flatMap(\.formats) {
                 #expect(format.dimensions.area > 0 && format.frameRate.framesPerSecond > 0)

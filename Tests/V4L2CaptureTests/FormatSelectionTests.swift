@@ -66,11 +66,25 @@ struct FormatSelectionTests {
             expected: "1280x720 10 fps YUYV"
         ),
         Case(
-            claim: "a slower request takes the highest rate below it",
+            claim: "a rate between two takes the one above, of the format that costs least",
             offered: webcam,
             size: (640, 480),
             rate: FrameRate(20),
-            expected: "640x480 30 fps MJPG"
+            expected: "640x480 30 fps YUYV"
+        ),
+        Case(
+            claim: "the lowest rate that reaches the wanted one",
+            offered: webcam,
+            size: (640, 480),
+            rate: FrameRate(12),
+            expected: "640x480 15 fps YUYV"
+        ),
+        Case(
+            claim: "the nearest where none reaches it",
+            offered: webcam,
+            size: (1280, 720),
+            rate: FrameRate(60),
+            expected: "1280x720 30 fps MJPG"
         ),
         Case(
             claim: "a forced format alone, whatever its rate",

@@ -73,7 +73,66 @@ struct NegotiationTests {
         try await source.startCapture()
         await source.stopCapture()
         let asked = system.record.withLock { $0.requestedRate }
-        #expect(asked?.frames == 15 && asked?.seconds == 1)
+        #expect(asked?.frames == 30 && asked?.seconds == 1)
+    }
+
+    @Test(
+        "What the driver says of colours reaches the converter, by V4L2's defaults where it says nothing",
+        arguments: [
+            (.yuyv, 0, 0, 0, CapturedColour(range: .limited, matrix: .bt601)),
+            (.yuyv, V4L2_COLORSPACE_SRGB.rawValue, 0, 0, CapturedColour(range: .limited, matrix: .bt601)),
+            (.yuyv, V4L2_COLORSPACE_JPEG.rawValue, 0, 0, CapturedColour(range: .full, matrix: .bt601)),
+            (.yuyv, V4L2_COLORSPACE_REC709.rawValue, 0, 0, CapturedColour(range: .limited, matrix: .bt709)),
+            (
+                .yuyv, V4L2_COLORSPACE_SRGB.rawValue, 0, V4L2_QUANTIZATION_FULL_RANGE.rawValue,
+                CapturedColour(range: .full, matrix: .bt601)
+            ),
+            (
+                .yuyv, V4L2_COLORSPACE_SRGB.rawValue, V4L2_YCBCR_ENC_709.rawValue, 0,
+                CapturedColour(range: .limited, matrix: .bt709)
+            ),
+            (.yuyv, V4L2_COLORSPACE_BT2020.rawValue, 0, 0, CapturedColour(range: .limited, matrix: .bt2020)),
+            (.yuyv, V4L2_COLORSPACE_SMPTE240M.rawValue, 0, 0, CapturedColour(range: .limited, matrix: .smpte240M)),
+            (.grey, V4L2_COLORSPACE_SRGB.rawValue, 0, 0, CapturedColour(range: .full, matrix: .bt601)),
+            (
+                .grey, V4L2_COLORSPACE_SRGB.rawValue, 0, V4L2_QUANTIZATION_LIM_RANGE.rawValue,
+                CapturedColour(range: .limited, matrix: .bt601)
+            ),
+            (.yuyv, 4711, 4711, 4711, CapturedColour(range: .limited, matrix: .bt601)),
+        ] as [(PixelFormat, UInt32, UInt32, UInt32, CapturedColour)]
+    )
+    func colours(
+        format: PixelFormat,
+        colorspace: UInt32,
+        encoding: UInt32,
+        quantization: UInt32,
+        expected: CapturedColour
+    ) async throws {
+        for capability in [V4L2_CAP_VIDEO_CAPTURE, V4L2_CAP_VIDEO_CAPTURE_MPLANE] {
+            var script = CameraScript(
+                deviceCapabilities: UInt32(capability) | UInt32(V4L2_CAP_STREAMING),
+                formats: [.init(pixelFormat: format)],
+                events: CameraScript.steady(1) + [lost]
+            )
+            script.substitute = { pix in
+                pix.colorspace = colorspace
+                // The multi-planar calls have a byte for each.
+                pix.ycbcr_enc = encoding & 255
+                pix.quantization = quantization & 255
+            }
+            let layouts = Monitor<[CapturedLayout]>([])
+            let source = CameraSource(
+                device: testDevice,
+                request: VideoFormatRequest(),
+                system: ScriptedSystem(script)
+            ) { LumaConverter { layout in layouts.withLock { $0.append(layout) } } }
+            let sink = RecordingSink()
+            source.sink = sink
+            var failures = source.failures().makeAsyncIterator()
+            try await source.startCapture()
+            _ = await failures.next()
+            #expect(layouts.withLock { $0.first?.colour } == expected)
+        }
     }
 
     @Test("A driver that cannot set a rate captures all the same", arguments: [ENOTTY, EINVAL])

@@ -270,6 +270,12 @@ extension ScriptedNode {
             answer.stepwise.min = v4l2_fract(numerator: 1, denominator: UInt32(fastest))
             answer.stepwise.max = v4l2_fract(numerator: 1, denominator: UInt32(slowest))
             answer.stepwise.step = v4l2_fract(numerator: 1, denominator: 1)
+        case .stepwise(let slowest, let fastest, let step):
+            guard answer.index == 0 else { return EINVAL }
+            answer.type = V4L2_FRMIVAL_TYPE_STEPWISE.rawValue
+            answer.stepwise.min = v4l2_fract(numerator: 1, denominator: UInt32(fastest))
+            answer.stepwise.max = v4l2_fract(numerator: 1, denominator: UInt32(slowest))
+            answer.stepwise.step = v4l2_fract(numerator: 1, denominator: UInt32(step))
         case .endless(let rate):
             answer.type = V4L2_FRMIVAL_TYPE_DISCRETE.rawValue
             answer.discrete = v4l2_fract(numerator: 1, denominator: UInt32(rate) + answer.index)
@@ -284,6 +290,7 @@ extension ScriptedNode {
             pix.height = isMultiplanar ? exchange.fmt.pix_mp.height : exchange.fmt.pix.height
             pix.pixelformat = isMultiplanar ? exchange.fmt.pix_mp.pixelformat : exchange.fmt.pix.pixelformat
             pix.field = V4L2_FIELD_NONE.rawValue
+            pix.priv = UInt32(V4L2_PIX_FMT_PRIV_MAGIC)
             let row = PixelFormat(rawValue: pix.pixelformat).leastBytesPerRow(Int(pix.width))
             pix.bytesperline = UInt32(row)
             // Enough for the chroma planes of any format.
@@ -299,6 +306,9 @@ extension ScriptedNode {
         exchange.fmt.pix_mp.height = pix.height
         exchange.fmt.pix_mp.pixelformat = pix.pixelformat
         exchange.fmt.pix_mp.field = pix.field
+        exchange.fmt.pix_mp.colorspace = pix.colorspace
+        exchange.fmt.pix_mp.ycbcr_enc = UInt8(truncatingIfNeeded: pix.ycbcr_enc)
+        exchange.fmt.pix_mp.quantization = UInt8(truncatingIfNeeded: pix.quantization)
         exchange.fmt.pix_mp.num_planes = script.memoryPlanes
         exchange.fmt.pix_mp.plane_fmt.0.bytesperline = pix.bytesperline
         exchange.fmt.pix_mp.plane_fmt.0.sizeimage = pix.sizeimage

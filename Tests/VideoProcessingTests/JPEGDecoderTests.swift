@@ -1,4 +1,5 @@
 import CTurboJPEG
+import Glibc
 import MediaCore
 import Testing
 import Threading
@@ -10,8 +11,12 @@ struct JPEGMaker {
     static func make(
         _ width: Int,
         _ height: Int,
-        _ subsampling: TJSAMP = TJSAMP_420
+        _ subsampling: TJSAMP = TJSAMP_420,
+        restartRows: Int? = nil
     ) throws -> (bytes: [UInt8], planes: [ReferencePlane]) {
+        // The library takes restart intervals from the environment alone.
+        if let restartRows { setenv("TJ_RESTART", "\(restartRows)", 1) }
+        defer { unsetenv("TJ_RESTART") }
         let count = subsampling == TJSAMP_GRAY ? 1 : 3
         let code = Int32(subsampling.rawValue)
         let planes = (0..<count).map { component in
@@ -171,7 +176,7 @@ struct JPEGDecoderTests {
         let bytes = try JPEGMaker.make(64, 48).bytes
         var stray = bytes
         // More than the decoder reads ahead.
-        stray.insert(contentsOf: Array(repeating: 1, count: 40), at: stray.count - 2)
+        stray.insert(contentsOf: Array(repeating: 1, count: 24), at: stray.count - 2)
         stray += [0, 0, 0]
         var decoder = try JPEGDecoder()
         let buffer = try decoder.decode(stray.span.bytes, dimensions: Dimensions(width: 64, height: 48), pool: pool)
@@ -185,6 +190,55 @@ struct JPEGDecoderTests {
         #expect(decoder.harmlessWarnings == 2)
         let isSecondSame = ReferencePicture(second) == ReferencePicture(buffer)
         #expect(isSecondSame)
+    }
+
+    // Any number of bytes was waved through, so that a scan that ended early was shown with its rest in grey.
+    @Test("More stray bytes than fill up a scan are damage", arguments: [41, 200, 5000])
+    func manyStrayBytes(count: Int) throws {
+        let bytes = try JPEGMaker.make(64, 48).bytes
+        var stray = bytes
+        stray.insert(contentsOf: Array(repeating: 1, count: count), at: stray.count - 2)
+        #expect(throws: DamagedPicture.undecodable) { try decode(stray, 64, 48) }
+        let header = try #require(JPEGMaker.segments(bytes).first)
+        stray = bytes
+        stray.insert(contentsOf: Array(repeating: 1, count: count), at: header.range.upperBound)
+        #expect(throws: DamagedPicture.undecodable) { try decode(stray, 64, 48) }
+    }
+
+    // The library keeps its first warning alone: behind stray bytes in the header, anything went unseen.
+    @Test("Damage in the scan does not hide behind stray bytes in the header")
+    func hiddenDamage() throws {
+        for subsampling in [TJSAMP_420, TJSAMP_422, TJSAMP_444, TJSAMP_GRAY] {
+            let bytes = try JPEGMaker.make(64, 48, subsampling).bytes
+            let segments = JPEGMaker.segments(bytes)
+            let first = try #require(segments.first)
+            let scan = try #require(segments.last).range.upperBound
+            for cut in [1, 3, 20, bytes.count - 2 - scan] {
+                var damaged = bytes
+                damaged.removeSubrange(damaged.count - 2 - cut..<damaged.count - 2)
+                damaged.insert(contentsOf: [1, 2], at: first.range.upperBound)
+                #expect(throws: DamagedPicture.undecodable) { try decode(damaged, 64, 48) }
+            }
+            var stray = bytes
+            stray.insert(contentsOf: [1, 2], at: first.range.upperBound)
+            let isSame = try decode(stray, 64, 48) == decode(bytes, 64, 48)
+            #expect(isSame)
+        }
+    }
+
+    @Test("Stray bytes before restart markers do no harm, and damage behind them is seen")
+    func restartMarkers() throws {
+        let bytes = try JPEGMaker.make(128, 96, TJSAMP_422, restartRows: 1).bytes
+        let plain = try decode(bytes, 128, 96)
+        let markers = bytes.indices.dropLast().filter { bytes[$0] == 0xFF && (0xD0...0xD7).contains(bytes[$0 + 1]) }
+        #expect(markers.count > 3)
+        var stray = bytes
+        for marker in markers.reversed() { stray.insert(contentsOf: Array(repeating: 1, count: 20), at: marker) }
+        let isSame = try decode(stray, 128, 96) == plain
+        #expect(isSame)
+        var damaged = stray
+        damaged.removeSubrange(damaged.count - 20..<damaged.count - 2)
+        #expect(throws: DamagedPicture.undecodable) { try decode(damaged, 128, 96) }
     }
 
     @Test("A picture of another size than the layout's is refused", arguments: [(64, 47), (63, 48), (48, 64), (1, 1)])

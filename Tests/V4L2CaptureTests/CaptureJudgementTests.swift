@@ -1,0 +1,198 @@
+import CV4L2
+import Capture
+import Glibc
+import MediaCore
+import Testing
+import Threading
+
+@testable import V4L2Capture
+
+private let lost = CameraScript.Event.trouble([.failed, .gone], status: ENODEV)
+private let tenHours = Int64(36_000_000_000_000)
+
+private func instant(milliseconds: Int64) -> MonotonicInstant {
+    MonotonicInstant(nanoseconds: milliseconds * 1_000_000)
+}
+
+/// When a camera counts as failed, and when its frames count as captured.
+@Suite("Judging a camera", .timeLimit(.minutes(1)))
+struct CaptureJudgementTests {
+    // Frames were counted as they came, and not as they could be used.
+    @Test("A camera that goes on giving nothing but damage fails after its patience, and one good frame saves it")
+    func damage() {
+        var watchdog = CaptureWatchdog(
+            patience: .seconds(5),
+            interval: .milliseconds(33),
+            start: instant(milliseconds: 0)
+        )
+        for milliseconds in stride(from: Int64(100), to: 5000, by: 100) {
+            watchdog.deviceGave(at: instant(milliseconds: milliseconds))
+            watchdog.damaged(at: instant(milliseconds: milliseconds))
+            #expect(!watchdog.isOver(at: instant(milliseconds: milliseconds)))
+        }
+        var saved = watchdog
+        saved.delivered()
+        saved.damaged(at: instant(milliseconds: 5100))
+        #expect(!saved.isOver(at: instant(milliseconds: 5100)))
+        watchdog.damaged(at: instant(milliseconds: 5100))
+        #expect(watchdog.isOver(at: instant(milliseconds: 5100)))
+    }
+
+    // At a frame in ten seconds, a good camera failed after five.
+    @Test(
+        "Below 0.6 frames a second the patience is three frame intervals",
+        arguments: [(30, 5), (1, 5), (2, 6), (10, 30)]
+    )
+    func slowCameras(interval: Int, patience: Int) {
+        let interval = interval == 30 ? Duration.milliseconds(33) : .seconds(interval)
+        let watchdog = CaptureWatchdog(patience: .seconds(5), interval: interval, start: instant(milliseconds: 0))
+        #expect(watchdog.patience == .seconds(patience))
+        #expect(!watchdog.isOver(at: instant(milliseconds: Int64(patience) * 1000 - 1)))
+        #expect(watchdog.isOver(at: instant(milliseconds: Int64(patience) * 1000)))
+    }
+
+    @Test("A camera that damages every other frame goes on; one that damages all of them fails")
+    func damagedStream() async throws {
+        let frames = { (isGood: @escaping (Int) -> Bool) -> [CameraScript.Event] in
+            (0..<400).map { number in
+                .frames([
+                    .init(
+                        sequence: UInt32(number),
+                        nanoseconds: Int64(number + 1) * 33_333_333,
+                        fill: isGood(number) ? 0xFF : 0
+                    )
+                ])
+            }
+        }
+        let format = CameraScript.Format(pixelFormat: .mjpeg, isCompressed: true)
+        let half = try await captureToTheEnd(CameraScript(formats: [format], events: frames { $0 % 2 == 0 } + [lost]))
+        #expect(half.failure?.code == .deviceLost && half.statistics.framesDropped[.corrupt] == 200)
+        let none = try await captureToTheEnd(CameraScript(formats: [format], events: frames { $0 < 10 } + [lost]))
+        #expect(none.failure?.code == .noFrames && "\(none.failure, default: "")".contains("damaged"))
+        #expect(none.statistics.framesCaptured == 10 + none.statistics.framesDropped.total)
+    }
+
+    // A stamp hours old went out as the frame's age.
+    @Test("A stamp that is hours old is replaced by the time at which the frame was taken, and counted")
+    func oldStamps() async throws {
+        let sink = RecordingSink()
+        let events = (0..<20).map { number in
+            // The camera's clock begins anew with the sixth frame.
+            let stamp = tenHours + Int64(number + 1) * 33_333_333
+            return CameraScript.Event.frames([
+                .init(sequence: UInt32(number), nanoseconds: number < 5 ? stamp : stamp - tenHours)
+            ])
+        }
+        let system = ScriptedSystem(CameraScript(events: events + [lost]))
+        system.record.withLock { $0.clock = tenHours }
+        let source = makeSource(system, request: VideoFormatRequest(frameRate: FrameRate(30)))
+        source.sink = sink
+        var failures = source.failures().makeAsyncIterator()
+        try await source.startCapture()
+        _ = await failures.next()
+        // It froze here, as no frame was due until the old time came again.
+        #expect(sink.count == 20)
+        #expect(source.captureStatistics.timestampsReplaced == 15)
+        #expect(sink.timestamps.allSatisfy { $0.nanoseconds >= tenHours })
+        #expect(zip(sink.timestamps, sink.timestamps.dropFirst()).allSatisfy { $0 <= $1 })
+    }
+
+    @Test("Frames that waited while the program was held up keep their stamps; a stamp before that is none")
+    func heldUp() {
+        var check = TimestampCheck(interval: .milliseconds(33), start: instant(milliseconds: 0))
+        let first = check.instant(for: instant(milliseconds: 100), takenAt: instant(milliseconds: 130))
+        #expect(first.instant == instant(milliseconds: 100) && !first.isReplaced)
+        check.emptied(at: instant(milliseconds: 131))
+        let late = check.instant(for: instant(milliseconds: 200), takenAt: instant(milliseconds: 20_000))
+        #expect(late.instant == instant(milliseconds: 200) && !late.isReplaced)
+        check.emptied(at: instant(milliseconds: 20_001))
+        let old = check.instant(for: instant(milliseconds: 300), takenAt: instant(milliseconds: 20_030))
+        #expect(old.instant == instant(milliseconds: 20_030) && old.isReplaced)
+    }
+
+    @Test("A stamp shortly ahead becomes the present, and one that jumps back costs one frame its stamp")
+    func smallJumps() {
+        var check = TimestampCheck(interval: .milliseconds(33), start: instant(milliseconds: 0))
+        let ahead = check.instant(for: instant(milliseconds: 126), takenAt: instant(milliseconds: 100))
+        #expect(ahead.instant == instant(milliseconds: 100) && !ahead.isReplaced)
+        let back = check.instant(for: instant(milliseconds: 50), takenAt: instant(milliseconds: 133))
+        #expect(back.instant == instant(milliseconds: 133) && back.isReplaced)
+        let next = check.instant(for: instant(milliseconds: 83), takenAt: instant(milliseconds: 166))
+        #expect(next.instant == instant(milliseconds: 133) && !next.isReplaced)
+        let without = check.instant(for: nil, takenAt: instant(milliseconds: 200))
+        #expect(without.instant == instant(milliseconds: 200) && without.isReplaced)
+    }
+}
+
+/// Which camera a source opens after others were plugged in.
+@Suite("The identity of a camera", .timeLimit(.minutes(1)))
+struct CameraIdentityTests {
+    private let front = CameraScript(card: "Front", busInfo: "usb-1", events: CameraScript.steady(2) + [lost])
+    private let back = CameraScript(card: "Back", busInfo: "usb-2", events: CameraScript.steady(2) + [lost])
+
+    private func source(_ device: CaptureDevice, _ system: ScriptedSystem) -> CameraSource {
+        CameraSource(device: device, request: VideoFormatRequest(), system: system) { LumaConverter() }
+    }
+
+    /// Starts and stops.
+    ///
+    /// - Returns: The error of the start.
+    private func attempt(_ source: CameraSource) async -> CameraError? {
+        do {
+            try await source.startCapture()
+            await source.stopCapture()
+            return nil
+        } catch {
+            return error as? CameraError
+        }
+    }
+
+    // Whatever had the old /dev/videoN was opened: another room could go out under the old name.
+    @Test("Another camera that has the old node is not opened, and the own one is found under its new node")
+    func replug() async throws {
+        let system = ScriptedSystem(["/dev/video0": front])
+        let device = try #require(CameraDirectory(system: system).devices().first)
+        let source = source(device, system)
+        #expect(await attempt(source) == nil)
+        system.plug(["/dev/video0": back])
+        let error = try #require(await attempt(source))
+        #expect(error.code == .noSuchDevice && "\(error)".contains("Front (usb-1)"))
+        #expect(system.isAllClosed && system.calls(cv4l2_STREAMON) == 1)
+        system.plug(["/dev/video0": back, "/dev/video1": front])
+        #expect(await attempt(source) == nil)
+        #expect(system.calls(cv4l2_STREAMON) == 2)
+    }
+
+    @Test("Two cameras of one make are told apart by their bus")
+    func twins() async throws {
+        var twin = front
+        twin.busInfo = "usb-9"
+        let system = ScriptedSystem(["/dev/video0": front, "/dev/video1": twin])
+        let device = try #require(CameraDirectory(system: system).devices().first)
+        let source = source(device, system)
+        system.plug(["/dev/video0": twin])
+        #expect(await attempt(source)?.code == .noSuchDevice)
+        system.plug(["/dev/video0": twin, "/dev/video3": front])
+        #expect(await attempt(source) == nil)
+    }
+
+    @Test("A camera with a name of its own is found by that in any port, and by nothing else")
+    func stableLink() async throws {
+        let link = "/dev/v4l/by-id/usb-Front_1234-video-index0"
+        let system = ScriptedSystem(["/dev/video0": front], links: [StableLink(path: link, node: "/dev/video0")])
+        let device = try #require(CameraDirectory(system: system).devices().first)
+        #expect(device.stableLinks == [link])
+        let source = source(device, system)
+        var moved = front
+        moved.busInfo = "usb-7"
+        system.plug(["/dev/video0": back, "/dev/video5": moved], links: [StableLink(path: link, node: "/dev/video5")])
+        #expect(await attempt(source) == nil)
+        // Another one of the same make in the same port: it has another serial number, and so another name.
+        system.plug(["/dev/video0": front])
+        #expect(await attempt(source)?.code == .noSuchDevice)
+        // The name leads to a camera of another make.
+        system.plug(["/dev/video0": back], links: [StableLink(path: link, node: "/dev/video0")])
+        #expect(await attempt(source)?.code == .noSuchDevice)
+        #expect(system.calls(cv4l2_STREAMON) == 1)
+    }
+}
