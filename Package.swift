@@ -114,7 +114,7 @@ let programs: [Target] = [
 /// What the library's users read first.
 ///
 /// Here rather than in a package of their own, which would build everything anew.
-let examples: [Target] = ["MinimalPublisher", "MinimalSubscriber"].map { name in
+let examples: [Target] = ["MinimalPublisher", "MinimalSubscriber", "NoisePublisher"].map { name in
     .executableTarget(name: name, dependencies: ["RoomKit"], path: "Examples/\(name)", swiftSettings: strict)
 }
 

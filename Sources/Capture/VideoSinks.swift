@@ -148,9 +148,15 @@ public final class VideoSinks: Sendable {
         let sinks = state.withLock { state in
             state.request.merge(request)
             state.forwarded.merge(forwarded)
-            return state.entries.compactMap(\.sink)
+            return state.entries.compactMap { entry in entry.sink.map { ($0, entry.request) } }
         }
-        for sink in sinks { sink.onVideoFormatRequest(forwarded) }
+        for (sink, own) in sinks {
+            // What a sink was asked for by itself is more to the point.
+            var rest = forwarded
+            if own.dimensions != nil { rest.dimensions = nil }
+            if own.pixelFormat != nil { rest.pixelFormat = nil }
+            sink.onVideoFormatRequest(rest)
+        }
     }
 
     /// What was asked for, filled up with what the sinks require.

@@ -94,6 +94,7 @@ public final class LocalVideoTrack: Sendable {
         // What came here and what was dropped before: a source that counts nothing adds nothing.
         statistics.framesCaptured += capture.framesDropped.total
         statistics.framesMissed = capture.framesMissed
+        statistics.timestampsReplaced = capture.timestampsReplaced
         statistics.captureDuration = capture.captureDuration
         statistics.framesDropped = statistics.framesDropped + capture.framesDropped
         return statistics
@@ -168,29 +169,31 @@ public final class LocalVideoTrack: Sendable {
     private var attached: VideoPublisher? { state.withLock { $0.publisher } }
 }
 
-/// What has become of a local track's pictures.
+/// What has become of a local track's frames.
 ///
 /// Of a track that is not published any more: captured = encoded + dropped.
 public struct LocalVideoTrackStatistics: Hashable, Sendable {
-    /// Pictures that the source took.
+    /// Frames that the source took.
     public var framesCaptured = 0
-    /// Pictures that the device left out by itself, as its sequence numbers tell; not among those captured.
+    /// Frames that the device left out by itself, as its sequence numbers tell; not among those captured.
     public var framesMissed = 0
-    /// From the first to the last picture captured, by the device's stamps; zero where the source cannot say.
+    /// Frames whose time stamp by the device could not be true, and was replaced by the time at which they were taken.
+    public var timestampsReplaced = 0
+    /// From the first to the last frame captured, by the device's stamps; zero where the source cannot say.
     ///
-    /// The device's own rate is `framesCaptured + framesMissed - 1` pictures in this time.
+    /// The device's own rate is `framesCaptured + framesMissed - 1` frames in this time.
     public var captureDuration = Duration.zero
-    /// Pictures that were encoded.
+    /// Frames that were encoded.
     public var framesEncoded = 0
-    /// Encoded pictures that were handed to the network, whole.
+    /// Encoded frames that were handed to the network, whole.
     public var framesSent = 0
-    /// Encoded pictures that were given up because the network did not take them in time.
+    /// Encoded frames that were given up because the network did not take them in time.
     public var framesExpired = 0
-    /// Encoded pictures that decode without any other.
+    /// Encoded frames that decode without any other.
     public var keyframes = 0
     /// Bytes handed to the network, with the headers of media packets.
     public var bytesSent = 0
-    /// Captured pictures that were not encoded, by reason.
+    /// Captured frames that were not encoded, by reason.
     public var framesDropped = FrameDropCounts()
 
     /// Nothing yet.

@@ -51,8 +51,7 @@ extension Room {
     }
 
     private func noFrames(of track: LocalVideoTrack) -> RoomError {
-        let seconds = track.firstFramePatience.seconds
-        return RoomError(.noFramesCaptured, "The source of \"\(track.name)\" delivered no frame within \(seconds) s.")
+        RoomError(.noFramesCaptured, "The source of \"\(track.name)\" delivered no frame.")
     }
 
     func unpublish(_ track: LocalVideoTrack) async {

@@ -42,7 +42,7 @@ struct SourceOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "The picture's size: larger pictures of a camera or clip are cut to its shape and scaled down; "
+            "The picture's size: frames of a camera or clip are center-cropped and scaled down to it, never up; "
                 + "default 640x480, the camera's nearest, or the clip's own.",
             valueName: "WxH"
         )
@@ -51,7 +51,7 @@ struct SourceOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "Frames a second, as 12.5 or 30000/1001, 0.01 to 1000; default 30, the camera's next below, or the clip's own.",
+            "Frames a second, as 12.5 or 30000/1001, 0.01 to 1000; default 30, the camera's nearest, or the clip's own.",
             discussion: "Without a camera 0.1 to 240, and at most a clip's own.",
             valueName: "rate"
         )

@@ -65,6 +65,19 @@ struct VideoSinksTests {
         #expect(first.requests == [request] && late.requests == [request])
     }
 
+    @Test("A sink's own size is not overruled by one that is asked of all")
+    func ownSize() {
+        let source = PassiveSource()
+        let (own, other) = (StampSink(), StampSink())
+        source.sinks.add(own)
+        source.sinks.add(other)
+        let small = VideoFormatRequest(dimensions: Dimensions(width: 8, height: 8))
+        let large = VideoFormatRequest(dimensions: Dimensions(width: 80, height: 80))
+        source.sinks.request(small, for: own)
+        source.requestOutputFormat(large)
+        #expect(own.requests == [small, VideoFormatRequest()] && other.requests == [large])
+    }
+
     @Test("Frames without a sink are not wanted, and idle sinks are not kept alive")
     func nobody() {
         let source = PassiveSource()

@@ -1,8 +1,10 @@
 import Foundation
 import Capture
 import MediaCore
+import TestTools
 import Testing
 import Threading
+import VideoProcessing
 
 @testable import V4L2Capture
 
@@ -168,4 +170,94 @@ struct CameraLabTests {
         sink.waitForFrames(sink.count + 5)
         await source.stopCapture()
     }
+
+    // The node's old number was opened, whatever had it.
+    @Test("A camera that comes back under another node is found there", .enabled(if: hasVivid))
+    func renumbered() async throws {
+        let before = try device()
+        let source = try makeSource(before)
+        // The number stays taken while somebody has the old node open.
+        let held = open(before.path, O_RDWR | O_CLOEXEC)
+        try #require(held >= 0)
+        defer { close(held) }
+        for step in ["unbind", "bind"] {
+            try "vivid.0".write(toFile: "/sys/bus/platform/drivers/vivid/\(step)", atomically: false, encoding: .utf8)
+        }
+        let after = try device()
+        try #require(after.path != before.path && after.busInfo == before.busInfo)
+        let sink = RecordingSink()
+        source.sink = sink
+        try await source.startCapture()
+        try await eventually("frames come") { sink.count >= 5 }
+        await source.stopCapture()
+    }
+
+    // Colours were taken for BT.601 of limited range, whatever the driver said.
+    @Test(
+        "The bars have their colours in every coding that the driver states",
+        .enabled(if: hasVivid),
+        arguments: [(0, 0), (1, 1), (2, 0), (2, 1), (6, 2), (8, 1), (0, 1), (0, 2)]
+    )
+    func colours(encoding: Int, quantization: Int) async throws {
+        let device = try device()
+        try control("y_cbcr_encoding=\(encoding)", of: device)
+        try control("quantization=\(quantization)", of: device)
+        defer {
+            try? control("y_cbcr_encoding=0", of: device)
+            try? control("quantization=0", of: device)
+        }
+        let source = CameraSource(
+            device: device,
+            request: VideoFormatRequest(dimensions: Dimensions(width: 320, height: 180), pixelFormat: .yuyv)
+        ) {
+            do {
+                return try FrameConverter()
+            } catch {
+                preconditionFailure("\(error)")
+            }
+        }
+        let sink = LastFrameSink()
+        source.sink = sink
+        try await source.startCapture()
+        try await eventually("frames come") { sink.count >= 3 }
+        await source.stopCapture()
+        let buffer = try #require(sink.last).buffer
+        // 75 % of white, yellow, cyan, green, magenta, red, blue, and black (v4l2-tpg), in BT.601 of limited range.
+        let bars = [
+            (180, 128, 128), (162, 44, 142), (131, 156, 44), (112, 72, 58), (84, 184, 198), (65, 100, 212),
+            (35, 212, 114),
+            (16, 128, 128),
+        ]
+        for (index, bar) in bars.enumerated() {
+            let column = (2 * index + 1) * buffer.dimensions.width / 16
+            let row = buffer.dimensions.height * 3 / 4
+            let pixel = buffer.withPlanes { luma, chromaU, chromaV in
+                (
+                    Int(luma[row * buffer.lumaStride + column]),
+                    Int(chromaU[row / 2 * buffer.chromaStride + column / 2]),
+                    Int(chromaV[row / 2 * buffer.chromaStride + column / 2])
+                )
+            }
+            let difference = max(abs(pixel.0 - bar.0), abs(pixel.1 - bar.1), abs(pixel.2 - bar.2))
+            #expect(difference <= 4, "bar \(index): \(pixel), not \(bar)")
+        }
+    }
+}
+
+/// Keeps the last frame.
+private final class LastFrameSink: VideoSink {
+    private let state = Monitor<(count: Int, last: VideoFrame?)>((0, nil))
+    let sourceRequirements = VideoFormatRequest()
+
+    func onVideoFrame(_ frame: VideoFrame) {
+        state.withLock { state in
+            state.count += 1
+            state.last = frame
+        }
+    }
+
+    func onVideoFormatRequest(_ request: VideoFormatRequest) {}
+
+    var count: Int { state.withLock { $0.count } }
+    var last: VideoFrame? { state.withLock { $0.last } }
 }

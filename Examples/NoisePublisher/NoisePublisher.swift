@@ -1,0 +1,40 @@
+import RoomKit
+
+/// Publishes a source of its own making, white noise, for some seconds.
+///
+///     NoisePublisher URL [seconds]
+@main
+struct NoisePublisher {
+    static func main() async throws {
+        let arguments = CommandLine.arguments
+        var options = ConnectOptions(roomName: "examples")
+        if arguments.count > 1 { options.url = arguments[1] }
+        let seconds = arguments.count > 2 ? Int(arguments[2]) ?? 10 : 10
+
+        let room = try await RoomClient.connect(options: options)
+        let track = LocalVideoTrack(source: makeNoise())
+        try await room.localParticipant.publish(track)
+        print("Publishing \(track.name).")
+        try await Task.sleep(for: .seconds(seconds))
+        await room.disconnect()
+        print("\(track.statistics.framesCaptured) frames captured, \(track.statistics.framesSent) sent.")
+    }
+
+    /// A custom source: its closure paints a frame whenever one is due, on a thread of the source's own.
+    static func makeNoise() -> PacedSource {
+        PacedSource(
+            dimensions: Dimensions(width: 320, height: 240),
+            frameRate: FrameRate(15),
+            kind: .noise
+        ) { buffer, frame in
+            var generator = SystemRandomNumberGenerator()
+            buffer.withMutablePlanes { luma, chromaU, chromaV in
+                for pixel in luma.indices { luma[pixel] = UInt8.random(in: 16...235, using: &generator) }
+                // Without colour.
+                chromaU.update(repeating: 128)
+                chromaV.update(repeating: 128)
+            }
+            return true
+        }
+    }
+}
