@@ -36,11 +36,13 @@ struct NegotiatedFormat: Equatable {
 
     /// How colours are coded in what the converter is lent.
     private var colour: CapturedColour? {
-        let stated = delivered.colour.colour(of: delivered.pixelFormat)
+        // Deep grey comes from libv4lconvert as grey does from a driver.
+        let format = delivered.pixelFormat
+        let stated = delivered.colour.colour(of: format.formatByLibV4L == .grey ? .grey : format)
         guard needsLibV4L else { return stated }
         // libv4lconvert makes RGB and Bayer pictures into BT.601 of limited range, takes compressed ones for such, and
         // leaves the values of YUV formats as they are.
-        let isConverted = isCompressed || !delivered.pixelFormat.isYUVOfLibV4L
+        let isConverted = isCompressed || !format.isYUVOfLibV4L
         return isConverted ? nil : stated
     }
 }

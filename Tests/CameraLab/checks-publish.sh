@@ -167,7 +167,7 @@ check_faults() {
     read_publication "$results/damaged-first"
     judge "a stream whose first five MJPEG frames are damaged comes" "$corrupt corrupt, $encoded encoded" \
         "$(holds "$corrupt > 0 && $corrupt <= 5 && $encoded > 0")"
-    judge_ending stalled "a camera that falls silent" 69 "no picture came for 5"
+    judge_ending stalled "a camera that falls silent" 69 "no frame came for 5"
     judge_ending unplugged "an unplugged camera" 69 "went away"
 }
 

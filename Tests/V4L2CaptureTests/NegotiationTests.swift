@@ -135,6 +135,34 @@ struct NegotiationTests {
         }
     }
 
+    @Test(
+        "What libv4lconvert makes has the colours of the YUV format it was, of grey, or of BT.601",
+        arguments: [
+            ("YVYU", false, CapturedColour(range: .limited, matrix: .bt709)),
+            ("Y16", false, CapturedColour(range: .full, matrix: .bt709)),
+            ("Y10B", false, CapturedColour(range: .full, matrix: .bt709)), ("BA81", false, nil), ("H264", true, nil),
+        ]
+    )
+    func coloursByLibV4L(code: String, isCompressed: Bool, expected: CapturedColour?) throws {
+        let delivered = DeliveredFormat(
+            pixelFormat: try #require(PixelFormat(fourCC: code)),
+            dimensions: Dimensions(width: 64, height: 48),
+            bytesPerRow: 128,
+            imageSize: 128 * 48,
+            field: V4L2_FIELD_NONE.rawValue,
+            planeCount: 1,
+            colour: StatedColour(colorspace: V4L2_COLORSPACE_REC709.rawValue)
+        )
+        let negotiated = NegotiatedFormat(
+            delivered: delivered,
+            frameRate: FrameRate(30),
+            needsLibV4L: true,
+            bytesPerRow: 0,
+            isCompressed: isCompressed
+        )
+        #expect(negotiated.layout.colour == expected)
+    }
+
     @Test("A driver that cannot set a rate captures all the same", arguments: [ENOTTY, EINVAL])
     func withoutRate(status: Int32) async throws {
         let script = CameraScript(failures: [cv4l2_S_PARM: status], events: CameraScript.steady(1) + [lost])
