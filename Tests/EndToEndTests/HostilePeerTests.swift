@@ -179,7 +179,7 @@ struct HostilePeerTests {
         }
         await sending.value
         #expect(try residentGrowth(since: before) < 30_000_000)
-        try await eventually("both are thrown out") { await stage.server.census().connections == 2 }
+        try await eventually("both are thrown out") { await stage.server.statistics().connections == 2 }
         #expect(try await bystanders.faults() == [])
         withExtendedLifetime(declared) {}
     }
@@ -223,7 +223,7 @@ struct HostilePeerTests {
         let questions = Array(repeatElement(question, count: 2000).joined())
         try await eventually("it is let go") {
             _ = peer.sendWithoutWaiting(questions)
-            return await stage.server.census().connections == 2
+            return await stage.server.statistics().connections == 2
         }
         #expect(try residentGrowth(since: before) < 30_000_000)
         #expect(try await bystanders.faults() == [])
@@ -278,8 +278,8 @@ struct HostilePeerTests {
             for (index, peer) in peers.enumerated() where index % 3 == 0 { peer.reset() }
         }
         try await eventually("all are gone") {
-            let census = await stage.server.census()
-            return census.connections == 2 && census.rooms == 1
+            let statistics = await stage.server.statistics()
+            return statistics.connections == 2 && statistics.rooms == 1
         }
         #expect(try residentGrowth(since: before) < 60_000_000)
         #expect(try await bystanders.faults() == [])

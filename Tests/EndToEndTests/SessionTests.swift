@@ -134,7 +134,7 @@ struct SessionTests {
         #expect(try await author.ending() == nil)
         #expect(author.events.count { if case .disconnected = $0 { true } else { false } } == 1)
         await author.room.subscribe(to: try await track())
-        try await eventually("the relay is empty") { await stage.server.census().connections == 0 }
+        try await eventually("the relay is empty") { await stage.server.statistics().connections == 0 }
     }
 
     /// A remote track, of whichever room.
@@ -230,7 +230,7 @@ struct SessionTests {
         for round in 0..<50 {
             let member = try await stage.join("member-\(round)")
             await member.room.disconnect()
-            #expect(await stage.server.census().rooms == 0)
+            #expect(await stage.server.statistics().rooms == 0)
         }
     }
 

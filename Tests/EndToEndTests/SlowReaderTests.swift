@@ -58,7 +58,7 @@ struct SlowReaderTests {
         }
         var cached = 0
         try await eventually("five seconds of pictures are sent") {
-            cached = max(cached, await stage.server.census().cachedBytes)
+            cached = max(cached, await stage.server.statistics().storedBytes)
             return noise.statistics.framesSent >= 150
         }
         let (sent, keyframes) = (noise.statistics.framesSent, noise.statistics.keyframes)

@@ -184,6 +184,9 @@ final class RelayBench {
     var now = MonotonicInstant(nanoseconds: 1_000_000_000)
     var generator: SeededGenerator
     private(set) var cameras: [UInt32: Camera] = [:]
+    private var awakened: [SlotID] = []
+    private var overdue: [SlotID] = []
+    private(set) var notices: [RelayNotice] = []
 
     init(seed: UInt64 = 1, _ change: (inout RelaySettings) -> Void = { _ in }) {
         var settings = RelaySettings()
@@ -194,8 +197,8 @@ final class RelayBench {
 
     // MARK: Peers
 
-    func open(subprotocol: String? = WireFormat.subprotocol) -> Peer {
-        Peer(id: relay.connectionOpened(subprotocol: subprotocol, at: now))
+    func open(subprotocol: String? = WireFormat.subprotocol, path: String = "/") -> Peer {
+        Peer(id: relay.connectionOpened(subprotocol: subprotocol, path: path, at: now))
     }
 
     func send(_ message: ClientMessage, from peer: Peer) { send(text: message.text, from: peer) }
@@ -215,8 +218,8 @@ final class RelayBench {
     /// The socket of `peer` takes up to `limit` bytes of media, or all that there is.
     func pull(_ peer: Peer, limit: Int = .max) {
         var taken = 0
-        while taken < limit, let outgoing = relay.nextMessage(for: peer.id, at: now) {
-            switch outgoing {
+        while taken < limit, let turn = relay.nextMessage(for: peer.id, at: now) {
+            switch turn.message {
             case .text(let text): take(text, peer)
             case .close(let code, let reason):
                 if peer.close != nil { peer.problems.append("closed twice") }
@@ -226,7 +229,7 @@ final class RelayBench {
                 take(packet, peer)
             }
             // As the driver does it: what this gets wrong is missing at the peer, or comes too late.
-            guard relay.hasMessage(for: peer.id) else { return }
+            if turn.isLast { return }
         }
     }
 
@@ -313,14 +316,24 @@ final class RelayBench {
     }
 
     func takeAwakened() -> [SlotID] {
-        var result: [SlotID] = []
-        relay.takeAwakened { result.append($0) }
-        return result
+        takeEffects()
+        defer { awakened = [] }
+        return awakened
     }
 
     func takeOverdue() -> [SlotID] {
-        var result: [SlotID] = []
-        relay.takeOverdue { result.append($0) }
-        return result
+        takeEffects()
+        defer { overdue = [] }
+        return overdue
+    }
+
+    private func takeEffects() {
+        relay.takeEffects { effect in
+            switch effect {
+            case .wake(let id): awakened.append(id)
+            case .cut(let id): overdue.append(id)
+            case .log(let notice): notices.append(notice)
+            }
+        }
     }
 }

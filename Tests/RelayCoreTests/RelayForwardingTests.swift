@@ -187,7 +187,7 @@ struct RelayForwardingTests {
         var most = 0
         for _ in 0..<400 {
             bench.run(camera, frames: 1, takers: [viewers[0]])
-            most = max(most, bench.relay.census.cachedBytes)
+            most = max(most, bench.relay.statistics.storedBytes)
         }
         #expect(camera.publisher.keyframeRequests == 0 && camera.keyframes == [0])
         #expect(viewers[0].receiver(camera)?.wholeFrames == Array(0..<400))

@@ -40,7 +40,7 @@ struct RelayLimitTests {
         bench.relay.deadlineReached(at: bench.now)
         #expect(bench.takeOverdue() == [])
         bench.close(stuck)
-        #expect(bench.relay.census == Relay.Census())
+        #expect(bench.relay.statistics == RelayStatistics())
     }
 
     @Test("A deadline that comes early does nothing")
@@ -98,7 +98,7 @@ struct RelayLimitTests {
         bench.pull(robot)
         #expect(robot.errors == [.tooSlow])
         bench.pull(viewer)
-        #expect(viewer.close == nil && bench.relay.census.tracks == 0)
+        #expect(viewer.close == nil && bench.relay.statistics.tracks == 0)
     }
 
     @Test("Who sends signaling without end is let go, before it can fill the others' outboxes")
@@ -137,7 +137,7 @@ struct RelayLimitTests {
         for peer in peers { peer.forgetMessages() }
         bench.relay.shutDown(at: bench.now)
         bench.relay.shutDown(at: bench.now)
-        #expect(bench.relay.census == Relay.Census(connections: 22))
+        #expect(bench.relay.statistics == RelayStatistics(connections: 22))
         bench.frame(camera)
         bench.send(.timeSync(TimeSync(clientTime: 0)), from: robot)
         bench.pull(peers)
@@ -148,7 +148,7 @@ struct RelayLimitTests {
         bench.advance(.seconds(3))
         #expect(bench.takeOverdue().count == 22)
         for peer in peers { bench.close(peer) }
-        #expect(bench.relay.census == Relay.Census() && bench.relay.nextDeadline == nil)
+        #expect(bench.relay.statistics == RelayStatistics() && bench.relay.nextDeadline == nil)
     }
 
     @Test("A session that has ended takes no more words or media")
@@ -188,6 +188,6 @@ struct RelayLimitTests {
         }
         bench.pull(viewer)
         #expect(viewer.problems.isEmpty && viewer.close == nil)
-        #expect(bench.relay.census == Relay.Census(connections: 1, rooms: 1))
+        #expect(bench.relay.statistics == RelayStatistics(connections: 1, rooms: 1))
     }
 }

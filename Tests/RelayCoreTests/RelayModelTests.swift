@@ -145,10 +145,10 @@ struct RelayModelTests {
         }
 
         func check() {
-            let census = bench.relay.census
-            #expect(census.connections == peers.count && census.rooms <= 3)
-            #expect(census.tracks <= cameras.count)
-            #expect(census.cachedBytes <= census.tracks * 256 * 1024)
+            let statistics = bench.relay.statistics
+            #expect(statistics.connections == peers.count && statistics.rooms <= 3)
+            #expect(statistics.tracks <= cameras.count)
+            #expect(statistics.storedBytes <= statistics.tracks * 256 * 1024)
             for peer in peers { #expect(peer.allProblems.isEmpty, "\(peer.allProblems.prefix(3))") }
         }
     }
@@ -166,7 +166,7 @@ struct RelayModelTests {
         world.check()
         #expect(world.aliases.count > 20 && world.joins > 50)
         for peer in world.peers { world.close(peer) }
-        #expect(world.bench.relay.census == Relay.Census())
+        #expect(world.bench.relay.statistics == RelayStatistics())
         world.bench.advance(.seconds(60))
         #expect(world.bench.relay.nextDeadline == nil)
     }

@@ -21,7 +21,7 @@ struct RelayRoomTests {
         let robotInfo = ParticipantInfo(id: own.participant.id, identity: "robot", tracks: [camera.track])
         #expect(joined.participants == [robotInfo])
         #expect(robot.messages.contains(.participantConnected(ParticipantConnected(participant: joined.participant))))
-        #expect(bench.relay.census == Relay.Census(connections: 2, rooms: 1, tracks: 1, cachedBytes: 0))
+        #expect(bench.relay.statistics == RelayStatistics(connections: 2, rooms: 1, tracks: 1, storedBytes: 0))
     }
 
     @Test("Rooms know nothing of each other")
@@ -41,7 +41,7 @@ struct RelayRoomTests {
         bench.send(.disable(Disable(trackId: camera.track.id)), from: viewer)
         bench.pull(viewer)
         #expect(viewer.errors == [.notFound, .notFound, .notFound, .notFound])
-        #expect(bench.relay.census.tracks == 1 && bench.relay.census.rooms == 2)
+        #expect(bench.relay.statistics.tracks == 1 && bench.relay.statistics.rooms == 2)
     }
 
     @Test("Leaving and disconnecting take the participant and its tracks out of the room", arguments: [true, false])
@@ -63,9 +63,9 @@ struct RelayRoomTests {
         #expect(
             viewer.messages == [.participantDisconnected(ParticipantDisconnected(participantId: robotID))]
         )
-        #expect(bench.relay.census == Relay.Census(connections: 1, rooms: 1, tracks: 0, cachedBytes: 0))
+        #expect(bench.relay.statistics == RelayStatistics(connections: 1, rooms: 1, tracks: 0, storedBytes: 0))
         bench.close(viewer)
-        #expect(bench.relay.census == Relay.Census())
+        #expect(bench.relay.statistics == RelayStatistics())
     }
 
     @Test("What comes for a connection that is gone does nothing")
@@ -82,7 +82,7 @@ struct RelayRoomTests {
         let newcomer = bench.open()
         #expect(newcomer.id.index == robot.id.index && newcomer.id != robot.id)
         bench.close(robot)
-        #expect(bench.relay.census.connections == 1)
+        #expect(bench.relay.statistics.connections == 1)
     }
 
     @Test("A second participant of the same identity replaces the first, which is told why")
@@ -106,7 +106,7 @@ struct RelayRoomTests {
                 .participantConnected(ParticipantConnected(participant: info)),
             ]
         )
-        #expect(bench.relay.census.tracks == 0)
+        #expect(bench.relay.statistics.tracks == 0)
     }
 
     @Test(
@@ -129,7 +129,7 @@ struct RelayRoomTests {
         bench.pull(peer)
         #expect(peer.errors == [code] && peer.close?.code == code)
         #expect((peer.close?.reason.utf8.count ?? 999) <= 123)
-        #expect(bench.relay.census.rooms == 0)
+        #expect(bench.relay.statistics.rooms == 0)
     }
 
     @Test("A version that is not spoken is refused with a sentence that names both")
@@ -183,7 +183,7 @@ struct RelayRoomTests {
             bench.pull(peer)
             #expect(peer.errors == [.malformedMessage] && peer.close?.code == .malformedMessage)
             #expect(peer.messages.count == 2, "nothing is answered after the error")
-            #expect(bench.relay.census.rooms == 0)
+            #expect(bench.relay.statistics.rooms == 0)
         }
     }
 
@@ -204,14 +204,14 @@ struct RelayRoomTests {
         #expect(bench.join("a", room: "two").joined != nil)
         #expect(bench.join("a", room: "three").close?.code == .limitReached)
         #expect(bench.join("b", room: "two").joined != nil)
-        #expect(bench.relay.census.rooms == 2)
+        #expect(bench.relay.statistics.rooms == 2)
     }
 
     /// `joined` of a large room was one message far beyond the 64 KiB that a text message may have.
     @Test("A room too large for one `joined` is told of in several messages, each within the limit")
     func largeRoom() throws {
         let bench = RelayBench()
-        for index in 0..<150 {
+        for index in 0..<250 {
             let quotes = String(repeating: "\"", count: 120)
             let peer = bench.join("\(quotes)\(index)", automatic: false)
             if index < 40 { _ = try #require(bench.publish(peer, name: quotes)) }
@@ -224,12 +224,14 @@ struct RelayRoomTests {
         }
         #expect(later.count > 10)
         let all = joined.participants + later
-        #expect(Set(all.map(\.id)).count == 150 && all.flatMap(\.tracks).count == 40)
+        #expect(Set(all.map(\.id)).count == 250 && all.flatMap(\.tracks).count == 40)
         let firstOther = try #require(last.messages.firstIndex { if case .subscribed = $0 { true } else { false } })
         let lastConnected = try #require(
             last.messages.lastIndex { if case .participantConnected = $0 { true } else { false } }
         )
-        #expect(lastConnected < firstOther)
+        #expect(lastConnected < firstOther && joined.moreParticipants == true)
+        let complete = ServerMessage.participantsComplete(ParticipantsComplete())
+        #expect(last.messages.firstIndex(of: complete) == lastConnected + 1)
         #expect(last.receivers.count == 40)
     }
 }

@@ -26,7 +26,7 @@ struct RelayTrackTests {
         #expect(
             viewer.messages.suffix(2) == [
                 announcement,
-                .subscribed(Subscribed(trackId: track.id, alias: track.alias, catchUpThrough: nil)),
+                .subscribed(Subscribed(trackId: track.id, alias: track.alias, simulcastLayer: 0, catchUpThrough: nil)),
             ]
         )
         #expect(other.messages.last == announcement)
@@ -70,7 +70,7 @@ struct RelayTrackTests {
             return
         }
         #expect(error.code == code.rawValue && error.requestId == 9 && !error.fatal)
-        #expect(robot.close == nil && bench.relay.census.tracks == 0)
+        #expect(robot.close == nil && bench.relay.statistics.tracks == 0)
     }
 
     @Test("Names are unique in a participant, and tracks are limited in a participant and a room")
@@ -121,7 +121,7 @@ struct RelayTrackTests {
                 == [.trackUnpublished(TrackUnpublished(participantId: robotID, trackId: camera.track.id))]
         )
         #expect(viewer.packets.count == count && robot.close == nil && viewer.allProblems.isEmpty)
-        #expect(bench.relay.census.cachedBytes == 0)
+        #expect(bench.relay.statistics.storedBytes == 0)
         bench.send(.unpublish(Unpublish(trackId: camera.track.id)), from: robot)
         bench.pull(robot)
         #expect(robot.errors == [.notFound])
@@ -148,7 +148,7 @@ struct RelayTrackTests {
         bench.send(.unsubscribe(Unsubscribe(trackId: id)), from: viewer)
         bench.send(.unsubscribe(Unsubscribe(trackId: id)), from: viewer)
         bench.pull([robot, viewer])
-        #expect(viewer.messages.last == .error(ErrorMessage(.notFound, notFound(id), fatal: false)))
+        #expect(viewer.messages.last == .error(ErrorMessage(.notFound, notFound(id), fatal: false, trackId: id)))
         #expect(robot.layersWanted == [[], [0], []])
         bench.run(camera, frames: 2, takers: [viewer])
         #expect(viewer.allProblems.isEmpty && viewer.receiver(camera)?.wholeFrames.count == 4)
@@ -217,16 +217,16 @@ struct RelayTrackTests {
         let robot = bench.join("robot")
         let camera = try #require(bench.publish(robot))
         bench.run(camera, frames: 30)
-        #expect(bench.relay.census.cachedBytes == 0)
+        #expect(bench.relay.statistics.storedBytes == 0)
         let viewer = bench.join("viewer")
         bench.pull([robot, viewer])
         bench.run(camera, frames: 30, takers: [viewer])
-        #expect(bench.relay.census.cachedBytes > 0)
+        #expect(bench.relay.statistics.storedBytes > 0)
         for _ in 0..<8 {
             bench.advance(.seconds(1))
             bench.relay.discardOldPackets(at: bench.now)
         }
-        #expect(bench.relay.census.cachedBytes == 0)
+        #expect(bench.relay.statistics.storedBytes == 0)
         bench.send(.keyframeRequest(KeyframeRequest(trackId: camera.track.id)), from: viewer)
         bench.pull(robot)
         bench.run(camera, frames: 30, takers: [viewer])
@@ -251,7 +251,7 @@ struct RelayTrackTests {
             viewer.messages == [.trackDisabled(TrackDisabled(participantId: robotID, trackId: camera.track.id))]
         )
         #expect(viewer.receiver(camera)?.wholeFrames == [0, 1, 2])
-        #expect(bench.relay.census.cachedBytes == 0)
+        #expect(bench.relay.statistics.storedBytes == 0)
         // Late joiners hear of the pause.
         let late = bench.join("late")
         #expect(late.joined?.participants.flatMap(\.tracks).map(\.enabled) == [false])

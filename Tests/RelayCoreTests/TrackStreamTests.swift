@@ -33,29 +33,33 @@ struct TrackStreamTests {
         )
     }
 
-    private func append(_ header: MediaPacketHeader, _ stream: inout TrackStream, at milliseconds: Int) throws {
-        try stream.append(makePacket(header), header: header, at: start + .milliseconds(milliseconds))
+    private func append(_ header: MediaPacketHeader, _ stream: inout TrackStream, at milliseconds: Int) {
+        stream.append(makePacket(header), header: header, at: start + .milliseconds(milliseconds))
     }
 
-    @Test("Frames in order are kept, and what is out of order is refused")
+    @Test("Frames in order are taken, abandoned ones are noticed, and what is out of order is refused")
     func order() throws {
-        var stream = TrackStream()
-        #expect(throws: MalformedPacket.self) { try append(header(0, offset: 50, payload: 50), &stream, at: 0) }
-        try append(header(0, isKeyframe: true), &stream, at: 0)
-        #expect(throws: MalformedPacket.self) { try append(header(0), &stream, at: 0) }
-        #expect(throws: MalformedPacket.self) { try append(header(1, offset: 50, payload: 50), &stream, at: 0) }
-        try append(header(5, payload: 40), &stream, at: 0)
+        var order = FrameOrder()
+        #expect(throws: MalformedPacket.self) { try order.advance(to: header(0, offset: 50, payload: 50)) }
+        #expect(try order.advance(to: header(0, isKeyframe: true)) == nil)
+        #expect(throws: MalformedPacket.self) { try order.advance(to: header(0)) }
+        #expect(throws: MalformedPacket.self) { try order.advance(to: header(1, offset: 50, payload: 50)) }
+        #expect(try order.advance(to: header(5, payload: 40)) == nil)
         let wrong = [
-            header(6), header(5, payload: 40), header(5, offset: 41, payload: 59), header(5, offset: 39, payload: 40),
+            header(5, payload: 40), header(5, offset: 41, payload: 59), header(5, offset: 39, payload: 40),
             header(5, layer: 1, offset: 40, payload: 60), header(6, offset: 40, payload: 60),
             header(5, isKeyframe: true, offset: 40, payload: 60), header(5, offset: 40, payload: 60, length: 101),
+            header(4),
         ]
         for header in wrong {
-            #expect(throws: MalformedPacket.self) { try append(header, &stream, at: 0) }
+            #expect(throws: MalformedPacket.self) { try order.advance(to: header) }
         }
-        try append(header(5, offset: 40, payload: 60), &stream, at: 0)
-        #expect(stream.endPosition == 3 && stream.newestBaseFrame == 5)
-        #expect(throws: MalformedPacket.self) { try append(header(4), &stream, at: 0) }
+        #expect(try order.advance(to: header(5, offset: 40, payload: 60)) == nil)
+        #expect(throws: MalformedPacket.self) { try order.advance(to: header(4)) }
+        #expect(try order.advance(to: header(6, layer: 1, payload: 40)) == nil)
+        let abandoned = try order.advance(to: header(7, isKeyframe: true, payload: 40))
+        #expect(abandoned?.temporalLayer == 1 && abandoned?.isDiscardable == false)
+        #expect(try order.advance(to: header(8))?.isKeyframe == true)
     }
 
     @Test("The cache holds the last keyframe and layer 0 since, until it is too old; the rest goes after a moment")
@@ -63,7 +67,7 @@ struct TrackStreamTests {
         var stream = TrackStream()
         for index in 0..<90 {
             let layer: UInt8 = index % 30 == 0 ? 0 : [0, 2, 1, 2][index % 4]
-            try append(header(UInt32(index), isKeyframe: index == 0, layer: layer), &stream, at: index * 33)
+            append(header(UInt32(index), isKeyframe: index == 0, layer: layer), &stream, at: index * 33)
         }
         // 2.97 s on: the keyframe is there, and of the frames older than 600 ms those of layer 0 alone.
         let now = start + .milliseconds(2990)
@@ -75,7 +79,7 @@ struct TrackStreamTests {
             #expect((entry.packet != nil) == (!isOld || entry.temporalLayer == 0), "\(position)")
         }
         #expect(stream.cachedKeyframe(at: start + .milliseconds(3001)) == nil)
-        try append(header(90), &stream, at: 3030)
+        append(header(90), &stream, at: 3030)
         #expect(stream.startPosition > 60)
         #expect(stream.newestKeyframe == nil)
     }
@@ -94,13 +98,13 @@ struct TrackStreamTests {
                 payload: payload,
                 length: payload
             )
-            try append(header, &stream, at: index)
+            append(header, &stream, at: index)
             #expect(stream.size <= settings.maximumBytes)
         }
         // Each entry takes its place in memory, however small the packet.
         #expect(stream.endPosition - stream.startPosition < 1000)
         #expect(stream.cachedKeyframe(at: start + .seconds(2)) == nil)
-        stream.clear()
+        stream.restart(because: .disabled)
         #expect(stream.size == .zero && stream.startPosition == stream.endPosition)
     }
 
@@ -112,7 +116,7 @@ struct TrackStreamTests {
         while offset < length {
             let payload = min(Packetizer.maximumPayload, length - offset)
             let header = header(0, isKeyframe: true, offset: offset, payload: payload, length: length)
-            try stream.append(PacketBuffer(capacity: 16_384), header: header, at: start)
+            stream.append(PacketBuffer(capacity: 16_384), header: header, at: start)
             offset += payload
         }
         #expect(stream.cachedKeyframe(at: start) == 0)
@@ -122,10 +126,10 @@ struct TrackStreamTests {
     @Test("The middle of a frame that was begun before a pause is let in, and of no use to the cache")
     func clearMidFrame() throws {
         var stream = TrackStream()
-        try append(header(0, isKeyframe: true, payload: 40), &stream, at: 0)
-        stream.clear()
-        try append(header(0, isKeyframe: true, offset: 40, payload: 60), &stream, at: 10)
-        try append(header(1), &stream, at: 20)
+        append(header(0, isKeyframe: true, payload: 40), &stream, at: 0)
+        stream.restart(because: .disabled)
+        append(header(0, isKeyframe: true, offset: 40, payload: 60), &stream, at: 10)
+        append(header(1), &stream, at: 20)
         #expect(stream.cachedKeyframe(at: start + .milliseconds(20)) == nil)
         var cursor = ForwardingCursor(joining: stream, at: start + .milliseconds(20))
         #expect(cursor.catchUpThrough == nil && cursor.isWaitingForKeyframe(in: stream))
@@ -136,12 +140,29 @@ struct TrackStreamTests {
         }
     }
 
+    @Test("An abandoned keyframe does not replace the one before, and its memory is given back")
+    func abandonedKeyframe() throws {
+        var stream = TrackStream()
+        append(header(0, isKeyframe: true), &stream, at: 0)
+        append(header(1), &stream, at: 10)
+        let size = stream.size
+        append(header(2, isKeyframe: true, payload: 1200, length: 3000), &stream, at: 20)
+        #expect(stream.cachedKeyframe(at: start) == 2, "while it comes in, it is the live edge")
+        stream.abandonFrame()
+        #expect(stream.cachedKeyframe(at: start) == 0 && stream.newestBaseFrame == 1)
+        #expect(stream.size.bytes - size.bytes < 300 && stream.endPosition == 3)
+        append(header(3, isKeyframe: true), &stream, at: 30)
+        #expect(stream.cachedKeyframe(at: start) == 3 && stream.newestBaseFrame == 3)
+        stream.abandonFrame()
+        #expect(stream.cachedKeyframe(at: start) == 3, "a whole frame cannot be abandoned")
+    }
+
     @Test("A clock that goes back takes nothing that is still needed")
     func backwards() throws {
         var stream = TrackStream()
-        try append(header(0, isKeyframe: true), &stream, at: 5000)
-        try append(header(1, layer: 2), &stream, at: 4000)
-        try append(header(2), &stream, at: 4500)
+        append(header(0, isKeyframe: true), &stream, at: 5000)
+        append(header(1, layer: 2), &stream, at: 4000)
+        append(header(2), &stream, at: 4500)
         #expect(stream.endPosition - stream.startPosition == 3)
         #expect(stream.cachedKeyframe(at: start) == 0)
     }

@@ -74,10 +74,10 @@ struct RelayServerTests {
     func startAndStop() async throws {
         let server = try server()
         #expect(server.port != 0)
-        #expect(await server.census().connections == 0)
+        #expect(await server.statistics().connections == 0)
         server.stop()
         server.stop()
-        #expect(await server.census().connections == 0)
+        #expect(await server.statistics().connections == 0)
     }
 
     @Test("A port in use is an error, and free again after stop")
@@ -101,18 +101,18 @@ struct RelayServerTests {
         }
     }
 
-    @Test("The census tells who is there")
-    func census() async throws {
+    @Test("The statistics tell who is there")
+    func statistics() async throws {
         let server = try server()
         defer { server.stop() }
         let loop = try WebSocketLoop(name: "clients")
         let participants = try ["a", "b"].map { try join(server, $0, on: loop) }
-        let census = await server.census()
-        #expect(census.connections == 2 && census.rooms == 1 && census.tracks == 0 && census.cachedBytes == 0)
+        let statistics = await server.statistics()
+        #expect(statistics.connections == 2 && statistics.rooms == 1 && statistics.tracks == 0 && statistics.storedBytes == 0)
         loop.shutdown()
         #expect(participants.allSatisfy { $0.state.withLock { $0.closure } != nil })
-        while await server.census().connections > 0 { await Task.yield() }
-        #expect(await server.census().rooms == 0)
+        while await server.statistics().connections > 0 { await Task.yield() }
+        #expect(await server.statistics().rooms == 0)
     }
 
     @Test("Who is there when it stops is told, and let go properly")

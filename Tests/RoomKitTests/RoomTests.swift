@@ -113,10 +113,10 @@ struct RoomTests {
     func toldOfLeaving() async throws {
         let stage = try Stage()
         let room = try await stage.join("robot")
-        #expect(await stage.server.census().rooms == 1)
+        #expect(await stage.server.statistics().rooms == 1)
         #expect(await room.sid.hasPrefix("RM_"))
         await room.disconnect()
-        #expect(await stage.server.census().rooms == 0)
+        #expect(await stage.server.statistics().rooms == 0)
     }
 
     @Test("A task that was cancelled leaves in good order as well")
@@ -130,7 +130,7 @@ struct RoomTests {
             }
             leaving.cancel()
             await leaving.value
-            #expect(await stage.server.census().rooms == 0)
+            #expect(await stage.server.statistics().rooms == 0)
         }
     }
 
@@ -268,7 +268,7 @@ struct RoomTests {
         task.cancel()
         #expect(await error(of: task) is CancellationError)
         #expect(source.sink == nil)
-        #expect(await stage.server.census().tracks == 0)
+        #expect(await stage.server.statistics().tracks == 0)
         await robot.disconnect()
     }
 

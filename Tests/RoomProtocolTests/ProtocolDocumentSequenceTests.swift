@@ -46,7 +46,7 @@ struct ProtocolDocumentSequenceTests {
         mutating func take(_ id: SlotID) throws -> [String] {
             var taken: [String] = []
             while let outgoing = relay.nextMessage(for: id, at: now) {
-                switch outgoing {
+                switch outgoing.message {
                 case .text(let text): taken.append(Self.summary(try ServerMessage(reading: text)))
                 case .media(let packet):
                     let header = try packet.withBytes { try MediaPacketHeader(reading: $0) }

@@ -1,58 +1,142 @@
 package import MediaCore
 import RoomProtocol
 
+/// Why a participant's session ends for a binary message.
+private enum MediaFault: Error {
+    case malformed(MalformedPacket)
+    case overLimit(MediaBudget.Excess, of: String)
+}
+
 extension Relay {
     /// A binary message came; nobody else holds it yet, and the relay stamps it and then only reads it.
     package mutating func receive(_ packet: PacketBuffer, from id: SlotID, at now: MonotonicInstant) {
-        guard connections[id]?.isJoined == true else {
+        guard connections.contains(id) else { return }
+        guard let publisher = connections.hot[id.index].participant else {
             if connections[id]?.isClosing == false {
                 fail(id, ErrorMessage(.malformedMessage, "media before \"join\"", fatal: true), at: now)
             }
             return
         }
-        do {
+        do throws(MediaFault) {
+            if let excess = participants[publisher]?.budget.charge(packet.count, to: limits.participantMedia, at: now) {
+                throw MediaFault.overLimit(excess, of: "a participant")
+            }
             switch packet.withBytes({ binaryMessageKind(of: $0) }) {
-            case .video: try forward(packet, from: id, at: now)
-            case .acknowledgement: _ = try packet.withBytes { try MediaAcknowledgement(reading: $0) }
+            case .video: try forward(packet, from: publisher, at: now)
+            case .acknowledgement: try check(acknowledgement: packet)
             case nil: break
             }
         } catch {
-            let sentence = "a media packet breaks the protocol: \(error)"
-            fail(id, ErrorMessage(.malformedMessage, sentence, fatal: true), at: now)
-            dropSlowParticipants(at: now)
+            fail(id, message(for: error), at: now)
+            dropSlowConnections(at: now)
+        }
+    }
+
+    private func message(for fault: MediaFault) -> ErrorMessage {
+        switch fault {
+        case .malformed(let problem):
+            let sentence = "a media packet breaks the protocol: \(problem)"
+            return ErrorMessage(.malformedMessage, sentence, fatal: true)
+        case .overLimit(let excess, let sender):
+            let media = settings.media
+            let isTrack = sender == "a track"
+            let limit =
+                switch excess {
+                case .packets: "\(isTrack ? media.trackPackets : media.participantPackets) packets a second"
+                case .bytes: "\(isTrack ? media.trackRate : media.participantRate)"
+                }
+            return ErrorMessage(.limitReached, "\(sender) may send \(limit)", fatal: true)
+        }
+    }
+
+    private func check(acknowledgement packet: PacketBuffer) throws(MediaFault) {
+        do throws(MalformedPacket) {
+            _ = try packet.withBytes { bytes throws(MalformedPacket) in try MediaAcknowledgement(reading: bytes) }
+        } catch {
+            throw .malformed(error)
         }
     }
 
     private mutating func forward(
         _ packet: PacketBuffer,
-        from id: SlotID,
+        from publisher: ParticipantID,
         at now: MonotonicInstant
-    ) throws(MalformedPacket) {
-        let header = try packet.withBytes { bytes throws(MalformedPacket) in try MediaPacketHeader(reading: bytes) }
+    ) throws(MediaFault) {
+        let header = try header(of: packet)
         // A track that is not there was withdrawn while its last packets were on their way.
-        guard let trackID = trackOfAlias[header.trackAlias] else { return }
-        guard feeds[trackID.index].publisher == id else {
-            throw MalformedPacket("track alias \(header.trackAlias) belongs to another participant")
+        guard let track = trackOfAlias[header.trackAlias] else { return }
+        guard tracks.hot[track.index].publisher == publisher else {
+            throw .malformed(MalformedPacket("track alias \(header.trackAlias) belongs to another participant"))
         }
+        if let excess = tracks.hot[track.index].budget.charge(packet.count, to: limits.trackMedia, at: now) {
+            throw .overLimit(excess, of: "a track")
+        }
+        // Other encodings count their frames apart, and are not relayed.
+        guard header.simulcastLayer == 0 else { return }
+        if let abandoned = try advance(track, to: header) { abandonFrame(abandoned, of: track, at: now) }
+        // What nobody receives is not kept: the first who comes is given a new keyframe.
+        guard tracks.hot[track.index].accepts(header), tracks.hot[track.index].isReceived else { return }
         packet.withMutableBytes { bytes in
             MediaPacketHeader.stamp(&bytes, relayTime: RoomTime(microseconds: now.microseconds))
         }
-        try feeds[trackID.index].stream.append(packet, header: header, at: now)
-        // What nobody receives is not kept: the first who comes is given a new keyframe.
-        guard isReceived(trackID) else { return feeds[trackID.index].stream.clear() }
-        if header.isKeyframe && header.isFirstChunk { tracks[trackID]?.keyframes.satisfied() }
-        for subscriber in feeds[trackID.index].subscribers { wake(subscriber) }
+        changeStream(of: track) { $0.append(packet, header: header, at: now) }
+        if header.isKeyframe && header.isFirstChunk {
+            tracks[track]?.keyframes.satisfied()
+            refreshDeadline(of: track)
+        }
+        let subscribers = tracks.hot[track.index].subscribers
+        countedWork.wakes += subscribers.count
+        for subscriber in subscribers { wake(subscriber) }
+        makeRoomIfNeeded(at: now)
     }
 
-    /// The packet that a connection is sent next, of whichever of its tracks has the turn.
-    mutating func nextPacket(for id: SlotID, at now: MonotonicInstant) -> PacketBuffer? {
-        let count = outlets[id.index].subscriptions.count
-        let turn = outlets[id.index].turn
+    private func header(of packet: PacketBuffer) throws(MediaFault) -> MediaPacketHeader {
+        do throws(MalformedPacket) {
+            return try packet.withBytes { bytes throws(MalformedPacket) in try MediaPacketHeader(reading: bytes) }
+        } catch {
+            throw .malformed(error)
+        }
+    }
+
+    private mutating func advance(
+        _ track: TrackID,
+        to header: MediaPacketHeader
+    ) throws(MediaFault) -> FrameOrder.AbandonedFrame? {
+        do throws(MalformedPacket) {
+            return try tracks.hot[track.index].order.advance(to: header)
+        } catch {
+            throw .malformed(error)
+        }
+    }
+
+    /// A publisher has abandoned a frame, which counts as left out.
+    ///
+    /// Unless nothing refers to it, a keyframe must follow; should none come, the publisher is asked.
+    private mutating func abandonFrame(
+        _ frame: FrameOrder.AbandonedFrame,
+        of track: TrackID,
+        at now: MonotonicInstant
+    ) {
+        changeStream(of: track) { $0.abandonFrame() }
+        guard !frame.isDiscardable else { return }
+        if frame.temporalLayer == 0, case .all = tracks.hot[track.index].acceptance {
+            tracks.hot[track.index].acceptance = .fromKeyframe
+        }
+        expectKeyframe(of: track, at: now)
+    }
+
+    // MARK: What a subscriber is sent
+
+    /// The packet that a participant is sent next, of whichever of its tracks has the turn.
+    mutating func nextPacket(for id: ParticipantID, at now: MonotonicInstant) -> PacketBuffer? {
+        let count = participants.hot[id.index].subscriptions.count
+        let turn = participants.hot[id.index].turn
         for offset in 0..<count {
             let index = (turn + offset) % count
+            guard hasPacket(for: id, subscription: index) else { continue }
             switch step(of: id, subscription: index, at: now) {
             case .send(let packet):
-                outlets[id.index].turn = index + 1
+                participants.hot[id.index].turn = index + 1
                 return packet
             case .idle:
                 break
@@ -63,48 +147,72 @@ extension Relay {
         return nil
     }
 
+    /// Whether there are packets of any of its tracks that a subscriber has not been sent, worth sending or not.
+    func hasPacket(for id: ParticipantID) -> Bool {
+        for index in participants.hot[id.index].subscriptions.indices where hasPacket(for: id, subscription: index) {
+            return true
+        }
+        return false
+    }
+
+    /// Whether there are packets of a track that the subscriber has not been sent, worth sending or not.
+    private func hasPacket(for id: ParticipantID, subscription index: Int) -> Bool {
+        let fanout = participants.hot[id.index].subscriptions[index].track.index
+        let position = participants.hot[id.index].subscriptions[index].cursor.position
+        return position < tracks.hot[fanout].stream.endPosition
+            && !participants.hot[id.index].subscriptions[index].isPaused
+    }
+
     private mutating func step(
-        of id: SlotID,
+        of id: ParticipantID,
         subscription index: Int,
         at now: MonotonicInstant
     ) -> ForwardingCursor.Step {
-        let feed = outlets[id.index].subscriptions[index].track.index
-        let position = outlets[id.index].subscriptions[index].cursor.position
-        guard position < feeds[feed].stream.endPosition else { return .idle }
-        return outlets[id.index].subscriptions[index].cursor.next(
-            in: feeds[feed].stream,
-            at: now,
-            policy: settings.forwarding
-        )
+        let fanout = participants.hot[id.index].subscriptions[index].track.index
+        while true {
+            let step = participants.hot[id.index].subscriptions[index].cursor.next(
+                in: tracks.hot[fanout].stream.packets,
+                at: now,
+                policy: settings.forwarding
+            )
+            if let step { return step }
+            let needsKeyframe = participants.hot[id.index].subscriptions[index].cursor.fallBehind(
+                in: tracks.hot[fanout].stream,
+                at: now,
+                policy: settings.forwarding
+            )
+            if needsKeyframe { return .needsKeyframe }
+        }
     }
 
     // MARK: Keyframes
 
     /// A subscriber cannot go on without a keyframe, for a fault of its own or of its network.
-    mutating func requestKeyframe(for id: SlotID, subscription index: Int, at now: MonotonicInstant) {
-        let moment = outlets[id.index].subscriptions[index].backoff.needed(at: now)
-        wantKeyframe(of: outlets[id.index].subscriptions[index].track, notBefore: moment, at: now)
+    mutating func requestKeyframe(for id: ParticipantID, subscription index: Int, at now: MonotonicInstant) {
+        let moment = participants.hot[id.index].subscriptions[index].backoff.needed(at: now)
+        wantKeyframe(of: participants.hot[id.index].subscriptions[index].track, notBefore: moment, at: now)
     }
 
     /// Has a track's publisher asked for a keyframe, as soon as that is allowed.
     ///
     /// One that pauses is not asked: it begins with a keyframe when it goes on.
-    mutating func wantKeyframe(of trackID: SlotID, notBefore moment: MonotonicInstant, at now: MonotonicInstant) {
-        guard tracks[trackID]?.info.enabled == true else { return }
-        if tracks[trackID]?.keyframes.wanted(notBefore: moment, at: now) == true { askForKeyframe(of: trackID) }
-        schedule(tracks[trackID]?.keyframes.nextDeadline)
+    mutating func wantKeyframe(of track: TrackID, notBefore moment: MonotonicInstant, at now: MonotonicInstant) {
+        guard tracks[track]?.info.enabled == true else { return }
+        if tracks[track]?.keyframes.wanted(notBefore: moment, at: now) == true { askForKeyframe(of: track) }
+        refreshDeadline(of: track)
     }
 
     /// A track's publisher has cause to begin with a keyframe; should none come, it is asked.
-    mutating func expectKeyframe(of trackID: SlotID, at now: MonotonicInstant) {
-        guard tracks[trackID]?.info.enabled == true, !feeds[trackID.index].subscribers.isEmpty else { return }
-        tracks[trackID]?.keyframes.keyframeExpected(at: now)
-        schedule(tracks[trackID]?.keyframes.nextDeadline)
+    mutating func expectKeyframe(of track: TrackID, at now: MonotonicInstant) {
+        guard tracks[track]?.info.enabled == true, !tracks.hot[track.index].subscribers.isEmpty else { return }
+        tracks[track]?.keyframes.keyframeExpected(at: now)
+        refreshDeadline(of: track)
     }
 
     /// Asks a track's publisher for a keyframe.
-    mutating func askForKeyframe(of trackID: SlotID) {
-        guard let info = tracks[trackID]?.info else { return }
-        send(.keyframeRequest(KeyframeRequest(trackId: info.id)), to: feeds[trackID.index].publisher)
+    mutating func askForKeyframe(of track: TrackID) {
+        guard let info = tracks[track]?.info else { return }
+        let message = ServerMessage.keyframeRequest(KeyframeRequest(trackId: info.id))
+        send(message, toParticipant: tracks.hot[track.index].publisher)
     }
 }

@@ -3,9 +3,10 @@ package import RoomProtocol
 
 /// The relay as a value: rooms, participants, tracks and who receives what.
 ///
-/// Messages go in with the time at which they came; what is to be sent is pulled per connection when its socket can
-/// take it, so that everything is decided as late as possible. Owns no socket, clock or random source, and never looks
-/// inside a picture. There is one of each, so it cannot be copied, not even by accident.
+/// Messages go in with the time at which they came. What is to be done comes out of `takeEffects`; what is to be sent is
+/// pulled for each connection by `nextMessage` when its socket can take it, so that everything is decided as late as
+/// possible. Owns no socket, clock or random source, and never looks inside a picture. There is one of each, so it
+/// cannot be copied, not even by accident.
 package struct Relay: ~Copyable, Sendable {
     /// Something to send on one connection.
     package enum Outgoing: Sendable {
@@ -17,41 +18,46 @@ package struct Relay: ~Copyable, Sendable {
         case close(RoomErrorCode, reason: String)
     }
 
-    /// What is going on, for logs.
-    package struct Census: Hashable, Sendable {
-        package var connections: Int
-        package var rooms: Int
-        package var tracks: Int
-        /// Memory that packets kept for subscribers take, in bytes.
-        package var cachedBytes: Int
+    /// What a connection is sent when it has the turn.
+    package struct Turn: Sendable {
+        package var message: Outgoing
+        /// Whether `nextMessage` need not be called again before the connection is woken.
+        package var isLast: Bool
+    }
 
-        /// A census with the given numbers.
-        package init(connections: Int = 0, rooms: Int = 0, tracks: Int = 0, cachedBytes: Int = 0) {
-            self.connections = connections
-            self.rooms = rooms
-            self.tracks = tracks
-            self.cachedBytes = cachedBytes
-        }
+    /// Something that the driver must do.
+    package enum Effect: Sendable {
+        /// The connection has something to send: call `nextMessage` when its socket can take it.
+        case wake(SlotID)
+        /// The connection did not take its close in time: cut it.
+        case cut(SlotID)
+        /// Write a line to the log.
+        case log(RelayNotice)
     }
 
     let settings: RelaySettings
+    let limits: Limits
     let bootID: String?
     let serverName: String
-    var connections = SlotArray<Connection>()
-    var tracks = SlotArray<Track>()
-    /// By a connection's index; of use while `connections` contains it.
-    var outlets: [Outlet] = []
-    /// By a track's index; of use while `tracks` contains it.
-    var feeds: [Feed] = []
-    var trackOfAlias: [UInt32: SlotID] = [:]
-    var trackOfID: [String: SlotID] = [:]
+    var connections = SlotTable<Connection, Outbox>(vacant: Outbox())
+    var participants = SlotTable<Participant, SubscriberState>(vacant: SubscriberState())
+    var tracks: SlotTable<Track, TrackFanout>
+    var connectionDeadlines = DeadlineQueue()
+    var trackDeadlines = DeadlineQueue()
+    var trackOfAlias: [UInt32: TrackID] = [:]
+    var trackOfID: [String: TrackID] = [:]
     var rooms: [String: Room] = [:]
     var nextAlias: UInt32 = 1
-    private var awakened: [SlotID] = []
-    private var overdue: [SlotID] = []
+    /// Memory that the packets of all tracks take.
+    var storedBytes = 0
+    /// What became of the packets of subscriptions that have ended.
+    var endedCounts = PacketCounts()
+    var countedWork = RelayWork()
+    var awakened: [ConnectionID] = []
+    var overdue: [ConnectionID] = []
     var notices: [RelayNotice] = []
     /// Connections whose outbox has just passed its limit.
-    private var overfull: [SlotID] = []
+    var overfull: [ConnectionID] = []
 
     /// A relay without rooms.
     ///
@@ -59,232 +65,166 @@ package struct Relay: ~Copyable, Sendable {
     /// program and version.
     package init(settings: RelaySettings, bootID: String?, serverName: String) {
         self.settings = settings
+        self.limits = Limits(settings)
         self.bootID = bootID
         self.serverName = serverName
+        let never = MonotonicInstant(nanoseconds: 0)
+        tracks = SlotTable(
+            vacant: TrackFanout(
+                publisher: SlotID(rawValue: 0),
+                stream: TrackStream(settings.stream),
+                budget: MediaBudget(fullAt: never)
+            )
+        )
     }
 
-    /// What is going on.
-    package var census: Census {
-        Census(
-            connections: connections.count,
-            rooms: rooms.count,
-            tracks: tracks.count,
-            cachedBytes: tracks.ids.reduce(0) { $0 + feeds[$1.index].stream.size.bytes }
-        )
+    /// What peers may use, in the form in which it is charged.
+    struct Limits: Sendable {
+        let signaling: SignalingBudget.Limits
+        let participantMedia: MediaBudget.Limits
+        let trackMedia: MediaBudget.Limits
+
+        init(_ settings: RelaySettings) {
+            let media = settings.media
+            signaling = SignalingBudget.Limits(settings)
+            participantMedia = MediaBudget.Limits(rate: media.participantRate, packets: media.participantPackets, media)
+            trackMedia = MediaBudget.Limits(rate: media.trackRate, packets: media.trackPackets, media)
+        }
     }
 
     // MARK: Connections
 
-    /// A WebSocket is open, for which the client offered `subprotocol`.
+    /// A WebSocket is open, for which the client offered `subprotocol` and asked for `path`.
     ///
     /// What comes back is the connection's name in all further calls.
-    package mutating func connectionOpened(subprotocol: String?, at now: MonotonicInstant) -> SlotID {
+    package mutating func connectionOpened(
+        subprotocol: String?,
+        path: String = "/",
+        at now: MonotonicInstant
+    ) -> SlotID {
+        let roomPath = RoomPath(reading: path)
         let deadline = now + settings.joinTimeout
-        let id = connections.insert(Connection(joinsBefore: deadline, at: now))
-        if id.index == outlets.count { outlets.append(Outlet()) }
-        schedule(deadline)
+        let connection = Connection(path: roomPath ?? .anyRoom, joinsBefore: deadline, at: now)
+        let id = connections.insert(connection, Outbox())
+        connectionDeadlines.set(deadline, for: id)
         if subprotocol != WireFormat.subprotocol {
-            let offer = subprotocol.map { "\"\($0)\"" } ?? "no subprotocol"
-            fail(
-                id,
-                ErrorMessage(
-                    .notSupported,
-                    "this server speaks the WebSocket subprotocol \"\(WireFormat.subprotocol)\"; "
-                        + "the client asked for \(offer)",
-                    fatal: true
-                ),
-                at: now
-            )
+            let offer = subprotocol.map { "\"\($0.prefix(utf8Bytes: 64))\"" } ?? "no subprotocol"
+            let sentence = "this server speaks the WebSocket subprotocol \"\(WireFormat.subprotocol)\"; "
+            fail(id, ErrorMessage(.notSupported, sentence + "the client asked for \(offer)", fatal: true), at: now)
+        } else if roomPath == nil {
+            let sentence = "the path of the URL is \"/rooms/\" and a room's name, or \"/\""
+            fail(id, ErrorMessage(.invalidArgument, sentence, fatal: true), at: now)
         }
         return id
     }
 
     /// A WebSocket is closed, whoever closed it.
     package mutating func connectionClosed(_ id: SlotID, at now: MonotonicInstant) {
-        removeParticipant(of: id, at: now)
-        if connections.remove(id) != nil { outlets[id.index] = Outlet() }
-        dropSlowParticipants(at: now)
-    }
-
-    /// Whether `nextMessage` is worth a call; if not, that counts as its answer, and the connection is told of what comes.
-    package mutating func hasMessage(for id: SlotID) -> Bool {
-        // A connection that is closing has no subscriptions left, and something to say.
-        guard connections.contains(id), !outlets[id.index].subscriptions.isEmpty, outlets[id.index].outbox.isEmpty
-        else { return true }
-        for index in outlets[id.index].subscriptions.indices {
-            let feed = outlets[id.index].subscriptions[index].track.index
-            if outlets[id.index].subscriptions[index].cursor.position < feeds[feed].stream.endPosition { return true }
-        }
-        outlets[id.index].isAwake = false
-        return false
-    }
-
-    /// What the connection, whose socket can take a message now, is sent; `nil` when there is nothing.
-    ///
-    /// It may wake others: a subscriber that has fallen behind makes a request to its publisher.
-    package mutating func nextMessage(for id: SlotID, at now: MonotonicInstant) -> Outgoing? {
-        guard connections.contains(id) else { return nil }
-        if let text = popOutbox(of: id) { return .text(text) }
-        if let packet = nextPacket(for: id, at: now) { return .media(packet) }
-        dropSlowParticipants(at: now)
-        outlets[id.index].isAwake = false
-        return closeMessage(for: id)
-    }
-
-    private mutating func closeMessage(for id: SlotID) -> Outgoing? {
-        guard case .closing(let code, let reason, _) = connections[id]?.phase else { return nil }
-        guard connections[id]?.isCloseSaid == false else { return nil }
-        connections[id]?.isCloseSaid = true
-        return .close(code, reason: reason)
-    }
-
-    /// Hands out the connections that have something new to send, and forgets them.
-    package mutating func takeAwakened(_ body: (SlotID) -> Void) {
-        guard !awakened.isEmpty else { return }
-        for id in awakened { body(id) }
-        awakened.removeAll(keepingCapacity: true)
-    }
-
-    /// Hands out the connections that did not take their close in time and must be cut, and forgets them.
-    package mutating func takeOverdue(_ body: (SlotID) -> Void) {
-        guard !overdue.isEmpty else { return }
-        for id in overdue { body(id) }
-        overdue.removeAll(keepingCapacity: true)
-    }
-
-    /// Hands out what is worth a line in the log, and forgets it.
-    package mutating func takeNotices(_ body: (RelayNotice) -> Void) {
-        guard !notices.isEmpty else { return }
-        for notice in notices { body(notice) }
-        notices.removeAll()
+        guard connections.contains(id) else { return }
+        if let participant = connections.hot[id.index].participant { removeParticipant(participant, at: now) }
+        connectionDeadlines.set(nil, for: id)
+        _ = connections.remove(id)
+        dropSlowConnections(at: now)
     }
 
     /// Tells everybody that the server is going down, and closes all connections.
     package mutating func shutDown(at now: MonotonicInstant) {
         // Rooms and tracks first: nobody needs to hear any more who leaves.
+        for id in participants.ids { forgetParticipant(id) }
         rooms = [:]
-        trackOfAlias = [:]
-        trackOfID = [:]
-        for id in tracks.ids { _ = tracks.remove(id) }
         let reason = "the server is shutting down"
-        let text = ServerMessage.leave(Leave(reason: reason, reconnect: true)).text
+        let text = encode(.leave(Leave(reason: reason, reconnect: true)))
         for id in connections.ids where connections[id]?.isClosing == false {
-            connections[id]?.publications = []
-            outlets[id.index].subscriptions = []
             send(text: text, to: id)
             beginClosing(id, .shuttingDown, reason: reason, at: now)
         }
     }
 
-    // MARK: Time
-
-    /// When `deadlineReached` must be called; it may be early, never late.
-    package private(set) var nextDeadline: MonotonicInstant?
-
-    /// Sees to it that `deadlineReached` is called at `deadline`.
-    mutating func schedule(_ deadline: MonotonicInstant?) {
-        guard let deadline else { return }
-        nextDeadline = min(nextDeadline ?? deadline, deadline)
-    }
-
-    /// `nextDeadline` has come.
-    package mutating func deadlineReached(at now: MonotonicInstant) {
-        for id in connections.ids {
-            guard let deadline = connections[id]?.deadline, deadline <= now else { continue }
-            if case .awaitingJoin = connections[id]?.phase {
-                fail(id, ErrorMessage(.timedOut, "no \"join\" came in time", fatal: true), at: now)
-            } else {
-                connections[id]?.isCutSaid = true
-                overdue.append(id)
-            }
-        }
-        for id in tracks.ids {
-            if let deadline = tracks[id]?.idleDeadline, deadline <= now { becomeIdle(id) }
-            if tracks[id]?.keyframes.deadlineReached(at: now) == true { askForKeyframe(of: id) }
-        }
-        dropSlowParticipants(at: now)
-        nextDeadline = nil
-        for id in connections.ids { schedule(connections[id]?.deadline) }
-        for id in tracks.ids {
-            schedule(tracks[id]?.keyframes.nextDeadline)
-            schedule(tracks[id]?.idleDeadline)
-        }
-    }
-
-    /// Lets go of packets that have become too old for anybody, also those of publishers that have fallen silent.
-    ///
-    /// To be called now and then; what comes on a track lets go of its older packets, too.
-    package mutating func discardOldPackets(at now: MonotonicInstant) {
-        for id in tracks.ids { feeds[id.index].stream.discardOld(at: now) }
-    }
-
-    // MARK: Sending
-
-    /// Puts a signaling message into a connection's outbox.
-    mutating func send(_ message: ServerMessage, to id: SlotID) {
-        send(text: message.text, to: id)
-    }
-
-    /// Puts the same signaling message into the outboxes of all of a room but one.
-    mutating func broadcast(_ message: ServerMessage, in room: String, except sender: SlotID) {
-        guard let participants = rooms[room]?.participants else { return }
-        let text = message.text
-        for id in participants where id != sender { send(text: text, to: id) }
-    }
-
-    private mutating func send(text: String, to id: SlotID) {
-        guard connections.contains(id) else { return }
-        let before = outlets[id.index].outboxSize
-        let after = before + DataSize(bytes: text.utf8.count)
-        outlets[id.index].outbox.append(text)
-        outlets[id.index].outboxSize = after
-        if before <= settings.maximumOutbox && after > settings.maximumOutbox { overfull.append(id) }
-        wake(id)
-    }
-
-    private mutating func popOutbox(of id: SlotID) -> String? {
-        guard let text = outlets[id.index].outbox.first else { return nil }
-        outlets[id.index].outbox.removeFirst()
-        outlets[id.index].outboxSize -= DataSize(bytes: text.utf8.count)
-        return text
-    }
-
-    /// Lets go of the participants whose signaling has piled up.
-    mutating func dropSlowParticipants(at now: MonotonicInstant) {
-        while let id = overfull.popLast() {
-            guard connections[id]?.isClosing == false else { continue }
-            let sentence = "more than \(settings.maximumOutbox) of signaling were waiting to be read"
-            fail(id, ErrorMessage(.tooSlow, sentence, fatal: true), at: now)
-        }
-    }
-
-    mutating func wake(_ id: SlotID) {
-        guard connections.contains(id), !outlets[id.index].isAwake else { return }
-        outlets[id.index].isAwake = true
-        awakened.append(id)
-    }
-
     /// Says a fatal error, takes the participant out of its room, and closes the connection.
-    mutating func fail(_ id: SlotID, _ error: ErrorMessage, at now: MonotonicInstant) {
+    mutating func fail(_ id: ConnectionID, _ error: ErrorMessage, at now: MonotonicInstant) {
         guard connections.contains(id) else { return }
         send(.error(error), to: id)
-        notices.append(.failed(identity: connections[id]?.participant?.identity, reason: "\(error)"))
+        let identity = connections.hot[id.index].participant.flatMap { participants[$0]?.identity }
+        notices.append(.failed(identity: identity, reason: "\(error)"))
         beginClosing(id, RoomErrorCode(rawValue: error.code), reason: error.message, at: now)
     }
 
     /// Takes the participant out of its room; what is still to be sent goes out, then the connection is closed.
-    mutating func beginClosing(
-        _ id: SlotID,
-        _ code: RoomErrorCode,
-        reason: String,
-        at now: MonotonicInstant
-    ) {
+    mutating func beginClosing(_ id: ConnectionID, _ code: RoomErrorCode, reason: String, at now: MonotonicInstant) {
         guard connections[id]?.isClosing == false else { return }
-        removeParticipant(of: id, at: now)
+        if let participant = connections.hot[id.index].participant { removeParticipant(participant, at: now) }
         let deadline = now + settings.closeTimeout
         let shortReason = reason.prefix(utf8Bytes: WireFormat.maximumCloseReasonBytes)
         connections[id]?.phase = .closing(code, reason: shortReason, deadline: deadline)
-        schedule(deadline)
-        wake(id)
+        connectionDeadlines.set(deadline, for: id)
+        wakeConnection(id)
+    }
+
+    // MARK: Effects
+
+    /// Hands out what the driver must do, and forgets it; to be called after each call that changes the relay.
+    package mutating func takeEffects(_ body: (Effect) -> Void) {
+        if !awakened.isEmpty {
+            for id in awakened { body(.wake(id)) }
+            awakened.removeAll(keepingCapacity: true)
+        }
+        if !overdue.isEmpty {
+            for id in overdue { body(.cut(id)) }
+            overdue.removeAll(keepingCapacity: true)
+        }
+        if !notices.isEmpty {
+            for notice in notices { body(.log(notice)) }
+            notices.removeAll()
+        }
+    }
+
+    // MARK: Statistics
+
+    /// How many of everything there are.
+    package var statistics: RelayStatistics {
+        RelayStatistics(
+            connections: connections.count,
+            rooms: rooms.count,
+            tracks: tracks.count,
+            storedBytes: storedBytes
+        )
+    }
+
+    /// What became of the packets of all subscriptions so far, those that have ended among them.
+    package var packetCounts: PacketCounts {
+        var counts = endedCounts
+        for id in participants.ids {
+            for subscription in participants.hot[id.index].subscriptions { counts.add(self.counts(of: subscription)) }
+        }
+        return counts
+    }
+
+    /// What became of the packets of the track with the id `track` for the participant of a connection; `nil` if it does
+    /// not subscribe to it.
+    package func packetCounts(ofTrack track: String, for id: SlotID) -> PacketCounts? {
+        guard connections.contains(id), let participant = connections.hot[id.index].participant else { return nil }
+        let subscriptions = participants.hot[participant.index].subscriptions
+        return subscriptions.first { tracks[$0.track]?.info.id == track }.map { counts(of: $0) }
+    }
+
+    /// What the relay has done so far, for tests of the cost.
+    package var work: RelayWork {
+        var work = countedWork
+        work.deadlineSteps = connectionDeadlines.steps + trackDeadlines.steps
+        return work
+    }
+
+    func counts(of subscription: SubscriberState.Subscription) -> PacketCounts {
+        var counts = subscription.earlierCounts
+        guard !subscription.isPaused else { return counts }
+        let unstored = tracks.hot[subscription.track.index].unstored
+        var current = subscription.cursor.counts(in: tracks.hot[subscription.track.index].stream)
+        let disabled = unstored.disabled - subscription.unstoredBefore.disabled
+        let awaiting = unstored.awaitingKeyframe - subscription.unstoredBefore.awaitingKeyframe
+        current.received += disabled + awaiting
+        current.dropped[.disabled] += disabled
+        current.dropped[.awaitingKeyframe] += awaiting
+        counts.add(current)
+        return counts
     }
 }

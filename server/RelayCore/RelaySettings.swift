@@ -17,20 +17,72 @@ package struct RelaySettings: Sendable {
     package var maximumOutbox = DataSize.mebibytes(2)
     /// How often a participant may send a signaling message, in the long run.
     ///
-    /// Some messages go to everybody in the room: this is what keeps one participant from filling the others' outboxes.
+    /// A message counts once, and once more for each whole KiB of its text: reading it costs as much.
     package var messageInterval: Duration = .milliseconds(10)
     /// How many signaling messages a participant may send at once after a quiet time.
     ///
     /// Enough to subscribe to each track of a full room.
     package var messageBurst = 2000
+    /// How many messages a second the others in the room may be sent for one participant's, in the long run.
+    ///
+    /// `publish` costs two for each of them, `unpublish`, `enable` and `disable` one. In a room of 1,000 a participant
+    /// may thus pause or resume a track twice a second, for some 10 ms of the server's time.
+    package var deliveriesPerSecond = 2000
+    /// How many messages the others in the room may be sent at once for one participant's, after a quiet time.
+    ///
+    /// Twice what a participant causes that publishes 16 tracks in a room of 1,000.
+    package var deliveryBurst = 64_000
     /// From a fatal error to hanging up on a peer that does not take it.
     package var closeTimeout: Duration = .seconds(3)
+    /// How much media a participant may send.
+    package var media = MediaSettings()
+    /// Memory for the packets kept of all tracks together.
+    ///
+    /// Enough for 1,000 tracks at 2 Mbit/s, each with 600 ms of everything and 3 s of temporal layer 0. When it is used
+    /// up, tracks lose what is kept for late joiners, the largest first, and new tracks are refused. If live packets
+    /// alone exceed it, the tracks that keep most lose all, and their subscribers go on at a keyframe.
+    package var maximumStoredBytes = DataSize.mebibytes(512)
     /// How a track's packets are kept.
     package var stream = TrackStreamSettings()
     /// How packets are left out for a subscriber that falls behind.
     package var forwarding = ForwardingPolicy()
     /// How often a publisher may be asked for a keyframe.
     package var keyframes = KeyframeRequestGate.Settings()
+
+    /// The settings as documented.
+    package init() {}
+}
+
+/// How much media a participant may send.
+///
+/// A burst holds what comes at once after the network has stalled: TCP delivers the backlog in one go.
+package struct MediaSettings: Sendable {
+    /// Bytes of a track, in the long run.
+    ///
+    /// 1920x1080 at 60 fps takes some 10 Mbit/s, and 3840x2160 some 30.
+    package var trackRate = Bitrate.kilobitsPerSecond(50_000)
+    /// Bytes of a participant, in the long run, with all its tracks and other binary messages.
+    ///
+    /// Two tracks at their limit, or 16 of 6 Mbit/s.
+    package var participantRate = Bitrate.kilobitsPerSecond(100_000)
+    /// Packets of a track a second, in the long run.
+    ///
+    /// 60 fps in three simulcast layers are 180 frames a second, which at 50 Mbit/s take three full packets each: 540. The
+    /// rest is for publishers that cut shorter packets (3 kB at 50 Mbit/s), and for 1,000 fps, the highest rate that a
+    /// track can announce.
+    package var trackPackets = 2000
+    /// Packets of a participant a second, in the long run, other binary messages among them.
+    ///
+    /// Twice that of a track, as the bytes are.
+    package var participantPackets = 4000
+    /// A burst holds what the long run allows in this time.
+    ///
+    /// A stall that lasts longer ends in a new connection or in frames that the publisher leaves out.
+    package var burstTime: Duration = .seconds(3)
+    /// A burst holds this many bytes beside, and as many packets of the shortest chunk as make up these bytes.
+    ///
+    /// What a publisher's socket and send queue hold at most: 4 MiB of send buffer (Linux, `tcp_wmem`) and two frames.
+    package var burstBytes = DataSize.mebibytes(6)
 
     /// The settings as documented.
     package init() {}

@@ -1,7 +1,10 @@
-/// A queue in memory that is used again; it grows by doubling and never shrinks.
+/// A queue in memory that is used again; it grows by doubling, and gives a large memory back when it is emptied at once.
 ///
 /// An empty one that was never used takes no memory.
 struct RingBuffer<Element: Sendable>: Sendable {
+    /// Up to this many slots are kept when all elements go at once.
+    private static var keptSlots: Int { 256 }
+
     /// As many as a power of two.
     private var slots: [Element?] = []
     private var head = 0
@@ -30,6 +33,11 @@ struct RingBuffer<Element: Sendable>: Sendable {
     }
 
     mutating func removeAll() {
+        if slots.count > Self.keptSlots {
+            slots = []
+            head = 0
+            count = 0
+        }
         while !isEmpty { removeFirst() }
     }
 

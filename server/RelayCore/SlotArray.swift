@@ -66,3 +66,40 @@ struct SlotArray<Element: Sendable>: Sendable {
         }
     }
 }
+
+/// A `SlotArray` in two columns: `Element` for what is seldom looked at, and `Hot` for what is read for every packet and
+/// subscriber, so that the latter lie close together in memory.
+struct SlotTable<Element: Sendable, Hot: Sendable>: Sendable {
+    private var slots = SlotArray<Element>()
+    private let vacant: Hot
+    /// The second column, by an element's index; `vacant` where there is no element.
+    ///
+    /// Lent as it is, because a subscript would copy; nobody else changes its length.
+    var hot: [Hot] = []
+
+    /// An empty table, whose free places hold `vacant`.
+    init(vacant: Hot) { self.vacant = vacant }
+
+    var count: Int { slots.count }
+    var ids: [SlotID] { slots.ids }
+
+    mutating func insert(_ element: Element, _ hotPart: Hot) -> SlotID {
+        let id = slots.insert(element)
+        if id.index == hot.count { hot.append(hotPart) } else { hot[id.index] = hotPart }
+        return id
+    }
+
+    mutating func remove(_ id: SlotID) -> Element? {
+        guard let element = slots.remove(id) else { return nil }
+        hot[id.index] = vacant
+        return element
+    }
+
+    func contains(_ id: SlotID) -> Bool { slots.contains(id) }
+
+    /// The first column's part of that name; `nil` once it was removed, and then setting it does nothing.
+    subscript(_ id: SlotID) -> Element? {
+        get { slots[id] }
+        _modify { yield &slots[id] }
+    }
+}

@@ -80,7 +80,7 @@ package final class RelayServer: Sendable {
         loop.execute { [weak loop] in
             // Weakly, because the service keeps this.
             service.value.begin { [weak service] time in
-                loop?.setAlarm(at: time) { [weak service] in service?.value.timeHasCome() }
+                loop?.setAlarm(at: time) { [weak service] in service?.value.timerFired() }
             }
         }
     }
@@ -92,10 +92,10 @@ package final class RelayServer: Sendable {
         ListenerOptions(host: host, port: 0).isReachableFromElsewhere
     }
 
-    /// What is going on.
-    package func census() async -> Relay.Census {
+    /// How many of everything there are.
+    package func statistics() async -> RelayStatistics {
         await withCheckedContinuation { continuation in
-            loop.execute { [service] in continuation.resume(returning: service.value.census) }
+            loop.execute { [service] in continuation.resume(returning: service.value.statistics) }
         }
     }
 
@@ -113,7 +113,7 @@ package final class RelayServer: Sendable {
         let deadline = MonotonicClock.now + .milliseconds(500)
         let isEmpty = Monitor(false)
         while MonotonicClock.now < deadline {
-            loop.execute { if service.value.census.connections == 0 { isEmpty.change { $0 = true } } }
+            loop.execute { if service.value.statistics.connections == 0 { isEmpty.change { $0 = true } } }
             if isEmpty.wait(until: MonotonicClock.now + .milliseconds(10), for: { $0 ? true : nil }) == true { break }
         }
         loop.shutdown()

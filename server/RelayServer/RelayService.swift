@@ -17,9 +17,11 @@ final class RelayService: WebSocketHandler {
     private var generator = SystemRandomNumberGenerator()
     /// By the index of the relay's name for the connection, which is the connection's `tag`.
     private var connections: [WebSocketConnection?] = []
-    /// Has `timeHasCome` called at a time, in place of the one asked for before.
+    /// Whether more is to be sent after what was sent last, by the same index.
+    private var hasMore: [Bool] = []
+    /// Has `timerFired` called at a time, in place of the one asked for before.
     private var setAlarm: ((MonotonicInstant) -> Void)?
-    /// When `timeHasCome` will be called.
+    /// When `timerFired` will be called.
     private var alarm: MonotonicInstant?
     /// When packets that have become too old are looked for next.
     private var nextSweep = MonotonicClock.now
@@ -29,7 +31,7 @@ final class RelayService: WebSocketHandler {
         self.logger = logger
     }
 
-    var census: Relay.Census { relay.census }
+    var statistics: RelayStatistics { relay.statistics }
 
     // MARK: Connections
 
@@ -37,31 +39,36 @@ final class RelayService: WebSocketHandler {
         let offered = connection.subprotocol ?? connection.offeredSubprotocols
         let id = relay.connectionOpened(subprotocol: offered.isEmpty ? nil : offered, at: MonotonicClock.now)
         connection.tag = id.rawValue
-        while connections.count <= id.index { connections.append(nil) }
+        while connections.count <= id.index {
+            connections.append(nil)
+            hasMore.append(false)
+        }
         connections[id.index] = connection
         logger.debug("connected", metadata: ["peer": "\(connection.peerAddress)"])
-        carryOut()
+        performEffects()
     }
 
     func receivedText(_ text: String, from connection: WebSocketConnection) {
         relay.receive(text, from: SlotID(rawValue: connection.tag), at: MonotonicClock.now, using: &generator)
-        carryOut()
+        performEffects()
     }
 
     func receivedBinary(_ message: PacketBuffer, from connection: WebSocketConnection) {
         WebSocketConnection.frameForSharing(message)
         relay.receive(message, from: SlotID(rawValue: connection.tag), at: MonotonicClock.now)
-        carryOut()
+        performEffects()
     }
 
     func hasMessage(for connection: WebSocketConnection) -> Bool {
-        relay.hasMessage(for: SlotID(rawValue: connection.tag))
+        hasMore[SlotID(rawValue: connection.tag).index]
     }
 
     func nextMessage(for connection: WebSocketConnection) -> OutgoingMessage? {
-        let message = relay.nextMessage(for: SlotID(rawValue: connection.tag), at: MonotonicClock.now)
-        carryOut()
-        return switch message {
+        let id = SlotID(rawValue: connection.tag)
+        let turn = relay.nextMessage(for: id, at: MonotonicClock.now)
+        hasMore[id.index] = turn?.isLast == false
+        performEffects()
+        return switch turn?.message {
         case .text(let text): .text(text)
         case .media(let packet): .shared(packet)
         case .close(let code, let reason): .close(code: UInt16(clamping: code.rawValue), reason: reason)
@@ -74,20 +81,20 @@ final class RelayService: WebSocketHandler {
         connections[id.index] = nil
         relay.connectionClosed(id, at: MonotonicClock.now)
         logger.debug("disconnected", metadata: ["peer": "\(connection.peerAddress)", "how": "\(closure)"])
-        carryOut()
+        performEffects()
     }
 
     // MARK: Time
 
     /// Begins to keep deadlines.
     ///
-    /// - Parameter setAlarm: Has `timeHasCome` called at a time, in place of the one asked for before.
+    /// - Parameter setAlarm: Has `timerFired` called at a time, in place of the one asked for before.
     func begin(setAlarm: @escaping (MonotonicInstant) -> Void) {
         self.setAlarm = setAlarm
         armAlarm()
     }
 
-    func timeHasCome() {
+    func timerFired() {
         // A timer counts in fractions of seconds, whose rounding may make it a nanosecond early.
         let now = max(MonotonicClock.now, alarm ?? MonotonicClock.now)
         alarm = nil
@@ -96,7 +103,7 @@ final class RelayService: WebSocketHandler {
             nextSweep = now + Self.sweepInterval
         }
         if let deadline = relay.nextDeadline, deadline <= now { relay.deadlineReached(at: now) }
-        carryOut()
+        performEffects()
     }
 
     private func armAlarm() {
@@ -109,14 +116,18 @@ final class RelayService: WebSocketHandler {
 
     func shutDown() {
         relay.shutDown(at: MonotonicClock.now)
-        carryOut()
+        performEffects()
     }
 
     /// Tells the sockets what the relay has decided.
-    private func carryOut() {
-        relay.takeAwakened { id in connections[id.index]?.requestWrite() }
-        relay.takeOverdue { id in connections[id.index]?.close(code: 1008, reason: "closing took too long") }
-        relay.takeNotices { notice in logger.info("\(notice)") }
+    private func performEffects() {
+        relay.takeEffects { effect in
+            switch effect {
+            case .wake(let id): connections[id.index]?.requestWrite()
+            case .cut(let id): connections[id.index]?.close(code: 1008, reason: "closing took too long")
+            case .log(let notice): logger.info("\(notice)")
+            }
+        }
         armAlarm()
     }
 }

@@ -1,0 +1,63 @@
+package import RoomProtocol
+
+/// Checks that the packets of a track come in order: whole frames, one after the other, with rising numbers.
+///
+/// A publisher may abandon a frame that it has begun: then the first packet of a later one follows.
+package struct FrameOrder: Sendable {
+    /// A frame of which not all packets came.
+    package struct AbandonedFrame: Hashable, Sendable {
+        package var temporalLayer: UInt8
+        package var isKeyframe: Bool
+        /// Whether the frames after it can be decoded without it.
+        package var isDiscardable: Bool
+    }
+
+    private var last: MediaPacketHeader?
+
+    /// The order of a track of which nothing came yet.
+    package init() {}
+
+    /// Takes note of the next packet.
+    ///
+    /// - Returns: The frame before the packet's, if this packet shows that it was abandoned.
+    /// - Throws: When the packet does not go on where the one before ended, and does not begin a later frame either.
+    package mutating func advance(to header: MediaPacketHeader) throws(MalformedPacket) -> AbandonedFrame? {
+        guard let last else {
+            guard header.isFirstChunk else { throw MalformedPacket("a track that begins inside a frame") }
+            self.last = header
+            return nil
+        }
+        if header.isFirstChunk {
+            guard header.frameNumber > last.frameNumber else {
+                throw MalformedPacket("frame \(header.frameNumber) begins after frame \(last.frameNumber)")
+            }
+            self.last = header
+            return last.isLastChunk ? nil : Self.abandoned(last)
+        }
+        guard !last.isLastChunk else {
+            let place = "byte \(header.chunkOffset) of frame \(header.frameNumber)"
+            throw MalformedPacket("\(place) after the end of frame \(last.frameNumber)")
+        }
+        guard
+            header.frameNumber == last.frameNumber, header.frameLength == last.frameLength,
+            Int(header.chunkOffset) == Int(last.chunkOffset) + last.payloadLength,
+            header.temporalLayer == last.temporalLayer, header.isKeyframe == last.isKeyframe
+        else {
+            throw MalformedPacket(
+                "byte \(header.chunkOffset) of frame \(header.frameNumber) where the rest of frame "
+                    + "\(last.frameNumber) should come"
+            )
+        }
+        self.last = header
+        return nil
+    }
+
+    private static func abandoned(_ header: MediaPacketHeader) -> AbandonedFrame {
+        AbandonedFrame(
+            temporalLayer: header.temporalLayer,
+            isKeyframe: header.isKeyframe,
+            // In layer 0 the flag has no meaning.
+            isDiscardable: header.isDiscardable && header.temporalLayer > 0
+        )
+    }
+}

@@ -1,0 +1,164 @@
+import MediaCore
+import RoomProtocol
+
+extension Relay {
+    /// Why a `join` is refused; `nil` if it is not.
+    func refusal(of join: Join, on id: ConnectionID) -> ErrorMessage? {
+        if join.version != WireFormat.version {
+            let sentence = "this server speaks protocol version \(WireFormat.version), the client \(join.version)"
+            return ErrorMessage(.notSupported, sentence, fatal: true)
+        }
+        if let problem = problem(withName: join.room) {
+            return ErrorMessage(.invalidArgument, "the room's name \(problem)", fatal: true)
+        }
+        if let problem = problem(withName: join.identity) {
+            return ErrorMessage(.invalidArgument, "the identity \(problem)", fatal: true)
+        }
+        guard connections[id]?.path.admits(room: join.room) == true else {
+            let sentence = "the URL names another room than \"join\""
+            return ErrorMessage(.invalidArgument, sentence, fatal: true)
+        }
+        guard let room = rooms[join.room] else {
+            guard rooms.count >= settings.maximumRooms else { return nil }
+            return ErrorMessage(.limitReached, "the server has \(rooms.count) rooms, its limit", fatal: true)
+        }
+        guard room.participants.count >= settings.maximumParticipantsPerRoom else { return nil }
+        // Whoever comes back before its old connection was found dead takes its own place.
+        if room.participantsByIdentity[join.identity] != nil { return nil }
+        let sentence = "the room has \(room.participants.count) participants, its limit"
+        return ErrorMessage(.limitReached, sentence, fatal: true)
+    }
+
+    func problem(withName name: String) -> String? {
+        if name.isEmpty { return "is empty" }
+        if name.utf8.count > WireFormat.maximumNameBytes {
+            return "has \(name.utf8.count) bytes; \(WireFormat.maximumNameBytes) are allowed"
+        }
+        let hasControl = name.unicodeScalars.contains { $0.value < 0x20 || (0x7F...0x9F).contains($0.value) }
+        return hasControl ? "has control characters" : nil
+    }
+
+    /// Brings a new participant into a room.
+    mutating func enter(
+        _ join: Join,
+        _ connection: ConnectionID,
+        at now: MonotonicInstant,
+        using generator: inout some RandomNumberGenerator
+    ) {
+        replaceNamesake(join.identity, in: join.room, at: now)
+        let others = rooms[join.room]?.participants ?? []
+        let room = rooms[join.room] ?? Room(id: Self.makeID("RM", using: &generator), name: join.room)
+        rooms[join.room] = room
+        let info = ParticipantInfo(id: Self.makeID("PA", using: &generator), identity: join.identity, tracks: [])
+        let participant = add(info, to: join.room, automatic: join.automaticSubscription ?? true, at: now)
+        attach(connection, to: participant)
+        let joined = Joined(
+            room: Joined.RoomInfo(id: room.id, name: room.name),
+            participant: info,
+            participants: [],
+            serverTime: now.microseconds,
+            bootId: bootID,
+            server: serverName
+        )
+        describe(others, in: joined, to: connection)
+        notices.append(.joined(identity: join.identity, room: join.room, client: join.client))
+        let announcement = snapshot(of: participant)?.connectedText
+        if let announcement { broadcast(text: announcement, in: join.room, except: participant) }
+        guard participants.hot[participant.index].subscribesAutomatically else { return }
+        for other in others {
+            for track in participants[other]?.publications ?? [] {
+                addSubscription(of: participant, to: track, at: now)
+            }
+        }
+    }
+
+    private mutating func add(
+        _ info: ParticipantInfo,
+        to room: String,
+        automatic: Bool,
+        at now: MonotonicInstant
+    ) -> ParticipantID {
+        let participant = Participant(
+            id: info.id,
+            identity: info.identity,
+            room: room,
+            budget: MediaBudget(fullAt: now)
+        )
+        let id = participants.insert(participant, SubscriberState(subscribesAutomatically: automatic))
+        rooms[room]?.participants.append(id)
+        rooms[room]?.participantsByIdentity[info.identity] = id
+        return id
+    }
+
+    /// From now on the participant speaks through the connection.
+    private mutating func attach(_ connection: ConnectionID, to participant: ParticipantID) {
+        connections[connection]?.phase = .joined
+        connections.hot[connection.index].participant = participant
+        connectionDeadlines.set(nil, for: connection)
+        participants.hot[participant.index].connection = connection
+    }
+
+    /// Sends `joined`, and the participants that do not fit into it.
+    private mutating func describe(_ others: [ParticipantID], in joined: Joined, to connection: ConnectionID) {
+        let snapshots = others.compactMap { snapshot(of: $0) }
+        countedWork.encodings += 1
+        let (text, count) = joined.text(with: snapshots, limit: WireFormat.maximumTextMessage.bytes)
+        send(text: text, to: connection)
+        guard count < snapshots.count else { return }
+        for snapshot in snapshots[count...] { send(text: snapshot.connectedText, to: connection) }
+        send(.participantsComplete(ParticipantsComplete()), to: connection)
+    }
+
+    /// What others are told of a participant; put into JSON when it has changed.
+    private mutating func snapshot(of id: ParticipantID) -> ParticipantSnapshot? {
+        guard let participant = participants[id] else { return nil }
+        if let snapshot = participant.snapshot { return snapshot }
+        countedWork.encodings += 1
+        let info = ParticipantInfo(
+            id: participant.id,
+            identity: participant.identity,
+            tracks: participant.publications.compactMap { tracks[$0]?.info }
+        )
+        let snapshot = ParticipantSnapshot(info)
+        participants[id]?.snapshot = snapshot
+        return snapshot
+    }
+
+    // MARK: Leaving
+
+    private mutating func replaceNamesake(_ identity: String, in room: String, at now: MonotonicInstant) {
+        guard let namesake = rooms[room]?.participantsByIdentity[identity] else { return }
+        guard let connection = participants.hot[namesake.index].connection else {
+            return removeParticipant(namesake, at: now)
+        }
+        let sentence = "another participant joined with the identity \"\(identity)\""
+        fail(connection, ErrorMessage(.duplicateIdentity, sentence, fatal: true), at: now)
+    }
+
+    /// Takes a participant, with its tracks and subscriptions, out of its room, and tells the others.
+    mutating func removeParticipant(_ id: ParticipantID, at now: MonotonicInstant) {
+        guard let participant = participants[id] else { return }
+        for track in participant.publications { removeTrack(track, isQuiet: true) }
+        while let subscription = participants.hot[id.index].subscriptions.popLast() {
+            end(subscription)
+            dropSubscriber(id, from: subscription.track, at: now)
+        }
+        forgetParticipant(id)
+        rooms[participant.room]?.participants.removeAll { $0 == id }
+        rooms[participant.room]?.participantsByIdentity[participant.identity] = nil
+        if rooms[participant.room]?.participants.isEmpty == true { rooms[participant.room] = nil }
+        notices.append(.left(identity: participant.identity, room: participant.room))
+        let message = ParticipantDisconnected(participantId: participant.id)
+        broadcast(.participantDisconnected(message), in: participant.room, except: id)
+    }
+
+    /// Takes a participant and its tracks away without telling anybody.
+    mutating func forgetParticipant(_ id: ParticipantID) {
+        for track in participants[id]?.publications ?? [] { removeTrack(track, isQuiet: true) }
+        for subscription in participants.hot[id.index].subscriptions { end(subscription) }
+        if let connection = participants.hot[id.index].connection {
+            connections.hot[connection.index].participant = nil
+        }
+        _ = participants.remove(id)
+    }
+}

@@ -1,0 +1,105 @@
+package import MediaCore
+import RoomProtocol
+
+extension Relay {
+    // MARK: What a connection is sent
+
+    /// What the connection, whose socket can take a message now, is sent; `nil` when there is nothing.
+    ///
+    /// It may wake others: a subscriber that has fallen behind makes a request to its publisher.
+    package mutating func nextMessage(for id: SlotID, at now: MonotonicInstant) -> Turn? {
+        guard connections.contains(id) else { return nil }
+        if let text = popOutbox(of: id) { return Turn(message: .text(text), isLast: false) }
+        if let participant = connections.hot[id.index].participant,
+            let packet = nextPacket(for: participant, at: now)
+        {
+            let isLast = connections.hot[id.index].messages.isEmpty && !hasPacket(for: participant)
+            if isLast { connections.hot[id.index].isAwake = false }
+            return Turn(message: .media(packet), isLast: isLast)
+        }
+        dropSlowConnections(at: now)
+        connections.hot[id.index].isAwake = false
+        return closeMessage(for: id).map { Turn(message: $0, isLast: true) }
+    }
+
+    private mutating func closeMessage(for id: ConnectionID) -> Outgoing? {
+        guard case .closing(let code, let reason, _) = connections[id]?.phase else { return nil }
+        guard connections[id]?.isCloseSaid == false else { return nil }
+        connections[id]?.isCloseSaid = true
+        return .close(code, reason: reason)
+    }
+
+    private mutating func popOutbox(of id: ConnectionID) -> String? {
+        guard let text = connections.hot[id.index].messages.first else { return nil }
+        connections.hot[id.index].messages.removeFirst()
+        connections.hot[id.index].size -= DataSize(bytes: text.utf8.count)
+        return text
+    }
+
+    // MARK: Signaling
+
+    /// Puts a message into JSON.
+    mutating func encode(_ message: ServerMessage) -> String {
+        countedWork.encodings += 1
+        return message.text
+    }
+
+    /// Puts a signaling message into a connection's outbox.
+    mutating func send(_ message: ServerMessage, to id: ConnectionID) {
+        send(text: encode(message), to: id)
+    }
+
+    /// Puts a signaling message into a participant's outbox, if it has a connection.
+    mutating func send(_ message: ServerMessage, toParticipant participant: ParticipantID) {
+        guard let connection = participants.hot[participant.index].connection else { return }
+        send(message, to: connection)
+    }
+
+    /// Puts the same signaling message into the outboxes of all of a room but one.
+    mutating func broadcast(_ message: ServerMessage, in room: String, except sender: ParticipantID) {
+        broadcast(text: encode(message), in: room, except: sender)
+    }
+
+    /// Puts the same signaling message into the outboxes of all of a room but one.
+    mutating func broadcast(text: String, in room: String, except sender: ParticipantID) {
+        guard let receivers = rooms[room]?.participants else { return }
+        for receiver in receivers where receiver != sender {
+            guard let connection = participants.hot[receiver.index].connection else { continue }
+            send(text: text, to: connection)
+        }
+    }
+
+    mutating func send(text: String, to id: ConnectionID) {
+        guard connections.contains(id) else { return }
+        countedWork.deliveries += 1
+        let before = connections.hot[id.index].size
+        let after = before + DataSize(bytes: text.utf8.count)
+        connections.hot[id.index].messages.append(text)
+        connections.hot[id.index].size = after
+        if before <= settings.maximumOutbox && after > settings.maximumOutbox { overfull.append(id) }
+        wakeConnection(id)
+    }
+
+    /// Closes the connections whose signaling has piled up.
+    mutating func dropSlowConnections(at now: MonotonicInstant) {
+        while let id = overfull.popLast() {
+            guard connections[id]?.isClosing == false else { continue }
+            let sentence = "more than \(settings.maximumOutbox) of signaling were waiting to be read"
+            fail(id, ErrorMessage(.tooSlow, sentence, fatal: true), at: now)
+        }
+    }
+
+    // MARK: Waking
+
+    /// Tells the driver that a participant has something to be sent.
+    mutating func wake(_ participant: ParticipantID) {
+        guard let connection = participants.hot[participant.index].connection else { return }
+        wakeConnection(connection)
+    }
+
+    mutating func wakeConnection(_ id: ConnectionID) {
+        guard !connections.hot[id.index].isAwake else { return }
+        connections.hot[id.index].isAwake = true
+        awakened.append(id)
+    }
+}

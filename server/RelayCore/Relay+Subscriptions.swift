@@ -1,0 +1,170 @@
+import MediaCore
+import RoomProtocol
+
+extension Relay {
+    mutating func subscribe(_ request: Subscribe, _ id: ParticipantID, at now: MonotonicInstant) {
+        guard let track = trackOfID[request.trackId], tracks.hot[track.index].publisher != id,
+            participants[tracks.hot[track.index].publisher]?.room == participants[id]?.room
+        else { return sayNotFound(request.trackId, request.requestId, to: id) }
+        let isPaused = request.paused ?? false
+        guard let index = participants.hot[id.index].index(of: track) else {
+            return addSubscription(of: id, to: track, isPaused: isPaused, request.requestId, at: now)
+        }
+        guard participants.hot[id.index].subscriptions[index].isPaused != isPaused else { return }
+        if isPaused {
+            pause(id, index, request.requestId, at: now)
+        } else {
+            resume(id, index, request.requestId, at: now)
+        }
+    }
+
+    mutating func addSubscription(
+        of id: ParticipantID,
+        to track: TrackID,
+        isPaused: Bool = false,
+        _ requestID: Int? = nil,
+        at now: MonotonicInstant
+    ) {
+        guard tracks.contains(track) else { return }
+        let backoff = participants[id]?.earlierBackoffs.removeValue(forKey: track) ?? KeyframeBackoff()
+        let subscription = SubscriberState.Subscription(
+            track: track,
+            cursor: ForwardingCursor(joining: tracks.hot[track.index].stream, at: now),
+            isPaused: true,
+            backoff: backoff,
+            unstoredBefore: tracks.hot[track.index].unstored
+        )
+        participants.hot[id.index].subscriptions.append(subscription)
+        tracks[track]?.pausedSubscribers.append(id)
+        let index = participants.hot[id.index].subscriptions.count - 1
+        if isPaused {
+            saySubscribed(id, index, requestID)
+        } else {
+            resume(id, index, requestID, at: now)
+        }
+    }
+
+    /// Begins to send what the participant has not been sent yet, as to a late joiner.
+    private mutating func resume(_ id: ParticipantID, _ index: Int, _ requestID: Int?, at now: MonotonicInstant) {
+        let track = participants.hot[id.index].subscriptions[index].track
+        let isFirst = !tracks.hot[track.index].isReceived
+        let cursor = ForwardingCursor(joining: tracks.hot[track.index].stream, at: now)
+        participants.hot[id.index].subscriptions[index].cursor = cursor
+        participants.hot[id.index].subscriptions[index].isPaused = false
+        participants.hot[id.index].subscriptions[index].unstoredBefore = tracks.hot[track.index].unstored
+        tracks[track]?.pausedSubscribers.removeAll { $0 == id }
+        tracks.hot[track.index].subscribers.append(id)
+        tracks.hot[track.index].idleDeadline = nil
+        refreshDeadline(of: track)
+        saySubscribed(id, index, requestID)
+        if isFirst {
+            // The publisher begins with a keyframe when it is wanted again.
+            expectKeyframe(of: track, at: now)
+            sayLayersWanted(track)
+        } else if cursor.isWaitingForKeyframe(in: tracks.hot[track.index].stream) {
+            wantKeyframe(of: track, notBefore: now, at: now)
+        }
+    }
+
+    /// Sends nothing more of a track, and keeps the subscription.
+    private mutating func pause(_ id: ParticipantID, _ index: Int, _ requestID: Int?, at now: MonotonicInstant) {
+        let track = participants.hot[id.index].subscriptions[index].track
+        let counts = finalCounts(of: participants.hot[id.index].subscriptions[index])
+        participants.hot[id.index].subscriptions[index].earlierCounts = counts
+        participants.hot[id.index].subscriptions[index].isPaused = true
+        dropSubscriber(id, from: track, at: now)
+        tracks[track]?.pausedSubscribers.append(id)
+        saySubscribed(id, index, requestID)
+    }
+
+    /// Tells a participant how one of its subscriptions stands.
+    private mutating func saySubscribed(_ id: ParticipantID, _ index: Int, _ requestID: Int?) {
+        guard let connection = participants.hot[id.index].connection else { return }
+        let subscription = participants.hot[id.index].subscriptions[index]
+        guard let info = tracks[subscription.track]?.info else { return }
+        let isPlain = requestID == nil && !subscription.isPaused
+        let catchUpThrough = subscription.isPaused ? nil : subscription.cursor.catchUpThrough
+        if isPlain, let made = tracks[subscription.track]?.subscribedText, made.catchUpThrough == catchUpThrough {
+            return send(text: made.text, to: connection)
+        }
+        let message = Subscribed(
+            trackId: info.id,
+            alias: info.alias,
+            simulcastLayer: 0,
+            catchUpThrough: catchUpThrough,
+            paused: subscription.isPaused ? true : nil,
+            requestId: requestID
+        )
+        let text = encode(.subscribed(message))
+        if isPlain {
+            tracks[subscription.track]?.subscribedText = Track.SubscribedText(
+                catchUpThrough: catchUpThrough,
+                text: text
+            )
+        }
+        send(text: text, to: connection)
+    }
+
+    mutating func unsubscribe(_ request: Unsubscribe, _ id: ParticipantID, at now: MonotonicInstant) {
+        guard let track = trackOfID[request.trackId], let index = participants.hot[id.index].index(of: track) else {
+            return sayNotFound(request.trackId, request.requestId, to: id)
+        }
+        let subscription = participants.hot[id.index].subscriptions.remove(at: index)
+        end(subscription)
+        let gone = participants[id]?.earlierBackoffs.keys.filter { !tracks.contains($0) } ?? []
+        for track in gone { participants[id]?.earlierBackoffs[track] = nil }
+        participants[id]?.earlierBackoffs[track] = subscription.backoff
+        dropSubscriber(id, from: track, at: now)
+        let message = Unsubscribed(trackId: request.trackId, requestId: request.requestId)
+        send(.unsubscribed(message), toParticipant: id)
+    }
+
+    /// Takes a subscriber from a track; the publisher of a track that nobody receives may stop.
+    ///
+    /// It begins with a keyframe when it goes on. So that coming and going cannot make it give more of them than requests
+    /// can, it is not told as long as it could not be asked for one: who comes back by then finds the track as it was.
+    mutating func dropSubscriber(_ id: ParticipantID, from track: TrackID, at now: MonotonicInstant) {
+        guard tracks.contains(track) else { return }
+        tracks[track]?.pausedSubscribers.removeAll { $0 == id }
+        guard let index = tracks.hot[track.index].subscribers.firstIndex(of: id) else { return }
+        tracks.hot[track.index].subscribers.remove(at: index)
+        guard tracks.hot[track.index].subscribers.isEmpty else { return }
+        guard let deadline = tracks[track]?.keyframes.restsUntil(at: now) else { return becomeIdle(track) }
+        tracks[track]?.keyframes.satisfied()
+        tracks.hot[track.index].idleDeadline = deadline
+        refreshDeadline(of: track)
+    }
+
+    /// Nobody receives a track any more.
+    mutating func becomeIdle(_ track: TrackID) {
+        tracks.hot[track.index].idleDeadline = nil
+        restart(track, because: .ended)
+        sayLayersWanted(track)
+    }
+
+    mutating func keyframeRequested(_ request: KeyframeRequest, by id: ParticipantID, at now: MonotonicInstant) {
+        guard let track = trackOfID[request.trackId], let index = participants.hot[id.index].index(of: track) else {
+            return sayNotFound(request.trackId, request.requestId, to: id)
+        }
+        guard !participants.hot[id.index].subscriptions[index].isPaused else { return }
+        let isNeeded = participants.hot[id.index].subscriptions[index].cursor.keyframeRequested(
+            in: tracks.hot[track.index].stream
+        )
+        if isNeeded { requestKeyframe(for: id, subscription: index, at: now) }
+    }
+
+    // MARK: Counting
+
+    /// Adds what became of the packets of a subscription that has ended, and whose track is still there, to the total.
+    mutating func end(_ subscription: SubscriberState.Subscription) {
+        endedCounts.add(finalCounts(of: subscription))
+    }
+
+    /// What became of a subscription's packets, if it receives nothing more.
+    private func finalCounts(of subscription: SubscriberState.Subscription) -> PacketCounts {
+        var counts = counts(of: subscription)
+        counts.dropped[.ended] += counts.waiting
+        counts.waiting = 0
+        return counts
+    }
+}

@@ -1,0 +1,36 @@
+package import MediaCore
+import RoomProtocol
+
+extension Relay {
+    /// When `deadlineReached` must be called.
+    package var nextDeadline: MonotonicInstant? {
+        guard let connection = connectionDeadlines.next else { return trackDeadlines.next }
+        return min(connection, trackDeadlines.next ?? connection)
+    }
+
+    /// `nextDeadline` has come.
+    package mutating func deadlineReached(at now: MonotonicInstant) {
+        while let id = connectionDeadlines.popDue(at: now) {
+            if case .awaitingJoin = connections[id]?.phase {
+                fail(id, ErrorMessage(.timedOut, "no \"join\" came in time", fatal: true), at: now)
+            } else {
+                connections[id]?.isCutSaid = true
+                overdue.append(id)
+            }
+        }
+        while let id = trackDeadlines.popDue(at: now) {
+            if let deadline = tracks.hot[id.index].idleDeadline, deadline <= now { becomeIdle(id) }
+            if tracks[id]?.keyframes.deadlineReached(at: now) == true { askForKeyframe(of: id) }
+            refreshDeadline(of: id)
+        }
+        dropSlowConnections(at: now)
+    }
+
+    /// Sees to it that `deadlineReached` is called when a track needs it, and not otherwise.
+    mutating func refreshDeadline(of track: TrackID) {
+        let idle = tracks.hot[track.index].idleDeadline
+        let keyframe = tracks[track]?.keyframes.nextDeadline
+        let earliest = [idle, keyframe].compactMap(\.self).min()
+        trackDeadlines.set(earliest, for: track)
+    }
+}
