@@ -186,6 +186,8 @@ final class RelayBench {
     private(set) var cameras: [UInt32: Camera] = [:]
     private var awakened: [SlotID] = []
     private var overdue: [SlotID] = []
+    /// Packets that all peers together have taken.
+    private(set) var mediaTaken = 0
     private(set) var notices: [RelayNotice] = []
 
     init(seed: UInt64 = 1, _ change: (inout RelaySettings) -> Void = { _ in }) {
@@ -207,9 +209,15 @@ final class RelayBench {
 
     /// Joins, and takes what the relay says.
     func join(_ identity: String, room: String = "room", automatic: Bool? = nil) -> Peer {
+        let peer = enter(identity, room: room, automatic: automatic)
+        pull(peer)
+        return peer
+    }
+
+    /// Joins, and takes nothing.
+    func enter(_ identity: String, room: String = "room", automatic: Bool? = nil) -> Peer {
         let peer = open()
         send(.join(Join(room: room, identity: identity, automaticSubscription: automatic)), from: peer)
-        pull(peer)
         return peer
     }
 
@@ -226,10 +234,21 @@ final class RelayBench {
                 peer.close = (code, reason)
             case .media(let packet):
                 taken += packet.count
+                mediaTaken += 1
                 take(packet, peer)
             }
             // As the driver does it: what this gets wrong is missing at the peer, or comes too late.
             if turn.isLast { return }
+        }
+    }
+
+    /// The sockets of `peers` take all there is, and nobody looks at it: in a large room, reading takes its time.
+    func discard(_ peers: [Peer]) {
+        for peer in peers {
+            while let turn = relay.nextMessage(for: peer.id, at: now) {
+                if case .media = turn.message { mediaTaken += 1 }
+                if turn.isLast { break }
+            }
         }
     }
 
@@ -301,6 +320,11 @@ final class RelayBench {
             advance(.milliseconds(33))
             pull(camera.publisher)
         }
+    }
+
+    /// What became of a camera's packets for a peer.
+    func counts(_ camera: Camera, _ peer: Peer) -> PacketCounts? {
+        relay.packetCounts(ofTrack: camera.track.id, for: peer.id)
     }
 
     // MARK: Time

@@ -35,7 +35,7 @@ struct RelayModelTests {
             case 6..<9: publish()
             case 9: withdraw()
             case 10..<14: subscribe()
-            case 14..<16: pause()
+            case 14..<16: isOneIn(2) ? pause() : pauseSubscription()
             case 16..<18: askForKeyframe()
             case 18..<20: replace()
             case 20: misbehave()
@@ -105,6 +105,11 @@ struct RelayModelTests {
             }
         }
 
+        private func pauseSubscription() {
+            guard let peer = somePeer, let camera = someCamera else { return }
+            bench.send(.subscribe(Subscribe(trackId: camera.track.id, paused: isOneIn(2))), from: peer)
+        }
+
         private func pause() {
             guard let camera = someCamera else { return }
             let id = camera.track.id
@@ -130,7 +135,12 @@ struct RelayModelTests {
             guard let camera = someCamera else { return }
             if isOneIn(2) { bench.pull(camera.publisher) }
             if isOneIn(60) { camera.wantsKeyframe = true }
-            let packets = camera.nextFrame()
+            var packets = camera.nextFrame()
+            if packets.count > 1, isOneIn(8) {
+                // Abandoned: what follows is a keyframe, unless nothing refers to the frame.
+                packets.removeLast(Int.random(in: 1..<packets.count, using: &generator))
+                if camera.temporalLayers[UInt32(camera.framesSent - 1)] != 2 { camera.wantsKeyframe = true }
+            }
             for packet in packets {
                 bench.receive([packet], from: camera.publisher)
                 if isOneIn(3) { pull() }
@@ -150,6 +160,23 @@ struct RelayModelTests {
             #expect(statistics.tracks <= cameras.count)
             #expect(statistics.storedBytes <= statistics.tracks * 256 * 1024)
             for peer in peers { #expect(peer.allProblems.isEmpty, "\(peer.allProblems.prefix(3))") }
+            checkCounts()
+        }
+
+        /// Received = forwarded + waiting + dropped, and what was forwarded is what came out at the peers.
+        private func checkCounts() {
+            for peer in peers {
+                for camera in cameras {
+                    guard let counts = bench.counts(camera, peer) else {
+                        continue
+                    }
+                    #expect(counts.received == counts.forwarded + counts.waiting + counts.dropped.total)
+                    for reason in DropReason.allCases { #expect(counts.dropped[reason] >= 0) }
+                }
+            }
+            let all = bench.relay.packetCounts
+            #expect(all.received == all.forwarded + all.waiting + all.dropped.total)
+            #expect(all.forwarded == bench.mediaTaken)
         }
     }
 

@@ -1,0 +1,132 @@
+import MediaCore
+import RelayCore
+import RoomProtocol
+import TestTools
+import Testing
+
+/// What the relay does in a large room, counted in operations.
+@Suite("Relay: cost", .timeLimit(.minutes(2)))
+struct RelayCostTests {
+    private static let subscriberCount = 1000
+    private static let trackCount = 100
+
+    /// A room of 1,000 in which ten robots have ten tracks each.
+    private func largeRoom() throws -> (bench: RelayBench, cameras: [Camera], viewers: [Peer]) {
+        let bench = RelayBench { $0.maximumParticipantsPerRoom = 1100 }
+        let robots = (0..<10).map { bench.join("robot \($0)") }
+        let viewers = (0..<Self.subscriberCount - 10).map { bench.enter("viewer \($0)") }
+        bench.discard(viewers)
+        var cameras: [Camera] = []
+        for index in 0..<Self.trackCount {
+            cameras.append(try #require(bench.publish(robots[index % 10], name: "\(index)")))
+        }
+        bench.pull(robots)
+        bench.discard(viewers)
+        return (bench, cameras, viewers)
+    }
+
+    /// Every deadline was looked for among all connections and tracks, twice, and every message was put into JSON for
+    /// each of its receivers.
+    @Test("With 1,000 subscribers and 100 tracks, deadlines and messages cost what they concern")
+    func largeRoomCosts() throws {
+        let (bench, cameras, viewers) = try largeRoom()
+        let robots = Set(cameras.map { ObjectIdentifier($0.publisher) })
+        #expect(robots.count == 10)
+        for camera in cameras { bench.frame(camera) }
+        bench.pull(cameras[..<10].map(\.publisher))
+        bench.discard(viewers)
+
+        func work(_ body: () -> Void) -> RelayWork {
+            let before = bench.relay.work
+            body()
+            return bench.relay.work - before
+        }
+        // Each request sets one deadline, and the keyframe withdraws it.
+        let request = work {
+            bench.advance(.seconds(2))
+            for camera in cameras {
+                bench.send(.keyframeRequest(KeyframeRequest(trackId: camera.track.id)), from: viewers[0])
+            }
+        }
+        #expect(request.encodings == 100 && request.deliveries == 100)
+        #expect(request.deadlineSteps <= 100 * 20)
+        let repeated = work { bench.advance(.seconds(1)) }
+        #expect(repeated.encodings == 100 && repeated.deadlineSteps <= 100 * 40)
+        let keyframe = work {
+            bench.pull(cameras[0].publisher)
+            bench.frame(cameras[0])
+        }
+        #expect(keyframe.deadlineSteps <= 20 && keyframe.wakes == 999 && keyframe.encodings == 0)
+        bench.pull(cameras[..<10].map(\.publisher))
+        let later = work {
+            for number in 1..<100 { bench.frame(cameras[number]) }
+        }
+        #expect(later.wakes == 99 * 999 && later.deadlineSteps <= 99 * 20)
+        #expect(bench.relay.nextDeadline == nil)
+
+        // A signal to all is one message; a join costs its own messages and those that have changed since.
+        let disable = work {
+            bench.send(.disable(Disable(trackId: cameras[1].track.id)), from: cameras[1].publisher)
+        }
+        #expect(disable.encodings == 1 && disable.deliveries == 999)
+        var late: [Peer] = []
+        let first = work { late.append(bench.join("late 0")) }
+        // `joined`, itself, `participantsComplete`, the ten robots with their tracks, and each track's `subscribed`.
+        #expect(first.encodings <= 3 + 10 + Self.trackCount)
+        let rest = work { for index in 1..<50 { late.append(bench.enter("late \(index)")) } }
+        #expect(rest.encodings <= 49 * 3)
+        bench.pull(late[49])
+        for peer in [late[0], late[49]] {
+            #expect(peer.joined != nil && peer.receivers.count == Self.trackCount && peer.problems.isEmpty)
+        }
+        let publish = work { _ = bench.publish(late[0], name: "new") }
+        #expect(publish.encodings <= 5 && publish.deliveries <= 2 * 1100)
+        let end = work { bench.close(late[1]) }
+        #expect(end.encodings == 1 && end.deadlineSteps <= 20)
+    }
+
+    @Test("What a participant is told of a large room is the same as if it were told at once")
+    func sameDescription() throws {
+        let (bench, cameras, _) = try largeRoom()
+        bench.send(.disable(Disable(trackId: cameras[3].track.id)), from: cameras[3].publisher)
+        bench.send(.unpublish(Unpublish(trackId: cameras[4].track.id)), from: cameras[4].publisher)
+        let late = bench.join("late")
+        let more = late.messages.compactMap { if case .participantConnected(let body) = $0 { body } else { nil } }
+        let told = try #require(late.joined).participants + more.map(\.participant)
+        let expected = (0..<10).map { "robot \($0)" } + (0..<990).map { "viewer \($0)" }
+        #expect(told.map(\.identity) == expected)
+        let tracks = told.flatMap(\.tracks)
+        #expect(tracks.count == 99 && tracks.filter { !$0.enabled }.map(\.id) == [cameras[3].track.id])
+        #expect(Set(tracks.map(\.id)) == Set(cameras.map(\.track.id)).subtracting([cameras[4].track.id]))
+    }
+
+    @Test("A queue of deadlines gives them out in order, moved and withdrawn as they are", arguments: 1...5)
+    func deadlineQueue(seed: UInt64) {
+        var generator = SeededGenerator(seed: seed)
+        var queue = DeadlineQueue()
+        var expected: [Int: MonotonicInstant] = [:]
+        for step in 0..<4000 {
+            let id = SlotID(rawValue: Int.random(in: 0..<200, using: &generator))
+            switch Int.random(in: 0..<10, using: &generator) {
+            case 0..<6:
+                let deadline = MonotonicInstant(nanoseconds: Int64.random(in: 0..<5000, using: &generator))
+                queue.set(deadline, for: id)
+                expected[id.rawValue] = deadline
+            case 6..<8:
+                queue.set(nil, for: id)
+                expected[id.rawValue] = nil
+            default:
+                let now = MonotonicInstant(nanoseconds: Int64.random(in: 0..<5000, using: &generator))
+                if let due = queue.popDue(at: now) {
+                    let deadline = expected.removeValue(forKey: due.rawValue)
+                    #expect(deadline.map { $0 <= now } == true)
+                    #expect(expected.values.allSatisfy { $0 >= deadline ?? $0 })
+                } else {
+                    #expect(expected.values.allSatisfy { $0 > now })
+                }
+            }
+            #expect(queue.next == expected.values.min(), "step \(step)")
+        }
+        #expect(queue.steps < 4000 * 20)
+    }
+}
