@@ -13,13 +13,11 @@ struct Participant: Sendable {
     var publications: [TrackID] = []
     /// Backoffs of tracks that the participant received earlier: coming back does not begin them anew.
     var earlierBackoffs: [TrackID: KeyframeBackoff] = [:]
-    /// What it has sent of the media that it may send.
-    var budget: MediaBudget
     /// What others are told of it; `nil` after a change, until somebody joins.
     var snapshot: ParticipantSnapshot?
 }
 
-/// What one participant receives.
+/// What one participant receives and sends, of which something is looked at for every packet.
 struct SubscriberState: Sendable {
     /// A track that the participant receives, or has paused.
     struct Subscription: Sendable {
@@ -36,6 +34,8 @@ struct SubscriberState: Sendable {
     /// How the participant is reached.
     var connection: ConnectionID?
     var subscribesAutomatically = true
+    /// What it has sent of the media that it may send.
+    var budget: MediaBudget
     /// Which subscription has the next turn, so that no track starves another.
     var turn = 0
     var subscriptions: [Subscription] = []

@@ -78,13 +78,10 @@ extension Relay {
         automatic: Bool,
         at now: MonotonicInstant
     ) -> ParticipantID {
-        let participant = Participant(
-            id: info.id,
-            identity: info.identity,
-            room: room,
-            budget: MediaBudget(fullAt: now)
+        let id = participants.insert(
+            Participant(id: info.id, identity: info.identity, room: room),
+            SubscriberState(subscribesAutomatically: automatic, budget: MediaBudget(fullAt: now))
         )
-        let id = participants.insert(participant, SubscriberState(subscribesAutomatically: automatic))
         rooms[room]?.participants.append(id)
         rooms[room]?.participantsByIdentity[info.identity] = id
         return id

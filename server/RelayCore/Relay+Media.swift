@@ -4,7 +4,12 @@ import RoomProtocol
 /// Why a participant's session ends for a binary message.
 private enum MediaFault: Error {
     case malformed(MalformedPacket)
-    case overLimit(MediaBudget.Excess, of: String)
+    case overLimit(MediaBudget.Excess, of: Sender)
+
+    /// Whose limit was exceeded.
+    enum Sender {
+        case participant, track
+    }
 }
 
 extension Relay {
@@ -18,9 +23,12 @@ extension Relay {
             return
         }
         do throws(MediaFault) {
-            if let excess = participants[publisher]?.budget.charge(packet.count, to: limits.participantMedia, at: now) {
-                throw MediaFault.overLimit(excess, of: "a participant")
-            }
+            let excess = participants.hot[publisher.index].budget.charge(
+                packet.count,
+                to: limits.participantMedia,
+                at: now
+            )
+            if let excess { throw .overLimit(excess, of: .participant) }
             switch packet.withBytes({ binaryMessageKind(of: $0) }) {
             case .video: try forward(packet, from: publisher, at: now)
             case .acknowledgement: try check(acknowledgement: packet)
@@ -37,15 +45,14 @@ extension Relay {
         case .malformed(let problem):
             let sentence = "a media packet breaks the protocol: \(problem)"
             return ErrorMessage(.malformedMessage, sentence, fatal: true)
-        case .overLimit(let excess, let sender):
-            let media = settings.media
-            let isTrack = sender == "a track"
-            let limit =
-                switch excess {
-                case .packets: "\(isTrack ? media.trackPackets : media.participantPackets) packets a second"
-                case .bytes: "\(isTrack ? media.trackRate : media.participantRate)"
-                }
-            return ErrorMessage(.limitReached, "\(sender) may send \(limit)", fatal: true)
+        case .overLimit(let excess, of: .participant):
+            let (packets, rate) = (settings.media.participantPackets, settings.media.participantRate)
+            let limit = excess == .packets ? "\(packets) packets a second" : "\(rate)"
+            return ErrorMessage(.limitReached, "a participant may send \(limit)", fatal: true)
+        case .overLimit(let excess, of: .track):
+            let (packets, rate) = (settings.media.trackPackets, settings.media.trackRate)
+            let limit = excess == .packets ? "\(packets) packets a second" : "\(rate)"
+            return ErrorMessage(.limitReached, "a track may send \(limit)", fatal: true)
         }
     }
 
@@ -69,7 +76,7 @@ extension Relay {
             throw .malformed(MalformedPacket("track alias \(header.trackAlias) belongs to another participant"))
         }
         if let excess = tracks.hot[track.index].budget.charge(packet.count, to: limits.trackMedia, at: now) {
-            throw .overLimit(excess, of: "a track")
+            throw .overLimit(excess, of: .track)
         }
         // Other encodings count their frames apart, and are not relayed.
         guard header.simulcastLayer == 0 else { return }

@@ -40,7 +40,7 @@ package struct Relay: ~Copyable, Sendable {
     let bootID: String?
     let serverName: String
     var connections = SlotTable<Connection, Outbox>(vacant: Outbox())
-    var participants = SlotTable<Participant, SubscriberState>(vacant: SubscriberState())
+    var participants = SlotTable<Participant, SubscriberState>(vacant: SubscriberState(budget: .unused))
     var tracks: SlotTable<Track, TrackFanout>
     var connectionDeadlines = DeadlineQueue()
     var trackDeadlines = DeadlineQueue()
@@ -68,12 +68,11 @@ package struct Relay: ~Copyable, Sendable {
         self.limits = Limits(settings)
         self.bootID = bootID
         self.serverName = serverName
-        let never = MonotonicInstant(nanoseconds: 0)
         tracks = SlotTable(
             vacant: TrackFanout(
                 publisher: SlotID(rawValue: 0),
                 stream: TrackStream(settings.stream),
-                budget: MediaBudget(fullAt: never)
+                budget: .unused
             )
         )
     }

@@ -63,6 +63,9 @@ struct MediaBudget: Sendable {
         case packets, bytes
     }
 
+    /// The budget of nobody.
+    static let unused = MediaBudget(fullAt: MonotonicInstant(nanoseconds: 0))
+
     private var packets: TokenBucket
     private var bytes: TokenBucket
 
