@@ -166,6 +166,33 @@ struct HostilePeerTests {
         #expect(try await bystanders.faults() == [])
     }
 
+    /// Hundreds of thousands of chunks of one byte were taken, each of which cost the server 1 KiB for a subscriber.
+    @Test("A publisher that floods its track is let go, with small chunks, whole small frames and abandoned ones")
+    func mediaFlood() async throws {
+        let viewer = try RawPeer(joining: "hostile", as: "viewer", port: port)
+        let before = try residentBytes()
+        let (splitter, splitAlias) = try publisher("splitter")
+        let chunks = makeVideoPackets(alias: splitAlias, number: 1, payload: [0]) { $0.frameLength = 100 }
+        splitter.send(clientFrame(opcode: 2, chunks[0]))
+        #expect(splitter.closeCode() == 4400)
+        for (name, payload) in [("sprinkler", 1), ("quitter", 1024)] {
+            let (peer, alias) = try publisher(name)
+            let bytes = [UInt8](repeating: 0, count: payload)
+            for number in 0..<UInt32(30_000) {
+                let packets = makeVideoPackets(alias: alias, number: number, payload: bytes) {
+                    if payload > 1 { $0.frameLength = 9000 }
+                }
+                guard packets.allSatisfy({ peer.send(clientFrame(opcode: 2, $0)) }) else { break }
+            }
+            #expect(peer.closeCode() == 4429, "\(name)")
+        }
+        #expect(try residentGrowth(since: before) < 30_000_000)
+        let counts = await stage.server.packetCounts()
+        #expect(counts.received == counts.forwarded + counts.waiting + counts.dropped.total)
+        #expect(try await bystanders.faults() == [])
+        withExtendedLifetime(viewer) {}
+    }
+
     @Test("A message of 100 MB, announced or sent, is refused without being gathered", arguments: [1, 2] as [UInt8])
     func hugeMessage(opcode: UInt8) async throws {
         let before = try residentBytes()

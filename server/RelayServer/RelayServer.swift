@@ -99,6 +99,13 @@ package final class RelayServer: Sendable {
         }
     }
 
+    /// What became of the packets of all subscriptions so far, and why some were not sent.
+    package func packetCounts() async -> PacketCounts {
+        await withCheckedContinuation { continuation in
+            loop.execute { [service] in continuation.resume(returning: service.value.packetCounts) }
+        }
+    }
+
     /// Tells everybody that the server goes down, closes all connections and ends the thread; blocks until then.
     package func stop() {
         let told = Monitor(false)

@@ -33,6 +33,8 @@ final class RelayService: WebSocketHandler {
 
     var statistics: RelayStatistics { relay.statistics }
 
+    var packetCounts: PacketCounts { relay.packetCounts }
+
     // MARK: Connections
 
     func opened(_ connection: WebSocketConnection) {
