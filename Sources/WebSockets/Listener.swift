@@ -2,9 +2,9 @@ import CWebSockets
 import Glibc
 
 /// Accepts connections from a listening socket that libwebsockets only watches; confined to the loop's thread.
-@safe final class Listener: @unchecked Sendable {
-    // `@unchecked Sendable`: its thread rule; closures that run on the loop hold connections, and those hold it.
-
+///
+/// Not `Sendable`: it is reached through its service and its connections alone, which check their thread.
+@safe final class Listener {
     /// Connections taken at a time before the others on the loop get their turn.
     private static let acceptsPerTurn = 64
     /// Descriptors that the rest of the program needs.
@@ -51,6 +51,7 @@ import Glibc
     ///
     /// The caller holds the listener until the context is destroyed, because the host points to it and to its table.
     func start(_ descriptor: Int32) throws(WebSocketError) {
+        service.checkThread()
         do throws(WebSocketError) {
             unsafe host = try service.makeHost(table, user: Unmanaged.passUnretained(self).toOpaque())
         } catch {
@@ -72,6 +73,7 @@ import Glibc
 
     /// Accepts no more connections.
     func stop() {
+        service.checkThread()
         guard let wsi = unsafe wsi else { return }
         descriptor = -1
         unsafe self.wsi = nil
@@ -80,11 +82,13 @@ import Glibc
 
     /// One of the connections is gone.
     func connectionEnded() {
+        service.checkThread()
         connectionCount -= 1
     }
 
     /// Takes the connections that wait.
     func acceptAll() {
+        service.checkThread()
         for _ in 0..<Self.acceptsPerTurn {
             guard descriptor >= 0 else { return }
             if let (accepted, peer) = SocketAddress.accept(from: descriptor) {

@@ -68,8 +68,12 @@ struct SocketAddress: Sendable {
         }
     }
 
+    /// What `text` says of Unix sockets, whose peers have no addresses.
+    static let unixText = "unix"
+
     /// The numeric address without the port.
     var text: String {
+        guard family != AF_UNIX else { return Self.unixText }
         var bytes = [CChar](repeating: 0, count: Int(NI_MAXHOST))
         let status = unsafe withPointer {
             unsafe getnameinfo($0, $1, &bytes, socklen_t(bytes.count), nil, 0, NI_NUMERICHOST)

@@ -1,3 +1,4 @@
+import Glibc
 package import MediaCore
 import Synchronization
 import Threading
@@ -34,7 +35,7 @@ import Threading
         var events: EventLoop?
     }
 
-    let service = Service()
+    let service: Service
     private let queue = Monitor(Queue())
     /// Whether the queue has been changed and the loop has not looked since; set with the queue's lock held.
     private let hasNews = Atomic(false)
@@ -49,8 +50,17 @@ import Threading
     ///   - name: The thread's name.
     ///   - log: Gets a line of libwebsockets' log.
     /// - Throws: `.systemFailure` if memory, descriptors or threads are short.
-    package init(name: String, log: (@Sendable (String) -> Void)? = nil) throws(WebSocketError) {
+    package convenience init(name: String, log: (@Sendable (String) -> Void)? = nil) throws(WebSocketError) {
+        try self.init(name: name, log: log, settings: LoopSettings())
+    }
+
+    init(
+        name: String,
+        log: (@Sendable (String) -> Void)? = nil,
+        settings: LoopSettings
+    ) throws(WebSocketError) {
         LibraryLog.install(log)
+        service = Service(settings: settings)
         let start = Monitor<Result<Void, WebSocketError>?>(nil)
         service.loop = self
         let worker: WorkerThread
@@ -102,6 +112,7 @@ import Threading
 
     private func run(reportingStartTo start: Monitor<Result<Void, WebSocketError>?>) {
         service.setCurrent(true)
+        blockBrokenPipeSignal()
         do throws(WebSocketError) {
             try service.open()
             let events = service.events
@@ -112,6 +123,17 @@ import Threading
             start.change { $0 = .failure(error) }
         }
         end()
+    }
+
+    /// Has a write to a peer that is gone fail on this thread, and not end the program.
+    ///
+    /// OpenSSL writes with `write`, which cannot be told so for each call. Threads that are started from this one inherit
+    /// it.
+    private func blockBrokenPipeSignal() {
+        var signals = sigset_t()
+        unsafe sigemptyset(&signals)
+        unsafe sigaddset(&signals, SIGPIPE)
+        unsafe pthread_sigmask(SIG_BLOCK, &signals, nil)
     }
 
     /// - Returns: Whether to go on.

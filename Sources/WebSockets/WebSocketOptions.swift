@@ -39,6 +39,8 @@ package struct ListenerOptions: Sendable {
     /// A client that offers none is accepted as well; one that offers only names of neither list is hung up on. Of
     /// several known names that a client offers, the first is taken.
     package var refusedSubprotocols = ["room.v0"] + (2...9).map { "room.v\($0)" }
+    /// Which web pages may connect; others get HTTP 403.
+    package var origins = OriginPolicy()
     /// What a browser's plain GET of "/" is answered with.
     package var greeting = "This is a WebSocket server."
     /// Connections at a time, those in their handshake included; beyond, a peer gets HTTP 503.

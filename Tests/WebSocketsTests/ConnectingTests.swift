@@ -121,6 +121,34 @@ struct ConnectingTests {
         #expect(handler.events { !$0.isEmpty } == [.opened])
     }
 
+    /// A failure inside `connect()` ended the attempt, whatever other addresses the name had.
+    @Test("An address that the system refuses at once is not the last that is tried")
+    func nextAddress() throws {
+        let server = try Server()
+        let loop = try WebSocketLoop(name: "client")
+        defer {
+            loop.shutdown()
+            server.loop.shutdown()
+        }
+        func addresses(_ hosts: [String], port: UInt16) throws -> [SocketAddress] {
+            try hosts.flatMap { try SocketAddress.resolve(host: $0, port: port, isNumericOnly: true).get() }
+        }
+        func outcome(_ hosts: [String]) throws -> [Event] {
+            let resolved = try addresses(hosts, port: server.port)
+            let options = ClientOptions(url: try WebSocketURL("ws://several.example:\(server.port)"))
+            let handler = Recorder()
+            loop.execute { loop.service.connect(options, resolved: resolved, handler: handler) }
+            return handler.events { !$0.isEmpty }
+        }
+        // TCP has no broadcasts: Linux refuses that in the call.
+        #expect(try outcome(["255.255.255.255", "255.255.255.255", "127.0.0.1"]) == [.opened])
+        #expect(try outcome(["127.0.0.2", "255.255.255.255", "127.0.0.1"]) == [.opened])
+        guard case .closed(let closure)? = try outcome(["255.255.255.255", "255.255.255.255"]).first else {
+            throw TestFailure("it did not fail")
+        }
+        #expect(failureCode(closure) == .connectionRefused)
+    }
+
     @Test("A port in use and a foreign address are refused with their codes")
     func badListeners() throws {
         let server = try Server()
@@ -254,6 +282,21 @@ struct WebSocketURLTests {
     func bad(text: String) {
         let error = #expect(throws: WebSocketError.self) { try WebSocketURL(text) }
         #expect(error?.code == .badURL)
+    }
+
+    @Test(
+        "A path goes behind the URL's own, and before its query",
+        arguments: [
+            ("ws://a", "ws://a:80/rooms/x"), ("ws://a/", "ws://a:80/rooms/x"), ("ws://a/b", "ws://a:80/b/rooms/x"),
+            ("ws://[::1]:9/b/?q=/", "ws://[::1]:9/b/rooms/x?q=/"),
+        ]
+    )
+    func appending(text: String, whole: String) throws {
+        #expect(try WebSocketURL(text).appending(path: "/rooms/x").description == whole)
+        #expect(throws: WebSocketError.self) { try WebSocketURL(text).appending(path: "/a b") }
+        #expect(throws: WebSocketError.self) {
+            try WebSocketURL(text).appending(path: "/" + String(repeating: "a", count: 2048))
+        }
     }
 
     @Test("TLS is refused as not there yet")

@@ -22,6 +22,8 @@ package final class RelayServer: Sendable {
         package var maximumConnections = 2000
         /// Time for a peer to complete the handshake.
         package var handshakeTimeout: Duration = .seconds(10)
+        /// Which web pages may connect, beside those that this server itself serves; programs may always.
+        package var origins = OriginPolicy()
         /// When a silent peer is asked whether it lives, and when it is given up.
         package var idle = IdlePolicy()
         /// Gets a line for whoever comes, goes, publishes or is turned away.
@@ -33,6 +35,9 @@ package final class RelayServer: Sendable {
 
     /// The version of the server.
     package static let version = Release.version
+
+    /// How long `stop` waits for everybody to have taken the word that the server goes down.
+    private static let farewellTime = Duration.milliseconds(500)
 
     /// The port that the server listens at.
     package let port: UInt16
@@ -65,6 +70,7 @@ package final class RelayServer: Sendable {
         listener.maximumConnections = options.maximumConnections
         listener.handshakeTimeout = options.handshakeTimeout
         listener.idle = options.idle
+        listener.origins = options.origins
         listener.limits = MessageLimits(
             maximumBinaryMessage: WireFormat.maximumBinaryMessage.bytes,
             maximumTextMessage: WireFormat.maximumTextMessage.bytes
@@ -100,22 +106,15 @@ package final class RelayServer: Sendable {
     }
 
     /// Tells everybody that the server goes down, closes all connections and ends the thread; blocks until then.
+    ///
+    /// Any thread but the loop's. Takes up to 1.5 s, if peers do not read or do not answer.
     package func stop() {
-        let told = Monitor(false)
-        loop.execute { [service] in
-            service.value.shutDown()
-            told.change { $0 = true }
-        }
-        _ = told.wait(until: MonotonicClock.now + .seconds(1)) { $0 ? true : nil }
-        let service = service
-        let loop = loop
-        // Those who read take their leave within a moment; those who don't are not waited for.
-        let deadline = MonotonicClock.now + .milliseconds(500)
         let isEmpty = Monitor(false)
-        while MonotonicClock.now < deadline {
-            loop.execute { if service.value.census.connections == 0 { isEmpty.change { $0 = true } } }
-            if isEmpty.wait(until: MonotonicClock.now + .milliseconds(10), for: { $0 ? true : nil }) == true { break }
+        loop.execute { [service] in
+            service.value.shutDown { isEmpty.change { $0 = true } }
         }
+        // Those who read take their leave within a moment; those who don't are not waited for.
+        _ = isEmpty.wait(until: MonotonicClock.now + Self.farewellTime) { $0 ? true : nil }
         loop.shutdown()
     }
 }

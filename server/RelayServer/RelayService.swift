@@ -19,6 +19,8 @@ final class RelayService: WebSocketHandler {
     private var connections: [WebSocketConnection?] = []
     /// Has `timeHasCome` called at a time, in place of the one asked for before.
     private var setAlarm: ((MonotonicInstant) -> Void)?
+    /// Called when a connection ends and none is left.
+    private var whenEmpty: (() -> Void)?
     /// When `timeHasCome` will be called.
     private var alarm: MonotonicInstant?
     /// When packets that have become too old are looked for next.
@@ -75,6 +77,7 @@ final class RelayService: WebSocketHandler {
         relay.connectionClosed(id, at: MonotonicClock.now)
         logger.debug("disconnected", metadata: ["peer": "\(connection.peerAddress)", "how": "\(closure)"])
         carryOut()
+        if census.connections == 0 { whenEmpty?() }
     }
 
     // MARK: Time
@@ -107,15 +110,20 @@ final class RelayService: WebSocketHandler {
         setAlarm(time)
     }
 
-    func shutDown() {
+    /// Tells everybody that the server goes down.
+    ///
+    /// - Parameter whenEmpty: Called when nobody is left, at once if nobody is there.
+    func shutDown(whenEmpty: @escaping () -> Void) {
+        self.whenEmpty = whenEmpty
         relay.shutDown(at: MonotonicClock.now)
         carryOut()
+        if census.connections == 0 { whenEmpty() }
     }
 
     /// Tells the sockets what the relay has decided.
     private func carryOut() {
         relay.takeAwakened { id in connections[id.index]?.requestWrite() }
-        relay.takeOverdue { id in connections[id.index]?.close(code: 1008, reason: "closing took too long") }
+        relay.takeOverdue { id in connections[id.index]?.hangUp(reason: "it did not take our close message in time.") }
         relay.takeNotices { notice in logger.info("\(notice)") }
         armAlarm()
     }
