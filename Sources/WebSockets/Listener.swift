@@ -65,7 +65,7 @@ import Glibc
         unsafe description.vh_prot_name = UnsafePointer(table.protocols.pointee.name)
         unsafe wsi = lws_adopt_descriptor_vhost_via_info(&description)
         guard unsafe wsi != nil else {
-            let attempted = "listen at \(options.host):\(options.port)"
+            let attempted = "listen at \(options.place)"
             throw .system(attempted, status: nil, advice: "libwebsockets has no memory or no descriptor left.")
         }
         self.descriptor = descriptor
@@ -115,6 +115,12 @@ import Glibc
         )
         service.keep(connection)
         connectionCount += 1
+        connection.awaitRequest(on: accepted, timeout: options.handshakeTimeout)
+    }
+
+    /// Hands a socket over to libwebsockets, which owns it from now on.
+    func adopt(_ accepted: Int32, for connection: WebSocketConnection) {
+        service.checkThread()
         var description = unsafe lws_adopt_desc_t()
         unsafe description.vh = host
         unsafe description.type = lws_adoption_type(
@@ -127,7 +133,6 @@ import Glibc
             return service.adoptionFailed(connection)
         }
         unsafe connection.wsi = wsi
-        connection.setTimer(after: options.handshakeTimeout)
     }
 
     private func refuse(_ accepted: Int32) {

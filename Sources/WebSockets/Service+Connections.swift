@@ -11,7 +11,7 @@ extension Service {
         checkThread()
         guard !isStopping else {
             Glibc.close(descriptor)
-            throw .shutDown("listen at \(options.host):\(options.port)")
+            throw .shutDown("listen at \(options.place)")
         }
         if let first = listeners.first {
             precondition(

@@ -124,6 +124,7 @@ extension Service {
     /// Makes the context.
     func open() throws(WebSocketError) {
         checkThread()
+        blockBrokenPipeSignal()
         guard let events = EventLoop() else {
             throw .system("start WebSockets", status: nil, advice: "There is no memory or no descriptor left.")
         }
@@ -153,6 +154,17 @@ extension Service {
         let table = ProtocolTable(hostName: "client", protocolNames: ["client"])
         clientTable = table
         unsafe clientHost = try makeHost(table)
+    }
+
+    /// Has a write to a peer that is gone fail on this thread, and not end the program.
+    ///
+    /// OpenSSL writes with `write`, which cannot be told so for each call. Threads that are started from this one inherit
+    /// it.
+    private func blockBrokenPipeSignal() {
+        var signals = sigset_t()
+        unsafe sigemptyset(&signals)
+        unsafe sigaddset(&signals, SIGPIPE)
+        unsafe pthread_sigmask(SIG_BLOCK, &signals, nil)
     }
 
     /// Adds a virtual host that does not listen by itself.

@@ -31,7 +31,7 @@ extension WebSocketConnection {
     /// more. A write that fails is what makes it give up such a socket.
     func cutOff() {
         checkThread()
-        guard let wsi = unsafe wsi else { return service.release(self) }
+        guard let wsi = unsafe wsi else { return service.wsiDestroyed(of: self) }
         if hasUnsentBytes {
             unsafe shutdown(lws_get_socket_fd(wsi), Int32(SHUT_WR))
             // Room for a header that a raw write does not have.

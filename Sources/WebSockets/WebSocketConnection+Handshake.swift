@@ -3,7 +3,7 @@ import MediaCore
 
 /// Handshakes, and what else HTTP brings.
 extension WebSocketConnection {
-    /// The longest path of a request, in bytes after decoding.
+    /// The longest path of a request, in bytes.
     private static let maximumPathCount = 1024
 
     /// Decides whether a client's request, which is there as a whole, may become a WebSocket.
@@ -18,37 +18,14 @@ extension WebSocketConnection {
         guard listener.options.origins.admits(origin: origin, host: host, isSecure: isSecure) else {
             return unsafe refuse("403 Forbidden", "Pages from elsewhere may not connect to this server.", on: wsi)
         }
-        // libwebsockets decodes the path, and has parts of it where a bare "&" or ";" stood.
-        guard unsafe lws_hdr_fragment_length(wsi, WSI_TOKEN_GET_URI, 1) == 0 else {
-            return unsafe refuse("404 Not Found", "“&” and “;” in a path must be percent-encoded.", on: wsi)
-        }
-        guard unsafe lws_hdr_total_length(wsi, WSI_TOKEN_GET_URI) <= Self.maximumPathCount else {
+        guard requestPath.utf8.count <= Self.maximumPathCount else {
             return unsafe refuse("414 URI Too Long", "The path is beyond \(Self.maximumPathCount) bytes.", on: wsi)
         }
-        let path = unsafe withHeader(WSI_TOKEN_GET_URI, of: wsi) { unsafe Array($0) }
-        // libwebsockets ends a value at a zero when it copies it.
-        guard !path.contains(0) else {
-            return unsafe refuse("404 Not Found", "A path has no zeros.", on: wsi)
+        // What was looked at was the connection's first request.
+        guard !hasAnswered else {
+            return unsafe refuse("400 Bad Request", "A WebSocket needs a connection of its own.", on: wsi)
         }
-        requestPath = Self.encoded(path)
         return 0
-    }
-
-    /// The normal form of a path, whose bytes are not encoded.
-    private static func encoded(_ path: [UInt8]) -> String {
-        let digits = Array("0123456789ABCDEF".utf8)
-        var bytes: [UInt8] = []
-        bytes.reserveCapacity(path.count)
-        for byte in path {
-            switch byte {
-            case 0x30...0x39, 0x41...0x5a, 0x61...0x7a, UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"),
-                UInt8(ascii: "~"), UInt8(ascii: "/"):
-                bytes.append(byte)
-            default:
-                bytes += [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 15)]]
-            }
-        }
-        return bytes.isEmpty ? "/" : String(decoding: bytes, as: UTF8.self)
     }
 
     /// Answers a handshake with an HTTP error and `sentence`.
@@ -133,6 +110,7 @@ extension WebSocketConnection {
         }
         guard isBegun else { return -1 }
         httpAnswer = text
+        hasAnswered = true
         unsafe lws_callback_on_writable(wsi)
         return 0
     }

@@ -53,11 +53,9 @@ import Threading
     /// The peer's numeric address, without port; empty while a client looks its server up.
     package internal(set) var peerAddress: String
 
-    /// The path that the client asked for, percent-encoded and without query; "/" on a client's connection.
+    /// The path that the client asked for, as it was sent, percent-encoded and without query; at most 1,024 bytes.
     ///
-    /// In the normal form of RFC 3986, section 6.2.2: only letters, digits, "-", ".", "_", "~" and "/" stand for
-    /// themselves, hexadecimal digits are upper case, and there are no empty, "." or ".." segments. At most 3 KiB, which
-    /// is 1,024 bytes decoded.
+    /// "/" on a client's connection.
     package internal(set) var requestPath = "/"
 
     /// The subprotocols that the client offered, as it listed them ("room.v2, room.v1"); empty if none.
@@ -85,8 +83,12 @@ import Threading
     var isCloseSent = false
     /// What a plain HTTP request is answered with, until that is written.
     var httpAnswer: String?
+    /// Whether a plain HTTP request has been answered.
+    var hasAnswered = false
     /// Sees the peer's end while libwebsockets holds bytes that the socket did not take.
     var endWatcher: ReadWatcher?
+    /// The request of a peer that libwebsockets does not know yet.
+    var awaitedRequest: AwaitedRequest?
     /// Handshake deadline, then the silence of the peer, then the end of closing.
     private(set) lazy var timer = LoopTimer { [unowned self] in timeIsUp() }
 
@@ -172,6 +174,7 @@ import Threading
         phase = .closed
         timer.stop()
         endWatcher?.stop()
+        awaitedRequest?.drop()
         incoming.discard()
         outgoing = nil
         let handler = handler

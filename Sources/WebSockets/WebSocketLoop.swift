@@ -1,4 +1,3 @@
-import Glibc
 package import MediaCore
 import Synchronization
 import Threading
@@ -112,7 +111,6 @@ import Threading
 
     private func run(reportingStartTo start: Monitor<Result<Void, WebSocketError>?>) {
         service.setCurrent(true)
-        blockBrokenPipeSignal()
         do throws(WebSocketError) {
             try service.open()
             let events = service.events
@@ -123,17 +121,6 @@ import Threading
             start.change { $0 = .failure(error) }
         }
         end()
-    }
-
-    /// Has a write to a peer that is gone fail on this thread, and not end the program.
-    ///
-    /// OpenSSL writes with `write`, which cannot be told so for each call. Threads that are started from this one inherit
-    /// it.
-    private func blockBrokenPipeSignal() {
-        var signals = sigset_t()
-        unsafe sigemptyset(&signals)
-        unsafe sigaddset(&signals, SIGPIPE)
-        unsafe pthread_sigmask(SIG_BLOCK, &signals, nil)
     }
 
     /// - Returns: Whether to go on.
@@ -252,13 +239,13 @@ extension WebSocketLoop {
     /// - Parameters:
     ///   - options: Where, and with which limits.
     ///   - makeHandler: Called on the loop's thread for each connection, which owns what it returns until `closed`.
-    /// - Returns: The port, which is the system's choice if `options.port` is 0.
+    /// - Returns: The port, which is the system's choice if `options.port` is 0; 0 of a Unix socket.
     /// - Throws: `.addressInUse`, `.permissionDenied`, `.badAddress`, `.shutDown` or `.systemFailure`.
     package func listen(
         _ options: ListenerOptions,
         makeHandler: @escaping @Sendable () -> any WebSocketHandler
     ) throws(WebSocketError) -> UInt16 {
-        let socket = try ListeningSocket(host: options.host, port: options.port)
+        let socket = try ListeningSocket(options)
         let port = socket.port
         let descriptor = socket.release()
         let outcome = Monitor<Result<Void, WebSocketError>?>(nil)

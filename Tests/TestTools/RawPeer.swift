@@ -22,7 +22,8 @@ package final class RawPeer {
         guard status == 0 else { throw TestFailure("no connection to port \(port): errno \(errno)") }
     }
 
-    fileprivate init(descriptor: Int32) { self.descriptor = descriptor }
+    /// Takes a connected socket over.
+    package init(descriptor: Int32) { self.descriptor = descriptor }
 
     deinit { if descriptor >= 0 { close(descriptor) } }
 

@@ -235,6 +235,42 @@ struct ConnectingTests {
         }
     }
 
+    @Test("A Unix socket and one that listens already serve as TCP does")
+    func otherSockets() throws {
+        let path = "/tmp/room-\(getpid())-\(UInt32.random(in: 0...UInt32.max)).socket"
+        defer { unlink(path) }
+        var options = ListenerOptions()
+        options.socket = .unix(path: path)
+        let server = try Server(options: options)
+        #expect(server.port == 0)
+        #expect(throws: WebSocketError.self) { try Server(options: options) }
+        let address = try #require(SocketAddress(unixPath: path))
+        let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+        #expect(address.withPointer { connect(descriptor, $0, $1) } == 0)
+        let peer = RawPeer(descriptor: descriptor)
+        #expect(peer.handshake(path: "/rooms/x").contains(" 101 "))
+        let connection = try server.handler()
+        #expect(server.onLoop { connection.connection?.peerAddress } == "unix")
+        peer.send(text: "hello")
+        #expect(peer.receive(exactly: 7) == [0x81, 5] + Array("hello".utf8))
+        server.loop.shutdown()
+
+        let listening = try ListeningSocket(ListenerOptions()).release()
+        options.socket = .inherited(descriptor: listening)
+        #expect(!options.isReachableFromElsewhere)
+        let second = try Server(options: options)
+        defer { second.loop.shutdown() }
+        #expect(second.port != 0)
+        #expect(try RawPeer(port: second.port).handshake().contains(" 101 "))
+        for socket in [
+            ListenerOptions.Socket.inherited(descriptor: 999), .unix(path: ""), .unix(path: "/nowhere/x"),
+            .unix(path: "/" + String(repeating: "x", count: 107)),
+        ] {
+            options.socket = socket
+            #expect(throws: WebSocketError.self) { try Server(options: options) }
+        }
+    }
+
     @Test("Beyond the greatest number of connections a peer gets 503, until one has gone")
     func maximumConnections() throws {
         var options = ListenerOptions()

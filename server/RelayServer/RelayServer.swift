@@ -12,6 +12,8 @@ package import WebSockets
 package final class RelayServer: Sendable {
     /// Where the server listens, and what it allows.
     package struct Options: Sendable {
+        /// What kind of socket is listened at; `host` and `port` are those of TCP.
+        package var socket = ListenerOptions.Socket.tcp
         /// A numeric address or a name of this machine.
         package var host = "127.0.0.1"
         /// The TCP port; 0 lets the system choose.
@@ -39,9 +41,9 @@ package final class RelayServer: Sendable {
     /// How long `stop` waits for everybody to have taken the word that the server goes down.
     private static let farewellTime = Duration.milliseconds(500)
 
-    /// The port that the server listens at.
+    /// The port that the server listens at; 0 of a Unix socket.
     package let port: UInt16
-    /// Where clients find it, by the host that the options name.
+    /// Where clients find it, by the host that the options name; a Unix socket's path, or a word on an inherited one.
     package let url: String
 
     private let loop: WebSocketLoop
@@ -66,6 +68,7 @@ package final class RelayServer: Sendable {
         }
         self.service = service
         var listener = ListenerOptions(host: options.host, port: options.port)
+        listener.socket = options.socket
         listener.subprotocol = WireFormat.subprotocol
         listener.maximumConnections = options.maximumConnections
         listener.handshakeTimeout = options.handshakeTimeout
@@ -78,7 +81,12 @@ package final class RelayServer: Sendable {
         listener.greeting = "This is a room server. Join it with: room-client connect --room my-room"
         do throws(WebSocketError) {
             port = try loop.listen(listener) { service.value }
-            url = "ws://\(WebSocketURL.authority(host: options.host, port: port))"
+            url =
+                switch options.socket {
+                case .tcp: "ws://\(WebSocketURL.authority(host: options.host, port: port))"
+                case .unix(let path): path
+                case .inherited: port == 0 ? "the inherited Unix socket" : "the inherited socket, port \(port)"
+                }
         } catch {
             loop.shutdown()
             throw error
@@ -96,6 +104,13 @@ package final class RelayServer: Sendable {
     /// May ask a name server if `host` is a name.
     package static func isReachableFromElsewhere(host: String) -> Bool {
         ListenerOptions(host: host, port: 0).isReachableFromElsewhere
+    }
+
+    /// Whether the listening socket `inherited` is reached from other machines.
+    package static func isReachableFromElsewhere(inherited: Int32) -> Bool {
+        var options = ListenerOptions()
+        options.socket = .inherited(descriptor: inherited)
+        return options.isReachableFromElsewhere
     }
 
     /// What is going on.
