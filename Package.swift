@@ -105,7 +105,9 @@ let programs: [Target] = [
     .executableTarget(
         name: "room-server",
         // RelayCore too: its settings lie in RelayServer's options, and a change of their layout must reach here.
-        dependencies: ["RelayServer", "RelayCore", "MediaCore", "Threading", argumentParser, logging, unixSignals],
+        dependencies: [
+            "RelayServer", "RelayCore", "WebSockets", "MediaCore", "Threading", argumentParser, logging, unixSignals,
+        ],
         path: "server/room-server",
         swiftSettings: strict
     ),

@@ -6,7 +6,7 @@
 /* A macro over another constant, which Swift does not import. */
 static const enum lws_write_protocol cwebsockets_write_raw = LWS_WRITE_RAW;
 
-/* A function-like cast macro, which Swift does not import. */
+/* A macro for a negative constant, which Swift does not import. */
 static inline void cwebsockets_kill(struct lws *wsi) {
     lws_set_timeout(wsi, PENDING_TIMEOUT_USER_OK, LWS_TO_KILL_SYNC);
 }
@@ -21,6 +21,8 @@ static inline void cwebsockets_timer_set(ev_timer *timer, double seconds) {
     ev_timer_set(timer, seconds, 0);
 }
 
-static inline void cwebsockets_io_init(ev_io *watcher, void (*ready)(struct ev_loop *, ev_io *, int), int descriptor) {
+static inline void cwebsockets_io_init(
+    ev_io *watcher, void (*ready)(struct ev_loop *, ev_io *, int), int descriptor, void *data) {
     ev_io_init(watcher, ready, descriptor, EV_READ);
+    watcher->data = data;
 }

@@ -2,14 +2,16 @@ import CWebSockets
 import MediaCore
 import Threading
 
-/// What a client's connection is made from; confined to the loop's thread.
-final class ConnectAttempt: @unchecked Sendable {
-    // `@unchecked Sendable`: its thread rule; closures that run on the loop hold it.
-
+/// What a client's connection is made from.
+///
+/// Not `Sendable`: it is reached through its connection alone, whose calls check that they come on the loop's thread.
+final class ConnectAttempt {
     let options: ClientOptions
     let deadline: MonotonicInstant
     /// Those not tried yet, the next one last.
     var addresses: [SocketAddress] = []
+    /// Whether libwebsockets has been asked to connect to an address, and has not told of the end.
+    var isBegun = false
     /// Whether TCP is connected, so that what fails from then on is the handshake.
     var isConnected = false
 
@@ -46,10 +48,17 @@ final class ConnectAttempt: @unchecked Sendable {
         )
     }
 
-    /// What libwebsockets' `text` and the HTTP `status` of the answer say.
-    func handshakeError(text: String, status: Int32) -> WebSocketError {
+    /// Why there was no handshake.
+    ///
+    /// - Parameters:
+    ///   - status: The HTTP status of the answer; 0 if none came.
+    ///   - subprotocol: The subprotocol that the answer names.
+    ///   - text: libwebsockets' words, for the log and the user.
+    /// - Returns: The error for the handler.
+    func handshakeError(status: Int32, subprotocol: String, text: String) -> WebSocketError {
         guard isConnected else { return refusedError }
-        if status == 101 && text.contains("rotocol") || text.contains("PROTOCOL") { return subprotocolError }
+        // libwebsockets refuses by itself an answer that names a subprotocol which was not offered.
+        if status == 101 && !subprotocol.isEmpty && subprotocol != options.subprotocol { return subprotocolError }
         let answer =
             status > 0 && status != 101 ? "the answer was HTTP status \(status)" : "no answer came (\(text))"
         return WebSocketError(

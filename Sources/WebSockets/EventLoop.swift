@@ -5,7 +5,7 @@ import MediaCore
 /// What a loop's thread waits by: sockets, timers, and other threads that wake it.
 ///
 /// libev over epoll. libwebsockets' own loop asks poll() about every socket on each turn, which cost a relay to 200
-/// subscribers a tenth of its time (measured). All but `wake` is for the loop's thread.
+/// subscribers a tenth of its processor time. All but `wake` is for the loop's thread.
 @safe final class EventLoop: @unchecked Sendable {
     // `@unchecked Sendable`: only `wake` is used by other threads, and all that it touches is a descriptor.
 
@@ -32,7 +32,8 @@ import MediaCore
                 var rings: eventfd_t = 0
                 if let watcher = unsafe watcher { unsafe eventfd_read(watcher.pointee.fd, &rings) }
             },
-            bell
+            bell,
+            nil
         )
         unsafe ev_io_start(pointer, bellWatcher)
     }
@@ -103,5 +104,48 @@ import MediaCore
     private func runOut() {
         loop = nil
         ring()
+    }
+}
+
+/// Looks at a socket that can be read, beside libwebsockets; confined to the thread of its `EventLoop`.
+@safe final class ReadWatcher {
+    private let watcher: UnsafeMutablePointer<ev_io>
+    private let ready: () -> Void
+    /// Where the watcher runs; held, because it must not end before.
+    private var loop: EventLoop?
+
+    /// A watcher that calls `ready` in each turn of the loop in which `descriptor` can be read; it does not hold itself.
+    init(_ descriptor: Int32, _ ready: @escaping () -> Void) {
+        self.ready = ready
+        unsafe watcher = .allocate(capacity: 1)
+        let this = unsafe Unmanaged.passUnretained(self).toOpaque()
+        unsafe cwebsockets_io_init(
+            watcher,
+            { _, watcher, _ in
+                guard let this = unsafe watcher?.pointee.data else { return }
+                unsafe Unmanaged<ReadWatcher>.fromOpaque(this).takeUnretainedValue().ready()
+            },
+            descriptor,
+            this
+        )
+    }
+
+    deinit {
+        stop()
+        unsafe watcher.deallocate()
+    }
+
+    /// Begins to watch on `loop`; does nothing while it watches.
+    func start(on loop: EventLoop) {
+        guard self.loop == nil else { return }
+        self.loop = loop
+        unsafe ev_io_start(loop.pointer, watcher)
+    }
+
+    /// Watches no longer.
+    func stop() {
+        guard let loop else { return }
+        unsafe ev_io_stop(loop.pointer, watcher)
+        self.loop = nil
     }
 }

@@ -1,16 +1,25 @@
 import MediaCore
 
-/// The header of a binary frame that is a whole message (RFC 6455, section 5.2).
+/// The header of a frame that is a whole message (RFC 6455, section 5.2).
 struct FrameHeader {
-    /// 2 to 14 bytes: FIN and opcode 2, then the length in 1, 3 or 9 bytes, then a client's masking key.
+    /// What a frame is, as opcodes say it.
+    enum Kind: UInt8 {
+        case binary = 2
+        case close = 8
+    }
+
+    /// 2 to 14 bytes: FIN and opcode, then the length in 1, 3 or 9 bytes, then a client's masking key.
     let count: Int
+    private let kind: Kind
     private let payloadCount: Int
     private let maskingKey: UInt32?
 
     /// - Parameters:
+    ///   - kind: What the message is.
     ///   - payloadCount: The length of the message, in bytes.
     ///   - maskingKey: What a client's payload is masked with, its bytes as they lie in memory; `nil` on a server.
-    init(payloadCount: Int, maskingKey: UInt32? = nil) {
+    init(_ kind: Kind = .binary, payloadCount: Int, maskingKey: UInt32? = nil) {
+        self.kind = kind
         self.payloadCount = payloadCount
         self.maskingKey = maskingKey
         let lengthCount = payloadCount < 126 ? 1 : payloadCount < 65_536 ? 3 : 9
@@ -22,7 +31,7 @@ struct FrameHeader {
     func write(to message: PacketBuffer) {
         message.withTransportBytes { bytes in
             let start = PacketBuffer.headroom - count
-            bytes.storeBytes(of: 0x82, toByteOffset: start, as: UInt8.self)
+            bytes.storeBytes(of: 0x80 | kind.rawValue, toByteOffset: start, as: UInt8.self)
             let length: UInt8
             switch payloadCount {
             case ..<126:

@@ -3,11 +3,18 @@ import Threading
 
 /// libwebsockets' log, of which there is one in a process.
 enum LibraryLog {
-    private static let sink = Monitor<(@Sendable (String) -> Void)?>(nil)
+    private struct State: Sendable {
+        var log: (@Sendable (String) -> Void)?
+        var budget = LogBudget()
+    }
+
+    private static let state = Monitor(State())
 
     /// Keeps the library off standard error, and forwards its errors and warnings to `log` if there is one.
+    ///
+    /// In the long run one line in 10 s is forwarded, and at most 20 at once: strangers cause most of them.
     static func install(_ log: (@Sendable (String) -> Void)?) {
-        if let log { sink.withLock { $0 = log } }
+        if let log { state.withLock { $0.log = log } }
         unsafe lws_set_log_level(LLL_ERR | LLL_WARN) { _, line in
             guard let line = unsafe line else { return }
             LibraryLog.forward(unsafe String(cString: line))
@@ -15,8 +22,9 @@ enum LibraryLog {
     }
 
     private static func forward(_ line: String) {
-        let log = sink.withLock { $0 }
-        guard let log else { return }
-        log(line.last?.isNewline == true ? String(line.dropLast()) : line)
+        let (log, verdict) = state.withLock { ($0.log, $0.budget.line(at: MonotonicClock.now)) }
+        guard let log, case .write(let omitted) = verdict else { return }
+        let text = line.last?.isNewline == true ? String(line.dropLast()) : line
+        log(omitted == 0 ? text : "\(text) (\(omitted) lines before this one were left out)")
     }
 }

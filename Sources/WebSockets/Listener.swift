@@ -2,9 +2,9 @@ import CWebSockets
 import Glibc
 
 /// Accepts connections from a listening socket that libwebsockets only watches; confined to the loop's thread.
-@safe final class Listener: @unchecked Sendable {
-    // `@unchecked Sendable`: its thread rule; closures that run on the loop hold connections, and those hold it.
-
+///
+/// Not `Sendable`: it is reached through its service and its connections alone, which check their thread.
+@safe final class Listener {
     /// Connections taken at a time before the others on the loop get their turn.
     private static let acceptsPerTurn = 64
     /// Descriptors that the rest of the program needs.
@@ -51,6 +51,7 @@ import Glibc
     ///
     /// The caller holds the listener until the context is destroyed, because the host points to it and to its table.
     func start(_ descriptor: Int32) throws(WebSocketError) {
+        service.checkThread()
         do throws(WebSocketError) {
             unsafe host = try service.makeHost(table, user: Unmanaged.passUnretained(self).toOpaque())
         } catch {
@@ -64,7 +65,7 @@ import Glibc
         unsafe description.vh_prot_name = UnsafePointer(table.protocols.pointee.name)
         unsafe wsi = lws_adopt_descriptor_vhost_via_info(&description)
         guard unsafe wsi != nil else {
-            let attempted = "listen at \(options.host):\(options.port)"
+            let attempted = "listen at \(options.place)"
             throw .system(attempted, status: nil, advice: "libwebsockets has no memory or no descriptor left.")
         }
         self.descriptor = descriptor
@@ -72,6 +73,7 @@ import Glibc
 
     /// Accepts no more connections.
     func stop() {
+        service.checkThread()
         guard let wsi = unsafe wsi else { return }
         descriptor = -1
         unsafe self.wsi = nil
@@ -80,11 +82,13 @@ import Glibc
 
     /// One of the connections is gone.
     func connectionEnded() {
+        service.checkThread()
         connectionCount -= 1
     }
 
     /// Takes the connections that wait.
     func acceptAll() {
+        service.checkThread()
         for _ in 0..<Self.acceptsPerTurn {
             guard descriptor >= 0 else { return }
             if let (accepted, peer) = SocketAddress.accept(from: descriptor) {
@@ -111,6 +115,12 @@ import Glibc
         )
         service.keep(connection)
         connectionCount += 1
+        connection.awaitRequest(on: accepted, timeout: options.handshakeTimeout)
+    }
+
+    /// Hands a socket over to libwebsockets, which owns it from now on.
+    func adopt(_ accepted: Int32, for connection: WebSocketConnection) {
+        service.checkThread()
         var description = unsafe lws_adopt_desc_t()
         unsafe description.vh = host
         unsafe description.type = lws_adoption_type(
@@ -123,7 +133,6 @@ import Glibc
             return service.adoptionFailed(connection)
         }
         unsafe connection.wsi = wsi
-        connection.setTimer(after: options.handshakeTimeout)
     }
 
     private func refuse(_ accepted: Int32) {

@@ -1,20 +1,77 @@
 import Glibc
 
-/// A bound, listening TCP socket.
+/// A bound, listening socket.
 ///
 /// Made here rather than by libwebsockets, which cannot tell why an address is refused.
 struct ListeningSocket: ~Copyable {
     /// Pending connections that the kernel keeps; it cuts this to `net.core.somaxconn`.
     private static let backlog: Int32 = 512
 
+    /// The TCP port; 0 of a Unix socket.
     let port: UInt16
     private let descriptor: Int32
 
-    /// Binds and listens.
+    /// Binds and listens where `options` say.
     ///
-    /// Any thread; may ask a name server if `host` is a name.
-    init(host: String, port: UInt16) throws(WebSocketError) {
-        let attempted = "listen at \(WebSocketURL.authority(host: host, port: port))"
+    /// Any thread; may ask a name server if the host is a name.
+    init(_ options: ListenerOptions) throws(WebSocketError) {
+        let attempted = "listen at \(options.place)"
+        switch options.socket {
+        case .tcp: try self.init(host: options.host, port: options.port, attempted: attempted)
+        case .unix(let path): try self.init(unixPath: path, attempted: attempted)
+        case .inherited(let descriptor): try self.init(inherited: descriptor, attempted: attempted)
+        }
+    }
+
+    private init(unixPath path: String, attempted: String) throws(WebSocketError) {
+        guard let address = SocketAddress(unixPath: path) else {
+            throw WebSocketError(.badAddress, attempted: attempted, advice: "a path has 1 to 107 bytes.")
+        }
+        var status = EADDRNOTAVAIL
+        var descriptor = Self.bind(address, status: &status)
+        if descriptor < 0, status == EADDRINUSE, Self.isAbandoned(address) {
+            unsafe unlink(path)
+            descriptor = Self.bind(address, status: &status)
+        }
+        guard descriptor >= 0 else {
+            guard status == EADDRINUSE else {
+                throw .system(attempted, status: status, advice: "\(systemText(status)).")
+            }
+            throw WebSocketError(
+                .addressInUse,
+                attempted: attempted,
+                status: status,
+                advice: "another program listens there, or it is no socket; choose another path."
+            )
+        }
+        self.descriptor = descriptor
+        port = 0
+    }
+
+    private init(inherited descriptor: Int32, attempted: String) throws(WebSocketError) {
+        var isListening: Int32 = 0
+        var size = socklen_t(MemoryLayout<Int32>.size)
+        let status = unsafe getsockopt(descriptor, SOL_SOCKET, SO_ACCEPTCONN, &isListening, &size)
+        guard status == 0, isListening == 1 else {
+            throw WebSocketError(.badAddress, attempted: attempted, advice: "it is no socket that listens.")
+        }
+        _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
+        _ = fcntl(descriptor, F_SETFL, O_NONBLOCK)
+        self.descriptor = descriptor
+        let address = SocketAddress(localOf: descriptor)
+        port = address.family == AF_UNIX ? 0 : address.port
+    }
+
+    /// Whether `address` is that of a Unix socket at which nobody listens any more.
+    private static func isAbandoned(_ address: SocketAddress) -> Bool {
+        let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+        guard descriptor >= 0 else { return false }
+        defer { close(descriptor) }
+        let isConnected = unsafe address.withPointer { unsafe connect(descriptor, $0, $1) == 0 }
+        return !isConnected && errno == ECONNREFUSED
+    }
+
+    private init(host: String, port: UInt16, attempted: String) throws(WebSocketError) {
         let addresses: [SocketAddress]
         switch SocketAddress.resolve(host: host, port: port, isForListening: true) {
         case .success(let found): addresses = found

@@ -12,7 +12,7 @@ import CWebSockets
     static let receiveByteCount = 65_536
     /// What goes to the socket in one call, in bytes, beyond the longest message.
     ///
-    /// What is longer is copied and sent in pieces, at ten times the cost (measured).
+    /// What is longer is copied and sent in such pieces, one in each turn of the loop.
     private static let sendByteCount = 1 << 20
 
     init(hostName: String, protocolNames: [String]) {

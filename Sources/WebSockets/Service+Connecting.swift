@@ -4,7 +4,12 @@ import Threading
 
 extension Service {
     /// Begins to connect; the outcome goes to `handler`.
-    func connect(_ options: ClientOptions, handler: any WebSocketHandler) {
+    ///
+    /// - Parameters:
+    ///   - options: Where and how.
+    ///   - resolved: The server's addresses, best first; `nil` to have its name looked up.
+    ///   - handler: Lives behind the connection.
+    func connect(_ options: ClientOptions, resolved: [SocketAddress]? = nil, handler: any WebSocketHandler) {
         let attempt = ConnectAttempt(options: options)
         let connection = WebSocketConnection(
             service: self,
@@ -17,9 +22,10 @@ extension Service {
         keep(connection)
         guard !isStopping else { return abandon(connection, with: .shutDown(attempt.attempted)) }
         let url = options.url
+        connection.setTimer(after: options.connectTimeout)
         // Only a name that a server must be asked about is worth a thread.
         let numeric = SocketAddress.resolve(host: url.host, port: url.port, isNumericOnly: true)
-        if case .success(let addresses) = numeric {
+        if let addresses = try? resolved ?? numeric.get() {
             attempt.addresses = addresses.reversed()
             tryNextAddress(connection, attempt)
         } else {
@@ -31,25 +37,22 @@ extension Service {
         guard let loop else { return }
         let (host, port) = (attempt.options.url.host, attempt.options.url.port)
         do throws(ThreadShortage) {
-            lookupThreads[ObjectIdentifier(attempt)] = try WorkerThread(name: "resolver") { [self] in
+            lookupThreads[ObjectIdentifier(connection)] = try WorkerThread(name: "resolver") { [self] in
                 let result = SocketAddress.resolve(host: host, port: port)
-                loop.execute { [self] in lookedUp(result, connection, attempt) }
+                loop.execute { [self] in lookedUp(result, connection) }
             }
         } catch {
-            return abandon(connection, with: .system(attempt.attempted, status: error.status, advice: "\(error)."))
+            abandon(connection, with: .system(attempt.attempted, status: error.status, advice: "\(error)."))
         }
-        lookups.append(connection)
-        wake(after: attempt.deadline.duration(since: MonotonicClock.now))
     }
 
     private func lookedUp(
         _ result: Result<[SocketAddress], SocketAddress.ResolutionFailure>,
-        _ connection: WebSocketConnection,
-        _ attempt: ConnectAttempt
+        _ connection: WebSocketConnection
     ) {
-        lookupThreads.removeValue(forKey: ObjectIdentifier(attempt))?.join()
-        lookups.removeAll { $0 === connection }
-        guard connection.phase == .handshaking else { return }
+        checkThread()
+        lookupThreads.removeValue(forKey: ObjectIdentifier(connection))?.join()
+        guard connection.phase == .handshaking, case .connecting(let attempt) = connection.role else { return }
         switch result {
         case .success(let addresses):
             attempt.addresses = addresses.reversed()
@@ -65,33 +68,40 @@ extension Service {
         }
     }
 
-    /// Gives up the look-ups that take too long, and sees to it that the next one is given up in time.
-    func checkLookups() {
-        let now = MonotonicClock.now
-        for connection in lookups {
-            guard case .connecting(let attempt) = connection.role else { continue }
-            if attempt.deadline <= now { abandon(connection, with: attempt.timeOutError) }
-        }
-        let next = lookups.compactMap { connection -> MonotonicInstant? in
-            guard case .connecting(let attempt) = connection.role else { return nil }
-            return attempt.deadline
-        }.min()
-        if stopDeadline == nil, let next { wake(after: next.duration(since: now)) }
-    }
-
-    func tryNextAddress(_ connection: WebSocketConnection, _ attempt: ConnectAttempt) {
+    private func tryNextAddress(_ connection: WebSocketConnection, _ attempt: ConnectAttempt) {
+        checkThread()
         guard connection.phase == .handshaking, unsafe connection.wsi == nil else { return }
         guard !isStopping else { return abandon(connection, with: .shutDown(attempt.attempted)) }
         guard let address = attempt.addresses.popLast() else {
             return abandon(connection, with: attempt.refusedError)
         }
         connection.peerAddress = address.text
-        let wsi = unsafe begin(connection, attempt)
-        // The connection may have failed already, and be gone; a failure before it was known is told by `nil` alone.
-        guard let wsi = unsafe wsi else { return abandon(connection, with: attempt.refusedError) }
+        attempt.isBegun = true
+        guard let wsi = unsafe begin(connection, attempt) else {
+            // libwebsockets tells of most failures by a callback, from inside this call, but not of all.
+            if attempt.isBegun { connectFailed(connection, attempt) }
+            return
+        }
         guard connection.phase == .handshaking else { return }
         unsafe connection.wsi = wsi
-        connection.setTimer(after: attempt.deadline.duration(since: MonotonicClock.now))
+    }
+
+    /// There is no connection with the address that was tried: the next one's turn has come, if there is one.
+    func connectFailed(_ connection: WebSocketConnection, _ attempt: ConnectAttempt) {
+        attempt.isBegun = false
+        let isWorthMore = !attempt.isConnected && !attempt.addresses.isEmpty && MonotonicClock.now < attempt.deadline
+        guard connection.phase == .handshaking, isWorthMore, !isStopping else {
+            if connection.ending == nil, connection.phase == .handshaking, !attempt.isConnected {
+                connection.ending = .failed(attempt.refusedError)
+            }
+            return release(connection)
+        }
+        connection.ending = nil
+        // Not from inside libwebsockets' own clearing up.
+        loop?.execute { [self] in
+            guard case .connecting(let attempt) = connection.role else { return }
+            tryNextAddress(connection, attempt)
+        }
     }
 
     /// Makes libwebsockets connect to the connection's peer address.
@@ -114,6 +124,7 @@ extension Service {
             unsafe information.protocol = subprotocol
             unsafe information.local_protocol_name = UnsafePointer(clientTable?.protocols.pointee.name)
             unsafe information.ssl_connection = Int32(LCCSCF_HTTP_NO_FOLLOW_REDIRECT.rawValue)
+            unsafe information.retry_and_idle_policy = unsafe keepalivePolicy
             unsafe information.opaque_user_data = Unmanaged.passUnretained(connection).toOpaque()
             return unsafe lws_client_connect_via_info(&information)
         }

@@ -8,9 +8,10 @@ extension Service {
         descriptor: Int32,
         makeHandler: @escaping @Sendable () -> any WebSocketHandler
     ) throws(WebSocketError) {
+        checkThread()
         guard !isStopping else {
             Glibc.close(descriptor)
-            throw .shutDown("listen at \(options.host):\(options.port)")
+            throw .shutDown("listen at \(options.place)")
         }
         if let first = listeners.first {
             precondition(
@@ -35,13 +36,14 @@ extension Service {
 
     /// Owns `connection` until `release`.
     func keep(_ connection: WebSocketConnection) {
+        checkThread()
         connections[ObjectIdentifier(connection)] = connection
     }
 
     /// Ends `connection` for good.
     func release(_ connection: WebSocketConnection) {
+        checkThread()
         guard connections.removeValue(forKey: ObjectIdentifier(connection)) != nil else { return }
-        lookups.removeAll { $0 === connection }
         connection.finish()
     }
 
@@ -53,15 +55,14 @@ extension Service {
 
     /// libwebsockets has forgotten `connection`.
     func wsiDestroyed(of connection: WebSocketConnection) {
-        if case .accepted(let listener) = connection.role { listener.connectionEnded() }
-        if case .connecting(let attempt) = connection.role, !isStopping, connection.phase == .handshaking,
-            !attempt.isConnected, !attempt.addresses.isEmpty, MonotonicClock.now < attempt.deadline
-        {
-            connection.ending = nil
-            // Not from inside libwebsockets' own clearing up.
-            loop?.execute { [self] in tryNextAddress(connection, attempt) }
-            return
+        checkThread()
+        switch connection.role {
+        case .accepted(let listener):
+            listener.connectionEnded()
+            release(connection)
+        case .connecting(let attempt):
+            attempt.isBegun = false
+            connectFailed(connection, attempt)
         }
-        release(connection)
     }
 }

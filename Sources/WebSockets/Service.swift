@@ -15,6 +15,12 @@ import Threading
     /// Seconds that libwebsockets gives each step of a handshake; our own deadlines are shorter.
     private static let handshakeStepSeconds: UInt32 = 60
 
+    /// Bytes that the values of all headers of a handshake may have together.
+    ///
+    /// Enough for a token of 4 KiB beside the cookies of a small site; libwebsockets' own limit is 4 KiB.
+    private static let headerByteCount: UInt32 = 8192
+
+    let settings: LoopSettings
     let pool = PacketBufferPool()
     var maskingKeys = MaskingKeys()
     /// Where connections post what must not happen inside one of their callbacks.
@@ -29,28 +35,47 @@ import Threading
     var connections: [ObjectIdentifier: WebSocketConnection] = [:]
     var listeners: [Listener] = []
     /// Connections whose handlers have something to send.
+    ///
+    /// A connection is here or in `currentSenders`, and once.
     private var senders: [WebSocketConnection] = []
-    /// Those whose turn it is; empty otherwise, as `deliveries`, and kept for its memory.
+    /// Those whose turn it is; empty otherwise, as is `deliveries`, and kept for the memory.
     private var currentSenders: [WebSocketConnection] = []
-    private var deliveries: [Delivery] = []
-    /// Connections whose server's name is being looked up.
-    var lookups: [WebSocketConnection] = []
+    /// Connections that have a message to deliver in this round.
+    private var deliveries: [WebSocketConnection] = []
     /// Threads that look names up, by their attempt.
     var lookupThreads: [ObjectIdentifier: WorkerThread] = [:]
     private(set) var clientTable: ProtocolTable?
     private(set) var clientHost: OpaquePointer?
+    /// When libwebsockets pings and hangs up; read by it as long as there is a context.
+    private let keepalive: UnsafeMutablePointer<lws_retry_bo_t>
     private var scratchMemory: UnsafeMutableRawBufferPointer
     /// Ends the loop's wait, so that it looks at what is due.
     private let reminder = LoopTimer {}
     private var alarm: LoopTimer?
     private(set) var stopDeadline: MonotonicInstant?
 
-    init() {
+    init(settings: LoopSettings) {
+        self.settings = settings
         unsafe scratchMemory = .allocate(byteCount: 4096, alignment: 16)
+        var policy = unsafe lws_retry_bo_t()
+        unsafe policy.secs_since_valid_ping = settings.libraryPingSeconds
+        unsafe policy.secs_since_valid_hangup = settings.libraryHangUpSeconds
+        unsafe keepalive = .allocate(capacity: 1)
+        unsafe keepalive.initialize(to: policy)
     }
 
     deinit {
         unsafe scratchMemory.deallocate()
+        unsafe keepalive.deinitialize(count: 1)
+        unsafe keepalive.deallocate()
+    }
+
+    /// libwebsockets' keepalive for hosts and for connections of clients, which do not take their host's.
+    var keepalivePolicy: UnsafePointer<lws_retry_bo_t> { unsafe UnsafePointer(keepalive) }
+
+    /// Traps off the loop's thread.
+    func checkThread() {
+        precondition(isCurrent, "a WebSocketLoop's parts are used off its thread")
     }
 
     /// Whether the caller runs on the loop's thread.
@@ -98,6 +123,8 @@ import Threading
 extension Service {
     /// Makes the context.
     func open() throws(WebSocketError) {
+        checkThread()
+        blockBrokenPipeSignal()
         guard let events = EventLoop() else {
             throw .system("start WebSockets", status: nil, advice: "There is no memory or no descriptor left.")
         }
@@ -108,8 +135,9 @@ extension Service {
         unsafe information.pt_serv_buf_size = UInt32(ProtocolTable.receiveByteCount)
         unsafe information.timeout_secs = Self.handshakeStepSeconds
         unsafe information.connect_timeout_secs = Self.handshakeStepSeconds
-        // lws_create_context ignores SIGPIPE for the whole process, which a program's output pipe would miss. It need
-        // not: it sends with MSG_NOSIGNAL.
+        unsafe information.max_http_header_data2 = Self.headerByteCount
+        // lws_create_context ignores SIGPIPE for the whole process, which a program's output pipe would miss. The loop
+        // blocks it on its own thread instead.
         var pipeAction = sigaction()
         unsafe sigaction(SIGPIPE, nil, &pipeAction)
         var foreignLoop: UnsafeMutableRawPointer? = unsafe UnsafeMutableRawPointer(events.pointer)
@@ -128,6 +156,17 @@ extension Service {
         unsafe clientHost = try makeHost(table)
     }
 
+    /// Has a write to a peer that is gone fail on this thread, and not end the program.
+    ///
+    /// OpenSSL writes with `write`, which cannot be told so for each call. Threads that are started from this one inherit
+    /// it.
+    private func blockBrokenPipeSignal() {
+        var signals = sigset_t()
+        unsafe sigemptyset(&signals)
+        unsafe sigaddset(&signals, SIGPIPE)
+        unsafe pthread_sigmask(SIG_BLOCK, &signals, nil)
+    }
+
     /// Adds a virtual host that does not listen by itself.
     func makeHost(_ table: ProtocolTable, user: UnsafeMutableRawPointer? = nil) throws(WebSocketError) -> OpaquePointer
     {
@@ -137,6 +176,7 @@ extension Service {
         unsafe information.port = user == nil ? CONTEXT_PORT_NO_LISTEN : CONTEXT_PORT_NO_LISTEN_SERVER
         unsafe information.protocols = UnsafePointer(table.protocols)
         unsafe information.vhost_name = UnsafePointer(table.hostName)
+        unsafe information.retry_and_idle_policy = unsafe keepalivePolicy
         unsafe information.user = user
         // An address keeps libwebsockets from reading `http_proxy` in the environment; port 0 means no proxy.
         let noProxy: StaticString = ":0"
@@ -153,33 +193,42 @@ extension Service {
 
     /// Waits for something to do, unless `isBusy`, and does it.
     func turn(isBusy: Bool) {
+        checkThread()
         events?.turn(isWaiting: !isBusy && senders.isEmpty)
-        if !lookups.isEmpty { checkLookups() }
     }
 
     /// Has `connection` ask its handler for messages before the loop waits again.
+    ///
+    /// The connection sees to it that it is listed once.
     func sendSoon(_ connection: WebSocketConnection) {
         senders.append(connection)
     }
 
+    /// Has `connection` deliver its message at the end of this round.
+    func deliverSoon(_ connection: WebSocketConnection) {
+        deliveries.append(connection)
+    }
+
     /// Has the connections that asked for it send; those that ask meanwhile are for the next turn.
     ///
-    /// First all are asked what they send next, then that is sent: one kind of work after the other, and not in turns,
-    /// finds more of what it needs in the processor's caches.
+    /// In each round all are asked what they send next, then that is sent: one kind of work after the other, and not in
+    /// turns, finds more of what it needs in the processor's caches. A connection has at most one message in a round.
     func sendRequested() {
         guard !senders.isEmpty else { return }
+        checkThread()
         swap(&senders, &currentSenders)
         for _ in 0..<Self.sendRounds where !currentSenders.isEmpty {
-            currentSenders.removeAll { !$0.sendNext(deliveries: &deliveries) }
-            for delivery in deliveries { delivery() }
+            currentSenders.removeAll { !$0.sendNext() }
+            for connection in deliveries { connection.deliver() }
             deliveries.removeAll(keepingCapacity: true)
         }
-        for connection in currentSenders { connection.requestWrite() }
+        senders.append(contentsOf: currentSenders)
         currentSenders.removeAll(keepingCapacity: true)
     }
 
     /// Takes no new work and begins to close everything.
     func beginStop() {
+        checkThread()
         guard stopDeadline == nil else { return }
         stopDeadline = MonotonicClock.now + Self.shutdownGrace
         wake(after: Self.shutdownGrace)
@@ -196,15 +245,12 @@ extension Service {
     /// Ends a connection that is not open yet.
     func abandon(_ connection: WebSocketConnection, with error: WebSocketError) {
         if connection.ending == nil { connection.ending = .failed(error) }
-        if let wsi = unsafe connection.wsi {
-            unsafe cwebsockets_kill(wsi)
-        } else {
-            release(connection)
-        }
+        connection.cutOff()
     }
 
     /// Destroys the context, with which all connections that are left end.
     func close() {
+        checkThread()
         reminder.stop()
         alarm = nil
         let context = unsafe context
@@ -213,6 +259,10 @@ extension Service {
         for connection in Array(connections.values) { release(connection) }
         for thread in lookupThreads.values { thread.join() }
         lookupThreads = [:]
+        // They hold the service, which holds them.
+        senders = []
+        currentSenders = []
+        deliveries = []
         listeners = []
         clientTable = nil
         events = nil

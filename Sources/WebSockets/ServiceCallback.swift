@@ -54,8 +54,7 @@ extension WebSocketConnection {
             heard()
             return 0
         case LWS_CALLBACK_WS_PEER_INITIATED_CLOSE:
-            unsafe peerCloses(bytes)
-            return 0
+            return unsafe peerCloses(bytes)
         case LWS_CALLBACK_WSI_DESTROY:
             unsafe self.wsi = nil
             service.wsiDestroyed(of: self)
@@ -77,7 +76,8 @@ extension WebSocketConnection {
         case LWS_CALLBACK_HTTP_CONFIRM_UPGRADE:
             // The name comes without its length. Anything else would be HTTP/2, which is not offered here.
             guard let name = bytes.baseAddress else { return -1 }
-            return unsafe strcasecmp(name.assumingMemoryBound(to: CChar.self), "websocket") == 0 ? 0 : -1
+            guard unsafe strcasecmp(name.assumingMemoryBound(to: CChar.self), "websocket") == 0 else { return -1 }
+            return unsafe confirmUpgrade(on: wsi)
         default: return unsafe clientHandshakeHappened(reason, bytes, on: wsi)
         }
     }

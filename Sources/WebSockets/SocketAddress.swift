@@ -25,6 +25,21 @@ struct SocketAddress: Sendable {
         self.size = size
     }
 
+    /// The address of a Unix socket; `nil` if `path` is empty or too long for one.
+    init?(unixPath path: String) {
+        let bytes = Array(path.utf8)
+        let offset = MemoryLayout<sa_family_t>.size
+        // A path ends with a zero; one that begins with it has another meaning.
+        guard !bytes.isEmpty, !bytes.contains(0), bytes.count < MemoryLayout<sockaddr_un>.size - offset else {
+            return nil
+        }
+        storage.ss_family = sa_family_t(AF_UNIX)
+        unsafe withUnsafeMutableBytes(of: &storage) { memory in
+            for (index, byte) in bytes.enumerated() { unsafe memory[offset + index] = byte }
+        }
+        size = socklen_t(offset + bytes.count + 1)
+    }
+
     private init(_ source: UnsafePointer<sockaddr>, size: socklen_t) {
         self.size = size
         unsafe withUnsafeMutableBytes(of: &storage) {
@@ -68,8 +83,12 @@ struct SocketAddress: Sendable {
         }
     }
 
+    /// What `text` says of Unix sockets, whose peers have no addresses.
+    static let unixText = "unix"
+
     /// The numeric address without the port.
     var text: String {
+        guard family != AF_UNIX else { return Self.unixText }
         var bytes = [CChar](repeating: 0, count: Int(NI_MAXHOST))
         let status = unsafe withPointer {
             unsafe getnameinfo($0, $1, &bytes, socklen_t(bytes.count), nil, 0, NI_NUMERICHOST)

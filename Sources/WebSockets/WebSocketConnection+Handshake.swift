@@ -3,6 +3,49 @@ import MediaCore
 
 /// Handshakes, and what else HTTP brings.
 extension WebSocketConnection {
+    /// The longest path of a request, in bytes.
+    private static let maximumPathCount = 1024
+
+    /// Decides whether a client's request, which is there as a whole, may become a WebSocket.
+    ///
+    /// - Returns: What libwebsockets wants: 0 to go on, -1 to end the connection.
+    func confirmUpgrade(on wsi: OpaquePointer) -> Int32 {
+        guard case .accepted(let listener) = role else { return -1 }
+        let isSecure = unsafe lws_get_ssl(wsi) != nil
+        let hasOrigin = unsafe lws_hdr_total_length(wsi, WSI_TOKEN_ORIGIN) > 0
+        let origin = unsafe hasOrigin ? header(WSI_TOKEN_ORIGIN, of: wsi) : nil
+        let host = unsafe header(WSI_TOKEN_HOST, of: wsi)
+        guard listener.options.origins.admits(origin: origin, host: host, isSecure: isSecure) else {
+            return unsafe refuse("403 Forbidden", "Pages from elsewhere may not connect to this server.", on: wsi)
+        }
+        guard requestPath.utf8.count <= Self.maximumPathCount else {
+            return unsafe refuse("414 URI Too Long", "The path is beyond \(Self.maximumPathCount) bytes.", on: wsi)
+        }
+        // What was looked at was the connection's first request.
+        guard !hasAnswered else {
+            return unsafe refuse("400 Bad Request", "A WebSocket needs a connection of its own.", on: wsi)
+        }
+        return 0
+    }
+
+    /// Answers a handshake with an HTTP error and `sentence`.
+    ///
+    /// - Returns: What libwebsockets wants to end the connection.
+    private func refuse(_ status: String, _ sentence: String, on wsi: OpaquePointer) -> Int32 {
+        let body = sentence + "\n"
+        let head =
+            "HTTP/1.1 \(status)\r\nContent-Type: text/plain; charset=utf-8\r\n"
+            + "Content-Length: \(body.utf8.count)\r\nConnection: close\r\n\r\n"
+        let answer = head + body
+        let count = answer.utf8.count
+        let memory = unsafe service.scratch(count)
+        for (offset, byte) in answer.utf8.enumerated() {
+            unsafe memory.storeBytes(of: byte, toByteOffset: offset, as: UInt8.self)
+        }
+        _ = unsafe lws_write(wsi, memory.assumingMemoryBound(to: UInt8.self), count, LWS_WRITE_HTTP_FINAL)
+        return -1
+    }
+
     /// A client of ours is through with the handshake.
     func acceptedHandshake(on wsi: OpaquePointer) -> Int32 {
         guard case .accepted(let listener) = role else { return -1 }
@@ -36,7 +79,8 @@ extension WebSocketConnection {
             if ending == nil {
                 let text = unsafe String(decoding: bytes, as: UTF8.self)
                 let status = unsafe Int32(bitPattern: lws_http_client_http_response(wsi))
-                ending = .failed(attempt.handshakeError(text: text, status: status))
+                let subprotocol = unsafe header(WSI_TOKEN_PROTOCOL, of: wsi)
+                ending = .failed(attempt.handshakeError(status: status, subprotocol: subprotocol, text: text))
             }
         case LWS_CALLBACK_CLIENT_ESTABLISHED:
             established()
@@ -66,6 +110,7 @@ extension WebSocketConnection {
         }
         guard isBegun else { return -1 }
         httpAnswer = text
+        hasAnswered = true
         unsafe lws_callback_on_writable(wsi)
         return 0
     }
@@ -84,13 +129,23 @@ extension WebSocketConnection {
         return unsafe lws_http_transaction_completed(wsi) == 0 ? 0 : -1
     }
 
+    /// The value of a header; empty if there is none.
+    ///
+    /// Its length is bounded by what libwebsockets keeps, `max_http_header_data2`.
     private func header(_ token: lws_token_indexes, of wsi: OpaquePointer) -> String {
+        unsafe withHeader(token, of: wsi) { unsafe String(decoding: $0, as: UTF8.self) }
+    }
+
+    private func withHeader<Result>(
+        _ token: lws_token_indexes,
+        of wsi: OpaquePointer,
+        _ body: (UnsafeRawBufferPointer) -> Result
+    ) -> Result {
         let count = unsafe Int(lws_hdr_total_length(wsi, token))
-        guard count > 0 && count < 1024 else { return "" }
         return unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: count + 1) { memory in
-            guard let base = memory.baseAddress else { return "" }
-            guard unsafe lws_hdr_copy(wsi, base, Int32(count + 1), token) > 0 else { return "" }
-            return unsafe String(cString: base)
+            let copied = unsafe memory.baseAddress.map { unsafe lws_hdr_copy(wsi, $0, Int32(count + 1), token) } ?? -1
+            let bytes = UnsafeRawBufferPointer(memory)
+            return unsafe body(UnsafeRawBufferPointer(rebasing: bytes.prefix(max(0, Int(copied)))))
         }
     }
 }

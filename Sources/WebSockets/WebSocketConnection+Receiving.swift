@@ -69,8 +69,7 @@ extension WebSocketConnection {
         let offset = incoming.count
         buffer.withMutableBytes { bytes in
             unsafe bytes.withUnsafeMutableBytes { memory in
-                guard unsafe !piece.isEmpty else { return }
-                unsafe UnsafeMutableRawBufferPointer(rebasing: memory[offset...]).copyMemory(from: piece)
+                unsafe memory.copyChecked(from: piece, at: offset)
             }
         }
         incoming.count += piece.count
@@ -105,17 +104,35 @@ extension WebSocketConnection {
         lastHeard = MonotonicClock.now
     }
 
-    /// The peer's close message came; libwebsockets answers it.
-    func peerCloses(_ payload: UnsafeRawBufferPointer) {
-        guard phase == .open else { return }
+    /// The peer's close message came; libwebsockets answers it, unless it is the answer to ours.
+    ///
+    /// - Returns: What libwebsockets wants: -1 to end the connection.
+    func peerCloses(_ payload: UnsafeRawBufferPointer) -> Int32 {
+        guard !isCloseSent else { return -1 }
+        guard phase == .open else { return 0 }
         phase = .closing
+        // It is not libwebsockets' business how long the answer may wait for room.
+        setTimer(after: service.settings.closeGrace)
         // RFC 6455, section 7.1.5: 1005 stands for no code.
         guard payload.count >= 2 else {
             ending = .byPeer(code: 1005, reason: "")
-            return
+            return 0
         }
         let code = unsafe UInt16(payload[0]) << 8 | UInt16(payload[1])
         let reason = unsafe String(decoding: payload.dropFirst(2), as: UTF8.self)
         ending = .byPeer(code: code, reason: reason)
+        return 0
+    }
+}
+
+extension UnsafeMutableRawBufferPointer {
+    /// Copies `source` to `offset`; traps, in release builds too, where it would go beyond the end.
+    func copyChecked(from source: UnsafeRawBufferPointer, at offset: Int) {
+        precondition(
+            offset >= 0 && offset <= count && source.count <= count - offset,
+            "\(source.count) bytes do not fit at \(offset) of \(count)"
+        )
+        guard let start = source.baseAddress, let target = baseAddress else { return }
+        unsafe (target + offset).copyMemory(from: start, byteCount: source.count)
     }
 }

@@ -34,11 +34,11 @@ extension WebSocketConnection {
 
     /// Has the handler say what is sent next.
     ///
-    /// A text is sent at once.
+    /// A text is sent at once. A binary message is left for `deliver`, which the loop calls before it asks again.
     ///
-    /// - Parameter deliveries: Gets a binary message, which is left to be sent.
-    /// - Returns: Whether the handler has more.
-    func sendNext(deliveries: inout [Delivery]) -> Bool {
+    /// - Returns: Whether the handler has more, and the connection stays listed.
+    func sendNext() -> Bool {
+        precondition(outgoing == nil, "a second message for \(peerAddress) before the first one is delivered")
         isSendRequested = false
         guard phase == .open, let wsi = unsafe wsi, let handler, unsafe hasRoom(on: wsi) else { return false }
         guard let message = handler.nextMessage(for: self), phase == .open else { return false }
@@ -50,24 +50,31 @@ extension WebSocketConnection {
             }
             uncheckedByteCount += count
         case .shared(let packet):
-            uncheckedByteCount += packet.count
-            deliveries.append(Delivery(connection: self, packet: frameToShare(packet)))
+            deliverSoon(frameToShare(packet))
         case .exclusive(let packet):
-            uncheckedByteCount += packet.count
-            deliveries.append(Delivery(connection: self, packet: frame(packet)))
+            deliverSoon(frame(packet))
         case .close(let code, let reason):
             close(code: code, reason: reason)
             return false
         }
-        return handler.hasMessage(for: self)
+        // Who has asked to be listed meanwhile is listed already, for the next turn.
+        guard handler.hasMessage(for: self), !isSendRequested else { return false }
+        isSendRequested = true
+        return true
+    }
+
+    private func deliverSoon(_ packet: PacketBuffer) {
+        uncheckedByteCount += packet.count
+        outgoing = packet
+        service.deliverSoon(self)
     }
 
     private var isServer: Bool { if case .accepted = role { true } else { false } }
 
     /// `packet` with its header, and masked where a client sends it; only for the one holder.
-    private func frame(_ packet: PacketBuffer) -> PacketBuffer {
+    private func frame(_ packet: PacketBuffer, as kind: FrameHeader.Kind = .binary) -> PacketBuffer {
         let key = isServer ? nil : service.maskingKeys.next()
-        FrameHeader(payloadCount: packet.count, maskingKey: key).write(to: packet)
+        FrameHeader(kind, payloadCount: packet.count, maskingKey: key).write(to: packet)
         return packet
     }
 
@@ -86,7 +93,7 @@ extension WebSocketConnection {
         packet.withBytes { bytes in
             copy.withMutableBytes { target in
                 unsafe target.withUnsafeMutableBytes { target in
-                    unsafe bytes.withUnsafeBytes { unsafe target.copyMemory(from: $0) }
+                    unsafe bytes.withUnsafeBytes { unsafe target.copyChecked(from: $0, at: 0) }
                 }
             }
         }
@@ -102,6 +109,7 @@ extension WebSocketConnection {
         // On top of what did not fit, libwebsockets would only pile up copies; it calls again by itself.
         guard unsafe lws_partial_buffered(wsi) == 0 else {
             uncheckedByteLimit = Self.leastUncheckedByteCount
+            watchForEnd()
             return false
         }
         guard uncheckedByteCount >= uncheckedByteLimit else { return true }
@@ -128,19 +136,24 @@ extension WebSocketConnection {
         unsafe lws_callback_on_writable(wsi)
     }
 
-    /// Has libwebsockets send our close message and wait for the peer's.
+    /// Sends our close message, once; the peer's answer ends the connection, or `closeGrace`.
     ///
-    /// It calls once more when the message is gone; what is returned then must not end the wait. A socket that is closed
-    /// with something unread is reset, and the reset may overtake what was sent.
+    /// libwebsockets would keep the message where it also keeps the payload of the next ping, until the socket has room.
+    /// A socket that is closed with something unread is reset, and the reset may overtake what was sent: hence the wait.
+    ///
+    /// - Returns: What libwebsockets wants: -1 to end the connection.
     private func sendClose(on wsi: OpaquePointer) -> Int32 {
-        guard let (code, reason) = closeMessage else { return isAwaitingCloseAnswer ? 0 : -1 }
+        guard let (code, reason) = closeMessage else { return isCloseSent ? 0 : -1 }
         closeMessage = nil
-        isAwaitingCloseAnswer = true
-        var bytes = Array(reason.utf8)
-        unsafe bytes.withUnsafeMutableBufferPointer {
-            unsafe lws_close_reason(wsi, lws_close_status(rawValue: UInt32(code)), $0.baseAddress, $0.count)
+        isCloseSent = true
+        let payload = [UInt8(code >> 8), UInt8(code & 255)] + Array(reason.utf8)
+        let packet = service.pool.take(count: payload.count)
+        packet.withMutableBytes { bytes in
+            for (offset, byte) in payload.enumerated() {
+                bytes.storeBytes(of: byte, toByteOffset: offset, as: UInt8.self)
+            }
         }
-        return -1
+        return unsafe transmit(frame(packet, as: .close), on: wsi) ? 0 : -1
     }
 
     /// The payload is the time, because libwebsockets reports no answer to an empty ping.
@@ -157,31 +170,48 @@ extension WebSocketConnection {
         let count = text.utf8.count
         let memory = unsafe service.scratch(count)
         text.withUTF8 { utf8 in
-            unsafe UnsafeMutableRawBufferPointer(start: memory, count: count).copyMemory(
-                from: UnsafeRawBufferPointer(utf8)
+            unsafe UnsafeMutableRawBufferPointer(start: memory, count: count).copyChecked(
+                from: UnsafeRawBufferPointer(utf8),
+                at: 0
             )
         }
         return unsafe write(memory, count, LWS_WRITE_TEXT, on: wsi) ? count : nil
     }
 
-    /// Sends a message that carries its header, by the system itself: the sockets are plain ones.
-    ///
-    /// libwebsockets keeps a copy of what the socket does not take, and sends that before anything else.
-    fileprivate func deliver(_ packet: PacketBuffer) {
+    /// Sends the message that `sendNext` has left.
+    func deliver() {
+        guard let packet = outgoing else { return }
+        outgoing = nil
         guard let wsi = unsafe wsi else { return }
-        let isSent = packet.withFramedBytes { bytes in
-            unsafe bytes.withUnsafeBytes { framed in
-                guard let start = framed.baseAddress else { return false }
-                let sent = unsafe Glibc.send(socket, start, framed.count, Int32(MSG_NOSIGNAL))
-                if sent == framed.count { return true }
-                guard sent >= 0 || errno == EAGAIN || errno == EINTR else { return false }
-                let taken = max(0, sent)
-                // The raw write reads only; its parameter is mutable for the sake of the masking ones.
-                let rest = unsafe UnsafeMutableRawPointer(mutating: start + taken)
-                return unsafe write(rest, framed.count - taken, cwebsockets_write_raw, on: wsi)
-            }
+        if unsafe !transmit(packet, on: wsi) { breakOff() }
+    }
+
+    private func transmit(_ packet: PacketBuffer, on wsi: OpaquePointer) -> Bool {
+        packet.withFramedBytes { bytes in
+            unsafe bytes.withUnsafeBytes { unsafe transmit($0, on: wsi) }
         }
-        if !isSent { breakOff() }
+    }
+
+    /// The one place where a frame that is ready goes to the peer: by `send()`, or else by libwebsockets.
+    ///
+    /// libwebsockets keeps a copy of what the socket does not take, and sends that before anything else. While it has
+    /// some, nothing may pass it: the bytes would land inside a frame.
+    ///
+    /// - Returns: `false` if the connection is broken.
+    private func transmit(_ frame: UnsafeRawBufferPointer, on wsi: OpaquePointer) -> Bool {
+        guard let start = frame.baseAddress else { return false }
+        var taken = 0
+        if sendsDirectly, unsafe lws_partial_buffered(wsi) == 0 {
+            let sent = unsafe Glibc.send(socket, start, frame.count, Int32(MSG_NOSIGNAL))
+            if sent == frame.count { return true }
+            guard sent >= 0 || errno == EAGAIN || errno == EINTR else { return false }
+            taken = max(0, sent)
+        }
+        // The raw write reads only; its parameter is mutable for the sake of the masking ones.
+        let rest = unsafe UnsafeMutableRawPointer(mutating: start + taken)
+        guard unsafe write(rest, frame.count - taken, cwebsockets_write_raw, on: wsi) else { return false }
+        if unsafe lws_partial_buffered(wsi) != 0 { watchForEnd() }
+        return true
     }
 
     private func write(
@@ -191,16 +221,5 @@ extension WebSocketConnection {
         on wsi: OpaquePointer
     ) -> Bool {
         unsafe lws_write(wsi, memory.assumingMemoryBound(to: UInt8.self), count, kind) >= 0
-    }
-}
-
-/// A binary message with its header, on its way to a peer.
-struct Delivery {
-    let connection: WebSocketConnection
-    let packet: PacketBuffer
-
-    /// Sends the message.
-    func callAsFunction() {
-        connection.deliver(packet)
     }
 }

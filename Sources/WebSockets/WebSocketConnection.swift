@@ -18,11 +18,9 @@ import Threading
     /// How far the connection has come.
     enum Phase { case handshaking, open, closing, closed }
 
-    /// The time that a peer has to take our close message and answer it before it is cut off.
-    static let closeGrace = Duration.seconds(2)
     /// Bytes that the kernel may hold unsent and still call the socket writable.
     ///
-    /// With a reader that stalls, 4.2 MB of old frames pile up in the kernel without it (measured).
+    /// Measured with a reader that stalls: 4.2 MB of old frames pile up in the kernel without it, 150 kB with it.
     static let lowWater = 16_384
     /// RFC 6455, section 5.5: a control frame carries at most 125 bytes, here less the code's two.
     private static let maximumReasonCount = 123
@@ -30,12 +28,16 @@ import Threading
     // What is looked at for every message stands first, to be close together in memory.
 
     var phase = Phase.handshaking
-    /// Whether the loop will ask the handler for messages at the end of its turn.
+    /// Whether the connection is listed to be asked for messages at the end of the loop's turn.
     var isSendRequested = false
     /// Whether libwebsockets will call `writable`.
     var isAwaitingRoom = false
+    /// Whether binary messages go to the socket by `send()`, past libwebsockets; never on a socket with TLS.
+    var sendsDirectly = false
     /// The socket's descriptor, while messages can be sent.
     private(set) var socket: Int32 = -1
+    /// The message, with its header, that is delivered at the end of this round.
+    var outgoing: PacketBuffer?
     /// For the handler: where this connection stands in its own tables.
     package var tag = 0
     var handler: (any WebSocketHandler)?
@@ -50,6 +52,11 @@ import Threading
 
     /// The peer's numeric address, without port; empty while a client looks its server up.
     package internal(set) var peerAddress: String
+
+    /// The path that the client asked for, as it was sent, percent-encoded and without query; at most 1,024 bytes.
+    ///
+    /// "/" on a client's connection.
+    package internal(set) var requestPath = "/"
 
     /// The subprotocols that the client offered, as it listed them ("room.v2, room.v1"); empty if none.
     package internal(set) var offeredSubprotocols = ""
@@ -72,12 +79,18 @@ import Threading
     var isPingWanted = false
     /// What the peer is told once the socket can take it.
     var closeMessage: (code: UInt16, reason: String)?
-    /// Whether libwebsockets has been given our close message.
-    var isAwaitingCloseAnswer = false
+    /// Whether our close message has been sent, or waits in libwebsockets.
+    var isCloseSent = false
     /// What a plain HTTP request is answered with, until that is written.
     var httpAnswer: String?
+    /// Whether a plain HTTP request has been answered.
+    var hasAnswered = false
+    /// Sees the peer's end while libwebsockets holds bytes that the socket did not take.
+    var endWatcher: ReadWatcher?
+    /// The request of a peer that libwebsockets does not know yet.
+    var awaitedRequest: AwaitedRequest?
     /// Handshake deadline, then the silence of the peer, then the end of closing.
-    private lazy var timer = LoopTimer { [unowned self] in timeIsUp() }
+    private(set) lazy var timer = LoopTimer { [unowned self] in timeIsUp() }
 
     init(
         service: Service,
@@ -107,7 +120,8 @@ import Threading
 
     /// Ends the connection: what libwebsockets has taken is sent first, then `code` and `reason`.
     ///
-    /// `closed` follows, with `.byUs`, when the peer has answered, or after two seconds. `reason` is cut at 123 bytes of
+    /// `closed` follows, with `.byUs`, when the peer has answered, or after two seconds, in which case the peer is cut off
+    /// with all that it has not taken. `reason` is cut at 123 bytes of
     /// UTF-8. Does nothing if the connection is closing already.
     ///
     /// A code is 1000, 1001, 1003, 1007-1011 or 3000-4999 (RFC 6455, section 7.4).
@@ -115,6 +129,19 @@ import Threading
         checkThread()
         let reason = Self.cut(reason)
         end(.byUs(code: code, reason: reason), code: code, reason: reason)
+    }
+
+    /// Ends the connection at once: what has not been sent is lost, and the peer gets no close message.
+    ///
+    /// For a peer that does not read, whom a close message would not reach. `closed` follows from the loop, not from
+    /// inside this call, with `.failed` and `reason` in its sentence.
+    package func hangUp(reason: String) {
+        checkThread()
+        guard phase == .open || phase == .closing else { return }
+        phase = .closing
+        if ending == nil { ending = .failed(lost(because: reason)) }
+        incoming.discard()
+        setTimer(after: .zero)
     }
 
     /// Prepares `message` for being sent to any number of peers of listeners, as `OutgoingMessage.shared`.
@@ -136,7 +163,7 @@ import Threading
         if ending == nil { ending = closure }
         incoming.discard()
         closeMessage = (code, reason)
-        setTimer(after: Self.closeGrace)
+        setTimer(after: service.settings.closeGrace)
         awaitRoom()
     }
 
@@ -146,17 +173,20 @@ import Threading
         let wasOpened = phase != .handshaking
         phase = .closed
         timer.stop()
+        endWatcher?.stop()
+        awaitedRequest?.drop()
         incoming.discard()
+        outgoing = nil
         let handler = handler
         self.handler = nil
         guard let handler else { return }
         if case .accepted = role, !wasOpened { return }
-        let lost = WebSocketError(
-            .connectionLost,
-            attempted: "keep the connection with \(peerAddress)",
-            advice: "it ended without a close message: the network failed, the peer died, or it broke the protocol."
-        )
-        handler.closed(self, ending ?? .failed(lost))
+        let reason = "it ended without a close message: the network failed, the peer died, or it broke the protocol."
+        handler.closed(self, ending ?? .failed(lost(because: reason)))
+    }
+
+    private func lost(because reason: String) -> WebSocketError {
+        WebSocketError(.connectionLost, attempted: "keep the connection with \(peerAddress)", advice: reason)
     }
 
     private static func cut(_ reason: String) -> String {
@@ -182,56 +212,18 @@ extension WebSocketConnection {
     private func tuneSocket() {
         guard let wsi = unsafe wsi else { return }
         socket = unsafe lws_get_socket_fd(wsi)
-        var noDelay: Int32 = 1
-        unsafe setsockopt(socket, Int32(IPPROTO_TCP), TCP_NODELAY, &noDelay, socklen_t(MemoryLayout<Int32>.size))
-        var lowWater = Int32(Self.lowWater)
-        unsafe setsockopt(
-            socket,
-            Int32(IPPROTO_TCP),
-            TCP_NOTSENT_LOWAT,
-            &lowWater,
-            socklen_t(MemoryLayout<Int32>.size)
-        )
-    }
-
-    func setTimer(after duration: Duration) {
-        guard unsafe wsi != nil, let events = service.events else { return }
-        timer.start(on: events, after: duration)
-    }
-
-    private func timeIsUp() {
-        switch phase {
-        case .handshaking:
-            if ending == nil, case .connecting(let attempt) = role { ending = .failed(attempt.timeOutError) }
-            cutOff()
-        case .open: checkSilence()
-        case .closing, .closed: cutOff()
+        // On a socket with TLS it would put plain text among the records.
+        sendsDirectly = unsafe service.settings.sendsDirectly && lws_get_ssl(wsi) == nil
+        if peerAddress == SocketAddress.unixText {
+            // There is no TCP_NOTSENT_LOWAT: 197 kB of old frames pile up without this, 33 kB with it.
+            return setOption(SOL_SOCKET, SO_SNDBUF, Self.lowWater)
         }
+        setOption(Int32(IPPROTO_TCP), TCP_NODELAY, 1)
+        setOption(Int32(IPPROTO_TCP), TCP_NOTSENT_LOWAT, Self.lowWater)
     }
 
-    /// Ends the connection at once; not in one of libwebsockets' callbacks about it.
-    func cutOff() {
-        if let wsi = unsafe wsi { unsafe cwebsockets_kill(wsi) }
-    }
-
-    private func checkSilence() {
-        let silence = MonotonicClock.now.duration(since: lastHeard)
-        guard silence >= idle.pingAfter else {
-            return setTimer(after: idle.pingAfter - silence)
-        }
-        guard silence < idle.hangUpAfter else {
-            let seconds = Int(silence.seconds.rounded())
-            let error = WebSocketError(
-                .idleTimeout,
-                attempted: "keep the connection with \(peerAddress)",
-                advice: "nothing came from the peer for \(seconds) s, not even an answer to a ping."
-            )
-            phase = .closing
-            ending = .failed(error)
-            return cutOff()
-        }
-        isPingWanted = true
-        awaitRoom()
-        setTimer(after: min(idle.pingAfter, idle.hangUpAfter - silence))
+    private func setOption(_ level: Int32, _ option: Int32, _ value: Int) {
+        var value = Int32(value)
+        unsafe setsockopt(socket, level, option, &value, socklen_t(MemoryLayout<Int32>.size))
     }
 }

@@ -34,7 +34,7 @@ import Threading
         var events: EventLoop?
     }
 
-    let service = Service()
+    let service: Service
     private let queue = Monitor(Queue())
     /// Whether the queue has been changed and the loop has not looked since; set with the queue's lock held.
     private let hasNews = Atomic(false)
@@ -49,8 +49,17 @@ import Threading
     ///   - name: The thread's name.
     ///   - log: Gets a line of libwebsockets' log.
     /// - Throws: `.systemFailure` if memory, descriptors or threads are short.
-    package init(name: String, log: (@Sendable (String) -> Void)? = nil) throws(WebSocketError) {
+    package convenience init(name: String, log: (@Sendable (String) -> Void)? = nil) throws(WebSocketError) {
+        try self.init(name: name, log: log, settings: LoopSettings())
+    }
+
+    init(
+        name: String,
+        log: (@Sendable (String) -> Void)? = nil,
+        settings: LoopSettings
+    ) throws(WebSocketError) {
         LibraryLog.install(log)
+        service = Service(settings: settings)
         let start = Monitor<Result<Void, WebSocketError>?>(nil)
         service.loop = self
         let worker: WorkerThread
@@ -230,13 +239,13 @@ extension WebSocketLoop {
     /// - Parameters:
     ///   - options: Where, and with which limits.
     ///   - makeHandler: Called on the loop's thread for each connection, which owns what it returns until `closed`.
-    /// - Returns: The port, which is the system's choice if `options.port` is 0.
+    /// - Returns: The port, which is the system's choice if `options.port` is 0; 0 of a Unix socket.
     /// - Throws: `.addressInUse`, `.permissionDenied`, `.badAddress`, `.shutDown` or `.systemFailure`.
     package func listen(
         _ options: ListenerOptions,
         makeHandler: @escaping @Sendable () -> any WebSocketHandler
     ) throws(WebSocketError) -> UInt16 {
-        let socket = try ListeningSocket(host: options.host, port: options.port)
+        let socket = try ListeningSocket(options)
         let port = socket.port
         let descriptor = socket.release()
         let outcome = Monitor<Result<Void, WebSocketError>?>(nil)

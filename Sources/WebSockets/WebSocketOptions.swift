@@ -1,3 +1,5 @@
+import Glibc
+
 /// How much a peer may send in one message, fragments together.
 package struct MessageLimits: Sendable {
     /// Bytes of a binary message; default 16,000, the longest chunk of a media packet (the wire format's limit).
@@ -28,6 +30,20 @@ package struct IdlePolicy: Sendable {
 
 /// Where and how a loop accepts connections.
 package struct ListenerOptions: Sendable {
+    /// What kind of socket is listened at.
+    package enum Socket: Equatable, Sendable {
+        /// TCP, at `host` and `port`.
+        case tcp
+        /// A Unix socket at a path of at most 107 bytes.
+        ///
+        /// It is made anew if nobody listens at one that is there, and stays behind in the end.
+        case unix(path: String)
+        /// One that this process was started with and that listens already, such as one of systemd's (`LISTEN_FDS`).
+        case inherited(descriptor: Int32)
+    }
+
+    /// What kind of socket is listened at.
+    package var socket = Socket.tcp
     /// A numeric address (IPv4 or IPv6) or a name of this machine; "::" takes IPv4 as well.
     package var host: String
     /// The TCP port; 0 lets the system choose one.
@@ -39,6 +55,8 @@ package struct ListenerOptions: Sendable {
     /// A client that offers none is accepted as well; one that offers only names of neither list is hung up on. Of
     /// several known names that a client offers, the first is taken.
     package var refusedSubprotocols = ["room.v0"] + (2...9).map { "room.v\($0)" }
+    /// Which web pages may connect; others get HTTP 403.
+    package var origins = OriginPolicy()
     /// What a browser's plain GET of "/" is answered with.
     package var greeting = "This is a WebSocket server."
     /// Connections at a time, those in their handshake included; beyond, a peer gets HTTP 503.
@@ -58,10 +76,26 @@ package struct ListenerOptions: Sendable {
         self.port = port
     }
 
-    /// Whether other machines can reach one of the addresses of `host`; not if it has none.
+    /// Where is listened, for errors: "127.0.0.1:8480", a path or a number.
+    var place: String {
+        switch socket {
+        case .tcp: WebSocketURL.authority(host: host, port: port)
+        case .unix(let path): path
+        case .inherited(let descriptor): "the inherited socket \(descriptor)"
+        }
+    }
+
+    /// Whether other machines can reach one of the addresses of `host`, or an inherited socket; not if there is none.
     ///
     /// May ask a name server if `host` is a name.
     package var isReachableFromElsewhere: Bool {
+        switch socket {
+        case .tcp: break
+        case .unix: return false
+        case .inherited(let descriptor):
+            let address = SocketAddress(localOf: descriptor)
+            return address.family != AF_UNIX && !address.isLoopback
+        }
         guard case .success(let addresses) = SocketAddress.resolve(host: host, port: port, isForListening: true) else {
             return false
         }

@@ -29,6 +29,18 @@ package struct WebSocketURL: Hashable, Sendable, CustomStringConvertible {
         self.path = tail.first == "/" ? String(tail) : "/" + tail
     }
 
+    /// The URL with `path` behind its own path and before its query.
+    ///
+    /// - Parameter path: Starts with "/"; whatever is neither a letter, a digit nor one of "-._~/" is percent-encoded.
+    /// - Returns: The longer URL.
+    /// - Throws: `.badURL` if the outcome cannot be requested.
+    package func appending(path: String) throws(WebSocketError) -> WebSocketURL {
+        let query = self.path.firstIndex(of: "?").map { self.path[$0...] } ?? ""
+        let base = self.path.dropLast(query.count)
+        let authority = Self.authority(host: host, port: port)
+        return try WebSocketURL("ws://\(authority)\(base.hasSuffix("/") ? base.dropLast() : base)\(path)\(query)")
+    }
+
     /// What the Host header says.
     var authority: String { port == 80 ? Self.bracketed(host) : Self.authority(host: host, port: port) }
 

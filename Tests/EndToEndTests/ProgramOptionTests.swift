@@ -43,11 +43,45 @@ struct ProgramOptionTests {
         #expect(program.errors.contains("in use") || program.errors.contains("listens"), "\(program.errors)")
     }
 
+    @Test("A settings file that cannot be used ends the server with 65, one that cannot be read with 66")
+    func configuration() async throws {
+        let directory = try TemporaryDirectory()
+        let file = "\(directory.path)/room.json"
+        for (text, code, words) in [
+            ("{\"maximumRoms\": 1}", 65, "“maximumRoms”"), ("{\"joinTimeout\": 0}", 65, "“joinTimeout”"),
+            ("[]", 65, "JSON object"), (nil, 66, "cannot be read"),
+        ] {
+            if let text { try write(text, to: file) } else { unlink(file) }
+            let program = try Program("room-server", ["--port", "0", "--config", file])
+            #expect(try await program.end() == .exit(Int32(code)))
+            #expect(program.errors.contains(words) && program.errors.contains(file), "\(program.errors)")
+        }
+        try write("{\"maximumRooms\": 3}", to: file)
+        let socket = "\(directory.path)/room.socket"
+        for _ in 0..<2 {
+            // The second one finds the first one's socket, at which nobody listens any more.
+            let program = try Program("room-server", ["--unix", socket, "--config", file])
+            try await eventually("it listens") { program.errors.contains("listening at \(socket)") }
+            let second = try Program("room-server", ["--unix", socket])
+            #expect(try await second.end() == .exit(69))
+            program.send(SIGTERM)
+            #expect(try await program.end() == .exit(0))
+        }
+    }
+
+    private func write(_ text: String, to path: String) throws {
+        let descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0o600)
+        defer { close(descriptor) }
+        guard Glibc.write(descriptor, text, text.utf8.count) == text.utf8.count else {
+            throw TestFailure("\(path) cannot be written")
+        }
+    }
+
     @Test("The server does not listen to the world unless it is told to in so many words")
     func serverOptions() async throws {
         let wrong = [
             ["--host", "0.0.0.0"], ["--host", "127.0.0.1", "--insecure-listen", "0.0.0.0"], ["--port", "65536"],
-            ["--port", "-1"], ["--nonsense"],
+            ["--port", "-1"], ["--nonsense"], ["--allow-origin", "http://a/b"], ["--unix", "/tmp/x", "--host", "::1"],
         ]
         for arguments in wrong {
             let program = try Program("room-server", arguments, areLeaksSought: false)

@@ -22,7 +22,8 @@ package final class RawPeer {
         guard status == 0 else { throw TestFailure("no connection to port \(port): errno \(errno)") }
     }
 
-    fileprivate init(descriptor: Int32) { self.descriptor = descriptor }
+    /// Takes a connected socket over.
+    package init(descriptor: Int32) { self.descriptor = descriptor }
 
     deinit { if descriptor >= 0 { close(descriptor) } }
 
@@ -73,6 +74,17 @@ package final class RawPeer {
         return bytes
     }
 
+    /// Reads `count` bytes and no more, fewer if the peer hangs up.
+    package func receive(exactly count: Int) -> [UInt8] {
+        var bytes: [UInt8] = []
+        while bytes.count < count {
+            let more = receive(atMost: count - bytes.count)
+            guard !more.isEmpty else { break }
+            bytes += more
+        }
+        return bytes
+    }
+
     /// Reads until the peer sends a close message or hangs up.
     package func receiveUntilClose() -> [UInt8] {
         var bytes: [UInt8] = []
@@ -107,12 +119,18 @@ package final class RawPeer {
         return Int(payload[0]) << 8 | Int(payload[1])
     }
 
-    /// Sends a WebSocket handshake that offers `subprotocols`; the head of the answer.
+    /// Sends a WebSocket handshake that offers `subprotocols`, with more `headers`; the head of the answer.
     @discardableResult
-    package func handshake(subprotocols: String? = "room.v1") -> String {
-        let line = subprotocols.map { "Sec-WebSocket-Protocol: \($0)\r\n" } ?? ""
+    package func handshake(
+        subprotocols: String? = "room.v1",
+        path: String = "/",
+        host: String = "x",
+        headers: [String] = []
+    ) -> String {
+        let lines = (subprotocols.map { ["Sec-WebSocket-Protocol: \($0)"] } ?? []) + headers
+        let line = lines.map { "\($0)\r\n" }.joined()
         let request =
-            "GET / HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+            "GET \(path) HTTP/1.1\r\nHost: \(host)\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
             + "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\(line)\r\n"
         send(Array(request.utf8))
         var answer: [UInt8] = []
@@ -123,6 +141,9 @@ package final class RawPeer {
         }
         return String(decoding: answer, as: UTF8.self)
     }
+
+    /// Says that nothing more will be sent; what comes can still be read.
+    package func endSending() { shutdown(descriptor, Int32(SHUT_WR)) }
 
     /// Ends with a reset instead of an orderly close.
     package func reset() {

@@ -121,6 +121,34 @@ struct ConnectingTests {
         #expect(handler.events { !$0.isEmpty } == [.opened])
     }
 
+    /// A failure inside `connect()` ended the attempt, whatever other addresses the name had.
+    @Test("An address that the system refuses at once is not the last that is tried")
+    func nextAddress() throws {
+        let server = try Server()
+        let loop = try WebSocketLoop(name: "client")
+        defer {
+            loop.shutdown()
+            server.loop.shutdown()
+        }
+        func addresses(_ hosts: [String], port: UInt16) throws -> [SocketAddress] {
+            try hosts.flatMap { try SocketAddress.resolve(host: $0, port: port, isNumericOnly: true).get() }
+        }
+        func outcome(_ hosts: [String]) throws -> [Event] {
+            let resolved = try addresses(hosts, port: server.port)
+            let options = ClientOptions(url: try WebSocketURL("ws://several.example:\(server.port)"))
+            let handler = Recorder()
+            loop.execute { loop.service.connect(options, resolved: resolved, handler: handler) }
+            return handler.events { !$0.isEmpty }
+        }
+        // TCP has no broadcasts: Linux refuses that in the call.
+        #expect(try outcome(["255.255.255.255", "255.255.255.255", "127.0.0.1"]) == [.opened])
+        #expect(try outcome(["127.0.0.2", "255.255.255.255", "127.0.0.1"]) == [.opened])
+        guard case .closed(let closure)? = try outcome(["255.255.255.255", "255.255.255.255"]).first else {
+            throw TestFailure("it did not fail")
+        }
+        #expect(failureCode(closure) == .connectionRefused)
+    }
+
     @Test("A port in use and a foreign address are refused with their codes")
     func badListeners() throws {
         let server = try Server()
@@ -207,6 +235,42 @@ struct ConnectingTests {
         }
     }
 
+    @Test("A Unix socket and one that listens already serve as TCP does")
+    func otherSockets() throws {
+        let path = "/tmp/room-\(getpid())-\(UInt32.random(in: 0...UInt32.max)).socket"
+        defer { unlink(path) }
+        var options = ListenerOptions()
+        options.socket = .unix(path: path)
+        let server = try Server(options: options)
+        #expect(server.port == 0)
+        #expect(throws: WebSocketError.self) { try Server(options: options) }
+        let address = try #require(SocketAddress(unixPath: path))
+        let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+        #expect(address.withPointer { connect(descriptor, $0, $1) } == 0)
+        let peer = RawPeer(descriptor: descriptor)
+        #expect(peer.handshake(path: "/rooms/x").contains(" 101 "))
+        let connection = try server.handler()
+        #expect(server.onLoop { connection.connection?.peerAddress } == "unix")
+        peer.send(text: "hello")
+        #expect(peer.receive(exactly: 7) == [0x81, 5] + Array("hello".utf8))
+        server.loop.shutdown()
+
+        let listening = try ListeningSocket(ListenerOptions()).release()
+        options.socket = .inherited(descriptor: listening)
+        #expect(!options.isReachableFromElsewhere)
+        let second = try Server(options: options)
+        defer { second.loop.shutdown() }
+        #expect(second.port != 0)
+        #expect(try RawPeer(port: second.port).handshake().contains(" 101 "))
+        for socket in [
+            ListenerOptions.Socket.inherited(descriptor: 999), .unix(path: ""), .unix(path: "/nowhere/x"),
+            .unix(path: "/" + String(repeating: "x", count: 107)),
+        ] {
+            options.socket = socket
+            #expect(throws: WebSocketError.self) { try Server(options: options) }
+        }
+    }
+
     @Test("Beyond the greatest number of connections a peer gets 503, until one has gone")
     func maximumConnections() throws {
         var options = ListenerOptions()
@@ -254,6 +318,21 @@ struct WebSocketURLTests {
     func bad(text: String) {
         let error = #expect(throws: WebSocketError.self) { try WebSocketURL(text) }
         #expect(error?.code == .badURL)
+    }
+
+    @Test(
+        "A path goes behind the URL's own, and before its query",
+        arguments: [
+            ("ws://a", "ws://a:80/rooms/x"), ("ws://a/", "ws://a:80/rooms/x"), ("ws://a/b", "ws://a:80/b/rooms/x"),
+            ("ws://[::1]:9/b/?q=/", "ws://[::1]:9/b/rooms/x?q=/"),
+        ]
+    )
+    func appending(text: String, whole: String) throws {
+        #expect(try WebSocketURL(text).appending(path: "/rooms/x").description == whole)
+        #expect(throws: WebSocketError.self) { try WebSocketURL(text).appending(path: "/a b") }
+        #expect(throws: WebSocketError.self) {
+            try WebSocketURL(text).appending(path: "/" + String(repeating: "a", count: 2048))
+        }
     }
 
     @Test("TLS is refused as not there yet")

@@ -16,7 +16,7 @@ enum Event: Equatable, Sendable {
 
 /// A handler that notes everything and sends what it is given.
 final class Recorder: WebSocketHandler, @unchecked Sendable {
-    // `@unchecked Sendable`: `connection` is used on the loop alone.
+    // `@unchecked Sendable`: `connection` and, once connected, `whenClosed` are used on the loop alone.
 
     struct State: Sendable {
         var events: [Event] = []
@@ -35,7 +35,7 @@ final class Recorder: WebSocketHandler, @unchecked Sendable {
     let state = Monitor(State())
     let echoes: Bool
     let whenOpened: (@Sendable (WebSocketConnection) -> Void)?
-    let whenClosed: (@Sendable () -> Void)?
+    var whenClosed: (@Sendable () -> Void)?
     var connection: WebSocketConnection?
 
     init(
@@ -140,10 +140,11 @@ final class Server: Sendable {
     init(
         echoes: Bool = true,
         options: ListenerOptions = ListenerOptions(),
+        settings: LoopSettings = LoopSettings(),
         whenOpened: (@Sendable (WebSocketConnection) -> Void)? = nil
     ) throws {
         let handlers = Monitor<[Recorder]>([])
-        loop = try WebSocketLoop(name: "server")
+        loop = try WebSocketLoop(name: "server", settings: settings)
         self.handlers = handlers
         port = try loop.listen(options) {
             let handler = Recorder(echoes: echoes, whenOpened: whenOpened)
@@ -155,6 +156,15 @@ final class Server: Sendable {
     /// The handler of the connection that was opened `index`-th.
     func handler(_ index: Int = 0) throws -> Recorder {
         try #require(handlers.wait { $0.count > index ? $0[index] : nil })
+    }
+
+    /// What `body` gives on the loop's thread.
+    @discardableResult
+    func onLoop<Value: Sendable>(_ body: @escaping @Sendable () -> Value) -> Value {
+        let outcome = Monitor<Value?>(nil)
+        loop.execute { outcome.change { $0 = body() } }
+        guard let value = outcome.wait(for: { $0 }) else { fatalError("a wait without an end ended") }
+        return value
     }
 
     func options(path: String = "/") throws -> ClientOptions {

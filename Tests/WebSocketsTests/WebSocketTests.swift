@@ -307,6 +307,50 @@ struct ClosingTests {
         #expect(try client.closure() == .byPeer(code: 4000, reason: String(repeating: "ü", count: 61)))
     }
 
+    /// libwebsockets kept code and reason where it keeps the payload of a ping that is to be answered.
+    @Test("A ping that comes while we close changes neither code nor reason")
+    func pingWhileClosing() throws {
+        let server = try Server(echoes: false)
+        defer { server.loop.shutdown() }
+        let peer = try RawPeer(port: server.port)
+        _ = peer.handshake()
+        let handler = try server.handler()
+        let (isClosing, isPinged) = (Monitor(false), Monitor(false))
+        server.loop.execute {
+            handler.connection?.close(code: 4000, reason: "the reason")
+            // In the next turn of the loop the close message has been given to libwebsockets, and a ping is there.
+            server.loop.execute {
+                isClosing.change { $0 = true }
+                _ = isPinged.wait { $0 ? true : nil }
+            }
+        }
+        _ = isClosing.wait { $0 ? true : nil }
+        peer.send(clientFrame(opcode: 9, [UInt8](repeating: 0x41, count: 100)))
+        isPinged.change { $0 = true }
+        #expect(closePayload(of: peer.receiveUntilClose()) == [0x0f, 0xa0] + Array("the reason".utf8))
+    }
+
+    @Test("After the end nothing holds a loop's parts, even if a connection asked for its turn in the last moment")
+    func noCycle() throws {
+        weak var service: Service?
+        do {
+            let server = try Server(echoes: false)
+            service = server.loop.service
+            let peer = try RawPeer(port: server.port)
+            _ = peer.handshake()
+            let handler = try server.handler()
+            server.onLoop {
+                guard let connection = handler.connection else { return }
+                // The peer answers nothing, so this is when the context is destroyed.
+                handler.whenClosed = { connection.service.sendSoon(connection) }
+            }
+            server.loop.shutdown()
+            #expect(handler.closedCount == 1)
+            handler.whenClosed = nil
+        }
+        #expect(service == nil)
+    }
+
     @Test("A shutdown closes everything with 1001 and leaves no handler without an end")
     func shutdown() throws {
         let server = try Server()
@@ -402,6 +446,53 @@ struct ExecutorTests {
             }
             #expect(await counter.count == 50)
         }
+    }
+
+    /// OpenSSL writes with `write`, which raises it.
+    @Test("A write to a peer that is gone does not end the program on a loop's thread")
+    func brokenPipeOnLoop() async {
+        await #expect(processExitsWith: .success) {
+            let loop = try WebSocketLoop(name: "loop")
+            let status = Monitor<Int32?>(nil)
+            loop.execute {
+                var ends: [Int32] = [0, 0]
+                pipe(&ends)
+                close(ends[0])
+                var byte: UInt8 = 0
+                let count = write(ends[1], &byte, 1)
+                status.change { $0 = count < 0 ? errno : 0 }
+            }
+            guard status.wait(for: { $0 }) == EPIPE else { throw TestFailure("the pipe is not broken") }
+            loop.shutdown()
+        }
+    }
+
+    @Test("A loop's parts trap off its thread")
+    func confinement() async {
+        await #expect(processExitsWith: .failure) {
+            let loop = try WebSocketLoop(name: "loop")
+            loop.service.connect(ClientOptions(url: try WebSocketURL("ws://127.0.0.1:1")), handler: Recorder())
+        }
+        await #expect(processExitsWith: .failure) {
+            let loop = try WebSocketLoop(name: "loop")
+            _ = try loop.listen(ListenerOptions()) { Recorder() }
+            loop.service.listeners.first?.acceptAll()
+        }
+    }
+
+    @Test("A copy beyond a buffer's end traps, in release builds too")
+    func copyBounds() async {
+        await #expect(processExitsWith: .failure) {
+            let target = UnsafeMutableRawBufferPointer.allocate(byteCount: 16, alignment: 8)
+            let source: [UInt8] = [1, 2, 3]
+            source.withUnsafeBytes { target.copyChecked(from: $0, at: 14) }
+        }
+        let target = UnsafeMutableRawBufferPointer.allocate(byteCount: 16, alignment: 8)
+        defer { target.deallocate() }
+        let source: [UInt8] = [1, 2, 3]
+        source.withUnsafeBytes { target.copyChecked(from: $0, at: 13) }
+        target.copyChecked(from: UnsafeRawBufferPointer(start: nil, count: 0), at: 16)
+        #expect(Array(target.suffix(3)) == source)
     }
 
     @Test("A loop leaves the process's SIGPIPE as it was")

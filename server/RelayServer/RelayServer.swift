@@ -12,6 +12,8 @@ package import WebSockets
 package final class RelayServer: Sendable {
     /// Where the server listens, and what it allows.
     package struct Options: Sendable {
+        /// What kind of socket is listened at; `host` and `port` are those of TCP.
+        package var socket = ListenerOptions.Socket.tcp
         /// A numeric address or a name of this machine.
         package var host = "127.0.0.1"
         /// The TCP port; 0 lets the system choose.
@@ -22,6 +24,8 @@ package final class RelayServer: Sendable {
         package var maximumConnections = 2000
         /// Time for a peer to complete the handshake.
         package var handshakeTimeout: Duration = .seconds(10)
+        /// Which web pages may connect, beside those that this server itself serves; programs may always.
+        package var origins = OriginPolicy()
         /// When a silent peer is asked whether it lives, and when it is given up.
         package var idle = IdlePolicy()
         /// Gets a line for whoever comes, goes, publishes or is turned away.
@@ -34,9 +38,12 @@ package final class RelayServer: Sendable {
     /// The version of the server.
     package static let version = Release.version
 
-    /// The port that the server listens at.
+    /// How long `stop` waits for everybody to have taken the word that the server goes down.
+    private static let farewellTime = Duration.milliseconds(500)
+
+    /// The port that the server listens at; 0 of a Unix socket.
     package let port: UInt16
-    /// Where clients find it, by the host that the options name.
+    /// Where clients find it, by the host that the options name; a Unix socket's path, or a word on an inherited one.
     package let url: String
 
     private let loop: WebSocketLoop
@@ -61,10 +68,12 @@ package final class RelayServer: Sendable {
         }
         self.service = service
         var listener = ListenerOptions(host: options.host, port: options.port)
+        listener.socket = options.socket
         listener.subprotocol = WireFormat.subprotocol
         listener.maximumConnections = options.maximumConnections
         listener.handshakeTimeout = options.handshakeTimeout
         listener.idle = options.idle
+        listener.origins = options.origins
         listener.limits = MessageLimits(
             maximumBinaryMessage: WireFormat.maximumBinaryMessage.bytes,
             maximumTextMessage: WireFormat.maximumTextMessage.bytes
@@ -72,7 +81,12 @@ package final class RelayServer: Sendable {
         listener.greeting = "This is a room server. Join it with: room-client connect --room my-room"
         do throws(WebSocketError) {
             port = try loop.listen(listener) { service.value }
-            url = "ws://\(WebSocketURL.authority(host: options.host, port: port))"
+            url =
+                switch options.socket {
+                case .tcp: "ws://\(WebSocketURL.authority(host: options.host, port: port))"
+                case .unix(let path): path
+                case .inherited: port == 0 ? "the inherited Unix socket" : "the inherited socket, port \(port)"
+                }
         } catch {
             loop.shutdown()
             throw error
@@ -92,6 +106,13 @@ package final class RelayServer: Sendable {
         ListenerOptions(host: host, port: 0).isReachableFromElsewhere
     }
 
+    /// Whether the listening socket `inherited` is reached from other machines.
+    package static func isReachableFromElsewhere(inherited: Int32) -> Bool {
+        var options = ListenerOptions()
+        options.socket = .inherited(descriptor: inherited)
+        return options.isReachableFromElsewhere
+    }
+
     /// How many of everything there are.
     package func statistics() async -> RelayStatistics {
         await withCheckedContinuation { continuation in
@@ -107,22 +128,15 @@ package final class RelayServer: Sendable {
     }
 
     /// Tells everybody that the server goes down, closes all connections and ends the thread; blocks until then.
+    ///
+    /// Any thread but the loop's. Takes up to 1.5 s, if peers do not read or do not answer.
     package func stop() {
-        let told = Monitor(false)
-        loop.execute { [service] in
-            service.value.shutDown()
-            told.change { $0 = true }
-        }
-        _ = told.wait(until: MonotonicClock.now + .seconds(1)) { $0 ? true : nil }
-        let service = service
-        let loop = loop
-        // Those who read take their leave within a moment; those who don't are not waited for.
-        let deadline = MonotonicClock.now + .milliseconds(500)
         let isEmpty = Monitor(false)
-        while MonotonicClock.now < deadline {
-            loop.execute { if service.value.statistics.connections == 0 { isEmpty.change { $0 = true } } }
-            if isEmpty.wait(until: MonotonicClock.now + .milliseconds(10), for: { $0 ? true : nil }) == true { break }
+        loop.execute { [service] in
+            service.value.shutDown { isEmpty.change { $0 = true } }
         }
+        // Those who read take their leave within a moment; those who don't are not waited for.
+        _ = isEmpty.wait(until: MonotonicClock.now + Self.farewellTime) { $0 ? true : nil }
         loop.shutdown()
     }
 }

@@ -21,6 +21,8 @@ final class RelayService: WebSocketHandler {
     private var hasMore: [Bool] = []
     /// Has `timerFired` called at a time, in place of the one asked for before.
     private var setAlarm: ((MonotonicInstant) -> Void)?
+    /// Called when a connection ends and none is left.
+    private var whenEmpty: (() -> Void)?
     /// When `timerFired` will be called.
     private var alarm: MonotonicInstant?
     /// When packets that have become too old are looked for next.
@@ -39,7 +41,11 @@ final class RelayService: WebSocketHandler {
 
     func opened(_ connection: WebSocketConnection) {
         let offered = connection.subprotocol ?? connection.offeredSubprotocols
-        let id = relay.connectionOpened(subprotocol: offered.isEmpty ? nil : offered, at: MonotonicClock.now)
+        let id = relay.connectionOpened(
+            subprotocol: offered.isEmpty ? nil : offered,
+            path: connection.requestPath,
+            at: MonotonicClock.now
+        )
         connection.tag = id.rawValue
         while connections.count <= id.index {
             connections.append(nil)
@@ -84,6 +90,7 @@ final class RelayService: WebSocketHandler {
         relay.connectionClosed(id, at: MonotonicClock.now)
         logger.debug("disconnected", metadata: ["peer": "\(connection.peerAddress)", "how": "\(closure)"])
         performEffects()
+        if statistics.connections == 0 { whenEmpty?() }
     }
 
     // MARK: Time
@@ -116,9 +123,14 @@ final class RelayService: WebSocketHandler {
         setAlarm(time)
     }
 
-    func shutDown() {
+    /// Tells everybody that the server goes down.
+    ///
+    /// - Parameter whenEmpty: Called when nobody is left, at once if nobody is there.
+    func shutDown(whenEmpty: @escaping () -> Void) {
+        self.whenEmpty = whenEmpty
         relay.shutDown(at: MonotonicClock.now)
         performEffects()
+        if statistics.connections == 0 { whenEmpty() }
     }
 
     /// Tells the sockets what the relay has decided.
@@ -126,7 +138,7 @@ final class RelayService: WebSocketHandler {
         relay.takeEffects { effect in
             switch effect {
             case .wake(let id): connections[id.index]?.requestWrite()
-            case .cut(let id): connections[id.index]?.close(code: 1008, reason: "closing took too long")
+            case .cut(let id): connections[id.index]?.hangUp(reason: "it did not take our close message in time.")
             case .log(let notice): logger.info("\(notice)")
             }
         }

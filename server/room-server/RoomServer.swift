@@ -3,6 +3,7 @@ import Foundation
 import Logging
 import RelayServer
 import UnixSignals
+import WebSockets
 
 /// Runs the signaling and relay server.
 @main
@@ -17,7 +18,20 @@ struct RoomServer: AsyncParsableCommand {
               room-client connect --room my-room --source pattern
               room-client subscribe --room my-room --dump out
 
-            Exit codes: 0 after Ctrl-C or SIGTERM, 64 usage, 69 the address cannot be listened at.
+            A web page may connect if this server itself is where the browser has it from, by an address, localhost or
+            a --host-name, or if its origin is given by --allow-origin; programs may always:
+
+              room-server --allow-origin https://lab.example --allow-origin http://localhost:5173
+
+            --config takes a JSON file with limits under the names of docs/protocol.md, section 11: times in seconds,
+            sizes in bytes, rates in bits per second:
+
+              {"maximumRooms": 10, "joinTimeout": 5, "stream.liveWindow": 0.8}
+
+            A socket that systemd hands over (LISTEN_FDS) is listened at in place of an address.
+
+            Exit codes: 0 after Ctrl-C or SIGTERM, 64 usage, 65 a --config file that cannot be used, 66 one that cannot be
+            read, 69 the address cannot be listened at.
             """,
         version: RelayServer.version
     )
@@ -49,10 +63,62 @@ struct RoomServer: AsyncParsableCommand {
     )
     var insecureListen: String?
 
+    @Option(
+        help: ArgumentHelp(
+            "Listen at a Unix socket in place of TCP; who may open it is a matter of its directory.",
+            valueName: "path"
+        )
+    )
+    var unix: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "Origin of web pages that may connect, such as https://lab.example; may be repeated.",
+            discussion: "“null” stands for pages without an origin, such as local files.",
+            valueName: "origin"
+        )
+    )
+    var allowOrigin: [String] = []
+
+    @Option(
+        help: ArgumentHelp(
+            "Name under which browsers load pages from this server; may be repeated.",
+            valueName: "name"
+        )
+    )
+    var hostName: [String] = []
+
+    @Option(help: ArgumentHelp("JSON file with limits.", valueName: "file"))
+    var config: String?
+
     @Flag(help: "Also log who connects and how connections end.")
     var verbose = false
 
     func validate() throws {
+        for origin in allowOrigin where WebOrigin(origin) == nil {
+            throw ValidationError("“\(origin)” is no origin: say scheme://host or scheme://host:port, without a path.")
+        }
+        if let unix {
+            guard host == nil, insecureListen == nil else {
+                throw ValidationError("Say either --unix \(unix) or an address, not both.")
+            }
+        }
+        try validateAddress()
+    }
+
+    private func validateAddress() throws {
+        if let descriptor = try Self.inheritedSocket() {
+            guard host == nil, unix == nil else {
+                throw ValidationError("With a socket handed over by LISTEN_FDS, leave --host and --unix out.")
+            }
+            guard insecureListen == nil, RelayServer.isReachableFromElsewhere(inherited: descriptor) else { return }
+            throw ValidationError(
+                """
+                The socket handed over by LISTEN_FDS is reachable from other machines, and this version has no access
+                tokens: anybody could join. For a lab network where that is meant, say --insecure-listen inherited.
+                """
+            )
+        }
         guard let host else { return }
         if let insecureListen {
             throw ValidationError("Say either --host \(host) or --insecure-listen \(insecureListen), not both.")
@@ -64,6 +130,42 @@ struct RoomServer: AsyncParsableCommand {
             For a lab network where that is meant, say --insecure-listen \(host).
             """
         )
+    }
+
+    /// The socket that systemd has handed over, as sd_listen_fds(3) describes it; `nil` if there is none.
+    private static func inheritedSocket() throws -> Int32? {
+        let environment = ProcessInfo.processInfo.environment
+        guard let process = environment["LISTEN_PID"], Int32(process) == getpid() else { return nil }
+        guard let count = environment["LISTEN_FDS"].flatMap({ Int($0) }), count > 0 else { return nil }
+        guard count == 1 else {
+            throw ValidationError("LISTEN_FDS hands over \(count) sockets; this server listens at one.")
+        }
+        // SD_LISTEN_FDS_START
+        return 3
+    }
+
+    /// What the server is started with.
+    private func options(logger: Logger) throws -> RelayServer.Options {
+        var options = RelayServer.Options()
+        options.host = insecureListen ?? host ?? options.host
+        options.port = port
+        options.logger = logger
+        options.origins = OriginPolicy(
+            hostNames: Set(hostName),
+            allowedOrigins: Set(allowOrigin.compactMap { WebOrigin($0) })
+        )
+        if let unix { options.socket = .unix(path: unix) }
+        if let descriptor = try Self.inheritedSocket() { options.socket = .inherited(descriptor: descriptor) }
+        guard let config else { return options }
+        guard let file = try? Data(contentsOf: URL(fileURLWithPath: config)) else {
+            throw Self.failure("\(config) cannot be read.", code: 66)
+        }
+        do throws(SettingsError) {
+            try options.apply(settings: file)
+        } catch {
+            throw Self.failure("\(config) cannot be used: \(error).", code: 65)
+        }
+        return options
     }
 
     func run() async throws {
@@ -78,10 +180,7 @@ struct RoomServer: AsyncParsableCommand {
         defer { log.close() }
         var logger = Logger(label: "room-server") { _ in BackgroundLogHandler(log) }
         logger.logLevel = verbose ? .debug : .info
-        var options = RelayServer.Options()
-        options.host = insecureListen ?? host ?? options.host
-        options.port = port
-        options.logger = logger
+        let options = try options(logger: logger)
         let server: RelayServer
         do {
             server = try RelayServer(options)
@@ -102,8 +201,8 @@ struct RoomServer: AsyncParsableCommand {
     }
 
     /// Says why the server cannot be; gives the code to end with.
-    private static func failure(_ sentence: String) -> ExitCode {
+    private static func failure(_ sentence: String, code: Int32 = 69) -> ExitCode {
         FileHandle.standardError.write(Data("room-server: \(sentence)\n".utf8))
-        return ExitCode(69)
+        return ExitCode(code)
     }
 }

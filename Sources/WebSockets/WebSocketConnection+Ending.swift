@@ -1,0 +1,106 @@
+import CWebSockets
+import Glibc
+import MediaCore
+import Threading
+
+/// The peer's silence, and connections that end without more words.
+extension WebSocketConnection {
+    /// Has `timeIsUp` called after `duration`, in place of what was set.
+    func setTimer(after duration: Duration) {
+        guard phase != .closed, let events = service.events else { return }
+        timer.start(on: events, after: duration)
+    }
+
+    func timeIsUp() {
+        switch phase {
+        case .handshaking:
+            if case .connecting(let attempt) = role {
+                // No other one is tried.
+                attempt.addresses = []
+                if ending == nil { ending = .failed(attempt.timeOutError) }
+            }
+            cutOff()
+        case .open: checkSilence()
+        case .closing, .closed: cutOff()
+        }
+    }
+
+    /// Ends the connection at once, with all that has not been sent; not in one of libwebsockets' callbacks about it.
+    ///
+    /// As long as libwebsockets holds bytes that the socket did not take, it would rather go on sending them, for 5 s and
+    /// more. A write that fails is what makes it give up such a socket.
+    func cutOff() {
+        checkThread()
+        guard let wsi = unsafe wsi else { return service.wsiDestroyed(of: self) }
+        if hasUnsentBytes {
+            unsafe shutdown(lws_get_socket_fd(wsi), Int32(SHUT_WR))
+            // Room for a header that a raw write does not have.
+            let byte = unsafe service.scratch(1)
+            unsafe byte.storeBytes(of: 0, as: UInt8.self)
+            _ = unsafe lws_write(wsi, byte.assumingMemoryBound(to: UInt8.self), 1, cwebsockets_write_raw)
+        }
+        unsafe cwebsockets_kill(wsi)
+    }
+
+    /// Has a peer cut off that ends while libwebsockets holds bytes for it.
+    ///
+    /// libwebsockets would go on sending them for 5 s, and read the end of the stream in every turn of the loop meanwhile.
+    func watchForEnd() {
+        guard let events = service.events else { return }
+        if endWatcher == nil { endWatcher = ReadWatcher(socket) { [unowned self] in checkEnd() } }
+        endWatcher?.start(on: events)
+    }
+
+    /// Whether libwebsockets holds bytes that the socket did not take.
+    var hasUnsentBytes: Bool {
+        guard let wsi = unsafe wsi else { return false }
+        return unsafe lws_partial_buffered(wsi) != 0
+    }
+
+    private func checkEnd() {
+        guard hasUnsentBytes else {
+            endWatcher?.stop()
+            return
+        }
+        var byte: UInt8 = 0
+        let count = unsafe recv(socket, &byte, 1, Int32(MSG_PEEK | MSG_DONTWAIT))
+        guard count == 0 || count < 0 && errno != EAGAIN && errno != EINTR else { return }
+        phase = .closing
+        cutOff()
+    }
+
+    private func checkSilence() {
+        let silence = MonotonicClock.now.duration(since: lastHeard)
+        guard silence >= idle.pingAfter else {
+            return setTimer(after: idle.pingAfter - silence)
+        }
+        guard silence < idle.hangUpAfter else {
+            let seconds = Int(silence.seconds.rounded())
+            let error = WebSocketError(
+                .idleTimeout,
+                attempted: "keep the connection with \(peerAddress)",
+                advice: "nothing came from the peer for \(seconds) s, not even an answer to a ping."
+            )
+            phase = .closing
+            ending = .failed(error)
+            dropUnsent()
+            return cutOff()
+        }
+        isPingWanted = true
+        awaitRoom()
+        setTimer(after: min(idle.pingAfter, idle.hangUpAfter - silence))
+    }
+
+    /// Has the kernel forget what it holds for the peer once the socket is closed, and not send it for minutes more.
+    private func dropUnsent() {
+        guard let wsi = unsafe wsi else { return }
+        var linger = linger(l_onoff: 1, l_linger: 0)
+        unsafe setsockopt(
+            lws_get_socket_fd(wsi),
+            SOL_SOCKET,
+            SO_LINGER,
+            &linger,
+            socklen_t(MemoryLayout.size(ofValue: linger))
+        )
+    }
+}

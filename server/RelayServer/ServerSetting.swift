@@ -1,0 +1,161 @@
+package import FoundationEssentials
+import MediaCore
+import RelayCore
+import WebSockets
+
+/// One of a server's limits under the name that section 11 of docs/protocol.md gives it.
+package struct ServerSetting: Sendable {
+    /// A value of `RelayServer.Options` that holds a `Value`.
+    package typealias Field<Value> = WritableKeyPath<RelayServer.Options, Value> & Sendable
+
+    /// Where a setting's value stands, and in which unit files have it.
+    private enum Place: Sendable {
+        case count(any Field<Int>)
+        case time(any Field<Duration>)
+        case size(any Field<DataSize>)
+        case rate(any Field<Bitrate>)
+    }
+
+    /// Its name, such as "stream.liveWindow".
+    package let name: String
+    private let place: Place
+
+    /// Every setting of a server.
+    ///
+    /// A new field of `RelaySettings` gets its line here, or a test fails.
+    package static let all: [ServerSetting] = [
+        ServerSetting("maximumConnections", .count(\.maximumConnections)),
+        ServerSetting("handshakeTimeout", .time(\.handshakeTimeout)),
+        ServerSetting("idle.pingAfter", .time(\.idle.pingAfter)),
+        ServerSetting("idle.hangUpAfter", .time(\.idle.hangUpAfter)),
+        ServerSetting("maximumRooms", .count(\.relay.maximumRooms)),
+        ServerSetting("maximumParticipantsPerRoom", .count(\.relay.maximumParticipantsPerRoom)),
+        ServerSetting("maximumTracksPerRoom", .count(\.relay.maximumTracksPerRoom)),
+        ServerSetting("joinTimeout", .time(\.relay.joinTimeout)),
+        ServerSetting("maximumOutbox", .size(\.relay.maximumOutbox)),
+        ServerSetting("messageInterval", .time(\.relay.messageInterval)),
+        ServerSetting("messageBurst", .count(\.relay.messageBurst)),
+        ServerSetting("closeTimeout", .time(\.relay.closeTimeout)),
+        ServerSetting("stream.liveWindow", .time(\.relay.stream.liveWindow)),
+        ServerSetting("stream.cacheAge", .time(\.relay.stream.cacheAge)),
+        ServerSetting("stream.maximumBytes", .size(\.relay.stream.maximumBytes)),
+        ServerSetting("forwarding.dropTopLayerAfter", .time(\.relay.forwarding.dropTopLayerAfter)),
+        ServerSetting("forwarding.dropMiddleLayerAfter", .time(\.relay.forwarding.dropMiddleLayerAfter)),
+        ServerSetting("forwarding.skipAfter", .time(\.relay.forwarding.skipAfter)),
+        ServerSetting("keyframes.interval", .time(\.relay.keyframes.interval)),
+    ]
+
+    private init(_ name: String, _ place: Place) {
+        self.name = name
+        self.place = place
+    }
+
+    /// What a number of a file is: a count, or of which unit.
+    private var meaning: String {
+        switch place {
+        case .count: "a whole number"
+        case .time: "a number of seconds"
+        case .size: "a whole number of bytes"
+        case .rate: "a whole number of bits per second"
+        }
+    }
+
+    /// The greatest number that makes sense: a day, a tebibyte, or a billion of anything else.
+    private var maximum: Double {
+        switch place {
+        case .time: 86_400
+        case .size: 1_099_511_627_776
+        case .count, .rate: 1_000_000_000
+        }
+    }
+
+    /// The value that `options` has, in the unit of files.
+    package func value(in options: RelayServer.Options) -> Double {
+        switch place {
+        case .count(let field): Double(options[keyPath: field])
+        case .time(let field): options[keyPath: field].seconds
+        case .size(let field): Double(options[keyPath: field].bytes)
+        case .rate(let field): Double(options[keyPath: field].bitsPerSecond)
+        }
+    }
+
+    /// Sets the value, `number` in the unit of files.
+    fileprivate func set(_ number: Double, in options: inout RelayServer.Options) throws(SettingsError) {
+        guard number > 0, number <= maximum, isTime || number == number.rounded() else {
+            throw SettingsError("“\(name)” must be \(meaning), above 0 and at most \(Int(maximum))")
+        }
+        switch place {
+        case .count(let field): options[keyPath: field] = Int(number)
+        case .time(let field): options[keyPath: field] = .seconds(number)
+        case .size(let field): options[keyPath: field] = DataSize(bytes: Int(number))
+        case .rate(let field): options[keyPath: field] = Bitrate(bitsPerSecond: Int(number))
+        }
+    }
+
+    private var isTime: Bool { if case .time = place { true } else { false } }
+}
+
+/// Why a settings file cannot be used.
+package struct SettingsError: Error, Equatable, CustomStringConvertible {
+    /// What is wrong, without the file's name and without a full stop.
+    package let description: String
+
+    init(_ description: String) {
+        self.description = description
+    }
+}
+
+extension RelayServer.Options {
+    /// A value of a settings file, which must be a number.
+    private struct Number: Decodable {
+        /// `nil` for anything else.
+        let value: Double?
+
+        init(from decoder: any Decoder) throws {
+            value = try? decoder.singleValueContainer().decode(Double.self)
+        }
+    }
+
+    /// Takes over what `file` says; what it leaves out stays as it is.
+    ///
+    /// The file is a JSON object whose keys are the names of `ServerSetting.all`: counts as they are, times in seconds,
+    /// sizes in bytes, rates in bits per second. If it cannot be used, nothing is changed.
+    ///
+    /// - Throws: `SettingsError` for anything but such an object, for an unknown name, for a value out of its range, and
+    ///   for values that contradict each other.
+    package mutating func apply(settings file: Data) throws(SettingsError) {
+        let values: [String: Number]
+        do {
+            values = try JSONDecoder().decode([String: Number].self, from: file)
+        } catch {
+            throw SettingsError("it is not a JSON object, such as {\"maximumRooms\": 10, \"joinTimeout\": 5}")
+        }
+        var options = self
+        for (name, number) in values.sorted(by: { $0.key < $1.key }) {
+            guard let setting = ServerSetting.all.first(where: { $0.name == name }) else {
+                throw SettingsError(
+                    "there is no setting “\(name.prefix(64))”; docs/protocol.md, section 11, has them all"
+                )
+            }
+            try setting.set(number.value ?? .nan, in: &options)
+        }
+        try options.checkOrder()
+        self = options
+    }
+
+    /// Checks what one setting asks of another.
+    private func checkOrder() throws(SettingsError) {
+        let ordered = [
+            ["idle.pingAfter", "idle.hangUpAfter"],
+            ["forwarding.dropTopLayerAfter", "forwarding.dropMiddleLayerAfter", "forwarding.skipAfter"],
+            ["forwarding.skipAfter", "stream.liveWindow"], ["keyframes.interval", "stream.cacheAge"],
+        ]
+        let values = Dictionary(uniqueKeysWithValues: ServerSetting.all.map { ($0.name, $0.value(in: self)) })
+        for names in ordered {
+            for (lower, upper) in zip(names, names.dropFirst()) {
+                guard let low = values[lower], let high = values[upper], low > high else { continue }
+                throw SettingsError("“\(lower)” (\(low) s) must not be beyond “\(upper)” (\(high) s)")
+            }
+        }
+    }
+}
