@@ -8,8 +8,9 @@ import CWebSockets
 
     /// Largest read of a socket at a time, in bytes.
     ///
-    /// Also the size of libwebsockets' one service buffer.
-    static let receiveByteCount = 65_536
+    /// Also the size of libwebsockets' one service buffer. It holds the longest binary message; a larger one would let a
+    /// flood of pings, which libwebsockets answers by itself, take a turn of the loop for over 10 ms.
+    static let receiveByteCount = 16_384
     /// What goes to the socket in one call, in bytes, beyond the longest message.
     ///
     /// What is longer is copied and sent in such pieces, one in each turn of the loop.

@@ -42,6 +42,14 @@ import Threading
     private var currentSenders: [WebSocketConnection] = []
     /// Connections that have a message to deliver in this round.
     private var deliveries: [WebSocketConnection] = []
+    /// Connections whose messages wait for their turn, in the order in which they get it.
+    var deferringConnections: [WebSocketConnection] = []
+    /// Those that were added since libwebsockets was last left.
+    var newlyDeferring: [WebSocketConnection] = []
+    /// Counts the turns of the loop.
+    var turnNumber: UInt64 = 0
+    /// Text messages that were handed out in this turn.
+    var textCount = 0
     /// Threads that look names up, by their attempt.
     var lookupThreads: [ObjectIdentifier: WorkerThread] = [:]
     private(set) var clientTable: ProtocolTable?
@@ -194,7 +202,8 @@ extension Service {
     /// Waits for something to do, unless `isBusy`, and does it.
     func turn(isBusy: Bool) {
         checkThread()
-        events?.turn(isWaiting: !isBusy && senders.isEmpty)
+        events?.turn(isWaiting: !isBusy && senders.isEmpty && deferringConnections.isEmpty)
+        holdDeferring()
     }
 
     /// Has `connection` ask its handler for messages before the loop waits again.
@@ -263,6 +272,8 @@ extension Service {
         senders = []
         currentSenders = []
         deliveries = []
+        deferringConnections = []
+        newlyDeferring = []
         listeners = []
         clientTable = nil
         events = nil

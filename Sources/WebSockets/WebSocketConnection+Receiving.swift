@@ -38,7 +38,7 @@ extension WebSocketConnection {
         buffer.count = incoming.count
         incoming.discard()
         if isBinary {
-            handler?.receivedBinary(buffer, from: self)
+            takeBinary(buffer)
         } else {
             buffer.withBytes { bytes in unsafe bytes.withUnsafeBytes { unsafe deliverText($0) } }
         }
@@ -78,7 +78,7 @@ extension WebSocketConnection {
     private func deliverText(_ bytes: UnsafeRawBufferPointer) {
         let text = unsafe String(validating: bytes, as: UTF8.self)
         if let text {
-            handler?.receivedText(text, from: self)
+            takeText(text)
             return
         }
         let error = WebSocketError(

@@ -75,6 +75,11 @@ import Threading
     /// Why the connection ends; the first reason counts.
     var ending: WebSocketClosure?
     var incoming = IncomingMessage()
+    /// Whole messages that wait for their turn.
+    var deferred: [DeferredMessage] = []
+    /// The turn of the loop in which `textCount` text messages were handed out.
+    var textTurn: UInt64 = 0
+    var textCount = 0
     var lastHeard = MonotonicClock.now
     var isPingWanted = false
     /// What the peer is told once the socket can take it.
@@ -140,7 +145,7 @@ import Threading
         guard phase == .open || phase == .closing else { return }
         phase = .closing
         if ending == nil { ending = .failed(lost(because: reason)) }
-        incoming.discard()
+        discardIncoming()
         setTimer(after: .zero)
     }
 
@@ -161,7 +166,7 @@ import Threading
         guard phase == .open else { return }
         phase = .closing
         if ending == nil { ending = closure }
-        incoming.discard()
+        discardIncoming()
         closeMessage = (code, reason)
         setTimer(after: service.settings.closeGrace)
         awaitRoom()
@@ -175,7 +180,7 @@ import Threading
         timer.stop()
         endWatcher?.stop()
         awaitedRequest?.drop()
-        incoming.discard()
+        discardIncoming()
         outgoing = nil
         let handler = handler
         self.handler = nil
@@ -183,6 +188,11 @@ import Threading
         if case .accepted = role, !wasOpened { return }
         let reason = "it ended without a close message: the network failed, the peer died, or it broke the protocol."
         handler.closed(self, ending ?? .failed(lost(because: reason)))
+    }
+
+    private func discardIncoming() {
+        incoming.discard()
+        deferred = []
     }
 
     private func lost(because reason: String) -> WebSocketError {

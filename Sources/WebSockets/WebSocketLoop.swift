@@ -129,6 +129,7 @@ import Threading
             runJobs()
             if queue.withLock({ $0.phase }) == .stopping { service.beginStop() }
         }
+        service.deliverDeferred()
         service.sendRequested()
         guard !service.isStopped else { return false }
         service.turn(isBusy: hasNews.load(ordering: .sequentiallyConsistent))
