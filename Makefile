@@ -67,7 +67,7 @@ bench: release
 	Benchmarks/run
 
 # What users of the library see: RoomKit, and what it re-exports.
-API = RoomKit Capture MediaCore SyntheticSources Threading V4L2Capture
+API = RoomKit Capture MediaCore SyntheticSources Threading V4L2Capture RelayServer
 
 symbol-graphs: build
 	swift package dump-symbol-graph --minimum-access-level public --skip-synthesized-members > /dev/null

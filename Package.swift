@@ -141,10 +141,21 @@ let endToEnd: [Target] = [
     ),
 ]
 
+/// An application's view: without access to what is internal to this package.
+let application: [Target] = [
+    .testTarget(
+        name: "ApplicationTests",
+        dependencies: ["RoomKit", "RelayServer"],
+        packageAccess: false,
+        swiftSettings: settings
+    )
+]
+
 let package = Package(
     name: "room",
     products: [
         .library(name: "RoomKit", targets: ["RoomKit"]),
+        .library(name: "RelayServer", targets: ["RelayServer"]),
         .executable(name: "room-client", targets: ["room-client"]),
         .executable(name: "room-server", targets: ["room-server"]),
     ],
@@ -153,5 +164,5 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
     ],
-    targets: values + decisions + edges + assembly + programs + examples + tools + endToEnd
+    targets: values + decisions + edges + assembly + programs + examples + tools + endToEnd + application
 )

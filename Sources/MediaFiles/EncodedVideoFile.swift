@@ -32,12 +32,28 @@ package struct StoredFrame: Hashable, Sendable {
     package var size: DataSize
 }
 
+/// What files call a codec.
+package struct StoredVideoCodec: Hashable, Sendable {
+    /// The `CodecID` of a WebM track.
+    let webmName: String
+    /// The four characters in the header of an IVF file.
+    let ivfName: String
+
+    /// VP8 (RFC 6386).
+    package static let vp8 = StoredVideoCodec(webmName: "V_VP8", ivfName: "VP80")
+
+    /// The codecs whose files are read and written.
+    static let all = [vp8]
+}
+
 /// Reads compressed pictures one by one from a file.
 ///
 /// Confine to one thread. Made by `EncodedVideoFormat.openReader`.
 package protocol EncodedVideoReader: AnyObject {
     /// The size of the pictures, as the file's header states it.
     var dimensions: Dimensions { get }
+    /// The codec of the pictures.
+    var codec: StoredVideoCodec { get }
 
     /// Goes on to the next frame.
     ///
@@ -59,24 +75,26 @@ package enum EncodedVideoFormat: String, CaseIterable, Sendable {
     /// IVF, the plain format of the codec's own tools.
     case ivf
 
-    /// Creates a file of VP8 pictures of `dimensions` and writes its header.
+    /// Creates a file of compressed pictures and writes its header.
     ///
     /// - Parameters:
     ///   - path: Must not exist yet; `-` is standard output.
-    ///   - dimensions: Both sides in 1...16383. Another size needs another file.
+    ///   - dimensions: The size of the pictures, both sides in 1...16383. Another size needs another file.
+    ///   - codec: The codec of the pictures.
     /// - Returns: The file's writer, with the file open.
     /// - Throws: `fileExists`, `notFound`, `notPermitted`, `storageFull`, `systemFailure`.
     package func makeWriter(
         path: String,
-        dimensions: Dimensions
+        dimensions: Dimensions,
+        codec: StoredVideoCodec = .vp8
     ) throws(MediaFileError) -> any EncodedVideoWriter {
         switch self {
-        case .webm: try WebMWriter(path: path, dimensions: dimensions)
-        case .ivf: try IVFWriter(path: path, dimensions: dimensions)
+        case .webm: try WebMWriter(path: path, dimensions: dimensions, codec: codec)
+        case .ivf: try IVFWriter(path: path, dimensions: dimensions, codec: codec)
         }
     }
 
-    /// Opens a file of VP8 pictures, of whichever format it is, and reads its header.
+    /// Opens a file of compressed pictures, in any of the formats, and reads its header.
     ///
     /// - Parameter path: `-` is standard input.
     /// - Returns: A reader that stands before the first frame.

@@ -4,8 +4,6 @@ package import MediaCore
 enum IVF {
     /// `DKIF`, most significant byte first.
     static let signature: UInt32 = 0x444B_4946
-    /// `VP80`, most significant byte first.
-    static let vp8: UInt32 = 0x5650_3830
     /// The file header's length, in bytes.
     static let headerLength = 32
     /// Where in it the length stands, 32 bits.
@@ -30,17 +28,25 @@ package final class IVFWriter: EncodedVideoWriter {
     private var isFinished = false
 
     /// Creates a file, as `EncodedVideoFormat.makeWriter` says.
-    package convenience init(path: String, dimensions: Dimensions) throws(MediaFileError) {
-        try self.init(OutputFile(creating: path), dimensions: dimensions)
+    package convenience init(
+        path: String,
+        dimensions: Dimensions,
+        codec: StoredVideoCodec = .vp8
+    ) throws(MediaFileError) {
+        try self.init(OutputFile(creating: path), dimensions: dimensions, codec: codec)
     }
 
-    init(_ file: consuming OutputFile, dimensions: Dimensions) throws(MediaFileError) {
-        precondition(dimensions.isCodable, "VP8 pictures of \(dimensions)")
+    init(
+        _ file: consuming OutputFile,
+        dimensions: Dimensions,
+        codec: StoredVideoCodec = .vp8
+    ) throws(MediaFileError) {
+        precondition(dimensions.isCodable, "pictures of \(dimensions)")
         self.file = file
         header.append(bigEndian: UInt64(IVF.signature), count: 4)
         header.append(littleEndian: UInt16(0))
         header.append(littleEndian: UInt16(IVF.headerLength))
-        header.append(bigEndian: UInt64(IVF.vp8), count: 4)
+        header.append(codec.ivfName)
         header.append(littleEndian: UInt16(dimensions.width))
         header.append(littleEndian: UInt16(dimensions.height))
         header.append(littleEndian: IVF.unitsPerSecond)
@@ -87,10 +93,12 @@ extension MediaFileError {
     }
 }
 
-/// Reads VP8 pictures from an IVF file; confine to one thread.
+/// Reads compressed pictures from an IVF file; confine to one thread.
 package final class IVFReader: EncodedVideoReader {
     /// The size of the pictures, as the header states it.
     package let dimensions: Dimensions
+    /// The codec of the pictures.
+    package let codec: StoredVideoCodec
 
     private var file: InputFile
     private let unitsPerSecond: Int64
@@ -114,15 +122,17 @@ package final class IVFReader: EncodedVideoReader {
         guard isWhole else {
             throw MediaFileError(.truncated, .open, path, "it ends in its header, after \(file.available) bytes")
         }
-        guard file.bigEndian(at: 8, count: 4) == UInt64(IVF.vp8) else {
-            let codec = file.text(at: 8, count: 4)
+        let name = file.text(at: 8, count: 4)
+        guard let codec = StoredVideoCodec.all.first(where: { $0.ivfName == name }) else {
+            let names = StoredVideoCodec.all.map(\.ivfName).joined(separator: " or ")
             throw MediaFileError(
                 .unsupported,
                 .open,
                 path,
-                "it holds \(codec) video, not VP80; convert it: ffmpeg -i FILE -c:v libvpx NEW.ivf"
+                "it holds \(name) video, not \(names); convert it: ffmpeg -i FILE -c:v libvpx NEW.ivf"
             )
         }
+        self.codec = codec
         let headerLength = Int(file.littleEndian(at: 6, count: 2))
         let rate = Int64(file.littleEndian(at: 16, count: 4))
         let scale = Int64(file.littleEndian(at: 20, count: 4))
@@ -135,7 +145,7 @@ package final class IVFReader: EncodedVideoReader {
                 .damaged,
                 .open,
                 path,
-                "its header states \(dimensions) pixels and a clock of \(scale)/\(rate) s; VP8 cannot be like that"
+                "its header states \(dimensions) pixels and a clock of \(scale)/\(rate) s; \(name) cannot be like that"
             )
         }
         (unitsPerSecond, unitSeconds) = (rate, scale)

@@ -1,11 +1,13 @@
 package import MediaCore
 
-/// Reads the VP8 pictures of a WebM file's first video track; confine to one thread.
+/// Reads the compressed pictures of a WebM file's first video track; confine to one thread.
 ///
 /// Sizes of segment and clusters are not relied upon, so that a live stream's file and one that was cut read alike.
 package final class WebMReader: EncodedVideoReader {
     /// The size of the pictures, as the header states it.
     package var dimensions: Dimensions { track.dimensions }
+    /// The codec of the pictures.
+    package var codec: StoredVideoCodec { track.codec }
 
     private var file: InputFile
     private let track: WebMTrack
@@ -134,6 +136,8 @@ struct WebMTrack {
     var number: UInt64 = 0
     /// The size of its pictures.
     var dimensions = Dimensions(width: 0, height: 0)
+    /// The codec of its pictures.
+    var codec = StoredVideoCodec.vp8
 
     /// 1 MiB, in bytes: the header's elements take some hundreds.
     private static let headerLimit = 1 << 20
@@ -215,14 +219,18 @@ struct WebMTrack {
             }
         }
         guard type == 1 else { return nil }
-        guard codec == "V_VP8" else {
-            throw .unsupported("its video is \(codec), not V_VP8; convert it: ffmpeg -i FILE -c:v libvpx -an NEW.webm")
+        guard let known = StoredVideoCodec.all.first(where: { $0.webmName == codec }) else {
+            let names = StoredVideoCodec.all.map(\.webmName).joined(separator: " or ")
+            throw .unsupported(
+                "its video is \(codec), not \(names); convert it: ffmpeg -i FILE -c:v libvpx -an NEW.webm"
+            )
         }
+        track.codec = known
         guard !isEncoded else {
             throw .unsupported("its video is compressed or encrypted once more; make it anew with ffmpeg -c copy")
         }
         guard track.dimensions.isCodable else {
-            throw .damaged("pictures of \(track.dimensions) pixels, which VP8 cannot be")
+            throw .damaged("pictures of \(track.dimensions) pixels, which \(codec) cannot be")
         }
         return track
     }

@@ -26,14 +26,22 @@ package final class WebMWriter: EncodedVideoWriter {
     private var isFinished = false
 
     /// Creates a file, as `EncodedVideoFormat.makeWriter` says.
-    package convenience init(path: String, dimensions: Dimensions) throws(MediaFileError) {
-        try self.init(OutputFile(creating: path), dimensions: dimensions)
+    package convenience init(
+        path: String,
+        dimensions: Dimensions,
+        codec: StoredVideoCodec = .vp8
+    ) throws(MediaFileError) {
+        try self.init(OutputFile(creating: path), dimensions: dimensions, codec: codec)
     }
 
-    init(_ file: consuming OutputFile, dimensions: Dimensions) throws(MediaFileError) {
-        precondition(dimensions.isCodable, "VP8 pictures of \(dimensions)")
+    init(
+        _ file: consuming OutputFile,
+        dimensions: Dimensions,
+        codec: StoredVideoCodec = .vp8
+    ) throws(MediaFileError) {
+        precondition(dimensions.isCodable, "pictures of \(dimensions)")
         self.file = file
-        layout = WebMLayout(dimensions: dimensions)
+        layout = WebMLayout(dimensions: dimensions, codec: codec)
         let head = layout.bytes.bytes
         try self.file.append(head.span)
     }
@@ -122,8 +130,8 @@ struct WebMLayout {
     /// A duration: identifier, size, 64-bit floating-point number.
     private static let durationLength = 2 + 1 + 8
 
-    /// The layout of a file of VP8 pictures of `dimensions`.
-    init(dimensions: Dimensions) {
+    /// The layout of a file of pictures of `dimensions` in `codec`.
+    init(dimensions: Dimensions, codec: StoredVideoCodec) {
         var bytes = HeaderBytes()
         bytes.append(.header) { header in
             header.append(.version, 1)
@@ -149,17 +157,21 @@ struct WebMLayout {
         durationOffset = Int64(bytes.bytes.count - Self.durationLength)
         tracksOffset = Int64(bytes.bytes.count)
         bytes.append(.tracks) { tracks in
-            tracks.append(.trackEntry) { entry in Self.appendTrack(dimensions, to: &entry) }
+            tracks.append(.trackEntry) { entry in Self.appendTrack(dimensions, codec, to: &entry) }
         }
         self.bytes = bytes
     }
 
-    private static func appendTrack(_ dimensions: Dimensions, to entry: inout HeaderBytes) {
+    private static func appendTrack(
+        _ dimensions: Dimensions,
+        _ codec: StoredVideoCodec,
+        to entry: inout HeaderBytes
+    ) {
         entry.append(.trackNumber, UInt64(trackNumber))
         entry.append(.trackUID, 1)
         entry.append(.trackType, 1)
         entry.append(.flagLacing, 0)
-        entry.append(.codecID, "V_VP8")
+        entry.append(.codecID, codec.webmName)
         entry.append(.video) { video in
             video.append(.pixelWidth, UInt64(dimensions.width))
             video.append(.pixelHeight, UInt64(dimensions.height))

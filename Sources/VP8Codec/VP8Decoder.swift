@@ -5,8 +5,11 @@ package import MediaCore
 ///
 /// Confine to one thread. No bytes can do worse than make `decode` throw, or give a wrong picture.
 @safe package struct VP8Decoder: ~Copyable {
-    /// The size whose area is the largest that a decoder accepts unless told otherwise: 26 MB of pixels.
-    package static let defaultMaximumDimensions = Dimensions(width: 4096, height: 4096)
+    /// The size whose area is the largest that the encoder makes, and that a decoder accepts unless told otherwise.
+    ///
+    /// 16,777,216 pixels are 25 MB, of which a decoder holds up to four. The bound covers every camera format up to
+    /// 16 megapixels, and more than one thread encodes in real time.
+    package static let maximumDimensions = Dimensions(width: 4096, height: 4096)
 
     private let context = CodecContext()
     private let maximumDimensions: Dimensions
@@ -16,7 +19,7 @@ package import MediaCore
     ///
     /// - Parameter maximumDimensions: Pictures of a larger area are refused before any memory is taken for them.
     /// - Throws: `libraryFailure` when libvpx cannot be opened.
-    package init(maximumDimensions: Dimensions = Self.defaultMaximumDimensions) throws(VP8Error) {
+    package init(maximumDimensions: Dimensions = Self.maximumDimensions) throws(VP8Error) {
         self.maximumDimensions = maximumDimensions
         var configuration = vpx_codec_dec_cfg_t(threads: 1, w: 0, h: 0)
         try context.check(unsafe cvpx_decoder_open(context.pointer, &configuration), "open a decoder")

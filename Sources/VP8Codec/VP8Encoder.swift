@@ -42,22 +42,23 @@ package import MediaCore
 
     /// Encodes a frame and lends the packet, which lies in libvpx's memory, to `body`.
     ///
-    /// In what `body` is told, `number` counts the frames that came out, and `isLayerSync` is true of frames above
-    /// layer 0 that refer to nothing but the latest frame of layer 0 (the bit Y of RFC 7741); of keyframes and all other
-    /// frames of layer 0 it is false. No frame of the highest layer is ever referred to.
+    /// `number` counts the frames that `body` took, from 0, and `baseLayerIndex` those of layer 0. `isLayerSync` is true
+    /// for frames above layer 0 that refer only to the latest frame of layer 0 (the bit Y of RFC 7741), and false for
+    /// every frame of layer 0. No other frame refers to a frame of the highest layer.
     ///
     /// - Parameters:
     ///   - frame: A picture of the encoder's size. Timestamps should increase; those that do not count as one frame
     ///     interval after the one before.
     ///   - forceKeyframe: Whether the frame has to be a keyframe.
-    ///   - body: Called once, on the calling thread, if there is a packet; must not keep the bytes.
-    /// - Returns: What `body` returned; `nil` if the encoder left the frame out to hold its rate. A keyframe that was
-    ///   left out stays due.
+    ///   - body: Called once, on the calling thread, if there is a packet; must not keep the bytes. It returns `nil` if
+    ///     the packet will not be sent: its number is used again, and the next frame becomes a keyframe.
+    /// - Returns: What `body` returned; `nil` also if the encoder left the frame out to hold its rate. A keyframe that
+    ///   was left out stays due.
     /// - Throws: `wrongFrameSize`, or `libraryFailure`, after which the next frame becomes a keyframe.
     package mutating func encode<Result>(
         _ frame: VideoFrame,
         forceKeyframe: Bool,
-        _ body: (EncodedFrameInfo, RawSpan) -> Result
+        _ body: (EncodedFrameInfo, RawSpan) -> Result?
     ) throws(VP8Error) -> Result? {
         guard frame.dimensions == settings.dimensions else {
             let detail = "the encoder is set to \(settings.dimensions)"
@@ -84,7 +85,14 @@ package import MediaCore
         let coded = unsafe packet.pointee.data.frame
         let isKeyframe = unsafe coded.flags & UInt32(VPX_FRAME_IS_KEY) != 0
         let info = describe(role, isKeyframe: isKeyframe, timestamp: frame.timestamp)
-        return body(info, unsafe RawSpan(_unsafeStart: coded.buf, byteCount: coded.sz))
+        guard let result = body(info, unsafe RawSpan(_unsafeStart: coded.buf, byteCount: coded.sz)) else {
+            // The encoder refers to this frame from now on, and no receiver has it.
+            keyframeIsDue = true
+            pattern.advance(.dropped)
+            return nil
+        }
+        frameTaken(info)
+        return result
     }
 
     /// Changes what is given; the next frame is the first one encoded so.
@@ -163,17 +171,13 @@ package import MediaCore
         return nil
     }
 
-    /// Notes that a frame came out, and says what it is.
-    private mutating func describe(
+    /// What the frame that libvpx has ready is.
+    private borrowing func describe(
         _ role: TemporalLayerPattern.Role,
         isKeyframe: Bool,
         timestamp: MonotonicInstant
     ) -> EncodedFrameInfo {
-        if isKeyframe { keyframeIsDue = false }
-        pattern.advance(isKeyframe ? .keyframe : .encoded)
         let temporalLayer = isKeyframe ? 0 : role.temporalLayer
-        if temporalLayer == 0 { baseLayerIndex &+= 1 }
-        defer { nextNumber &+= 1 }
         return EncodedFrameInfo(
             number: nextNumber,
             timestamp: timestamp,
@@ -181,7 +185,14 @@ package import MediaCore
             temporalLayer: temporalLayer,
             isLayerSync: !isKeyframe && role.isLayerSync,
             isDiscardable: !isKeyframe && !role.isReference,
-            baseLayerIndex: baseLayerIndex
+            baseLayerIndex: temporalLayer == 0 ? baseLayerIndex &+ 1 : baseLayerIndex
         )
+    }
+
+    private mutating func frameTaken(_ info: EncodedFrameInfo) {
+        if info.isKeyframe { keyframeIsDue = false }
+        pattern.advance(info.isKeyframe ? .keyframe : .encoded)
+        nextNumber &+= 1
+        baseLayerIndex = info.baseLayerIndex
     }
 }

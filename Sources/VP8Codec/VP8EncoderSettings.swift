@@ -2,7 +2,9 @@ package import MediaCore
 
 /// How an encoder is opened.
 package struct VP8EncoderSettings: Hashable, Sendable {
-    /// The size of the frames, and the largest that the encoder can be reconfigured to; from 1x1 to 16383x16383.
+    /// The size of the frames, and the largest that the encoder can be reconfigured to.
+    ///
+    /// From 1x1 to 16383x16383, and at most as many pixels as `VP8Decoder.maximumDimensions` has.
     package var dimensions: Dimensions
     /// What all temporal layers together come to; taken as the nearest rate in `supportedBitrates`.
     package var targetBitrate: Bitrate
@@ -52,9 +54,10 @@ package struct VP8EncoderSettings: Hashable, Sendable {
         }
     }
 
-    /// Whether VP8 can code pictures of this size.
-    static func canBeCoded(_ dimensions: Dimensions) -> Bool {
+    /// Whether VP8 can code pictures of this size, and our decoder shows them.
+    package static func canBeCoded(_ dimensions: Dimensions) -> Bool {
         (1...Dimensions.largestCodable.width).contains(dimensions.width)
             && (1...Dimensions.largestCodable.height).contains(dimensions.height)
+            && dimensions.area <= VP8Decoder.maximumDimensions.area
     }
 }

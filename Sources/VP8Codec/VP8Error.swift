@@ -48,7 +48,11 @@ extension VP8Error: CustomStringConvertible {
 
     private var advice: String {
         switch code {
-        case .unsupportedSettings: "choose a size from 1x1 to 16383x16383 and one to three temporal layers."
+        case .unsupportedSettings:
+            """
+            choose a size of at most 16383 pixels a side and as many pixels as \(VP8Decoder.maximumDimensions) has, \
+            and one to three temporal layers.
+            """
         case .sizeIncrease: "an encoder only shrinks; open it at the largest size it will ever need."
         case .wrongFrameSize: "scale the frame, or reconfigure the encoder to the frame's size first."
         case .damagedData: "the data is not a whole VP8 frame; go on with the next keyframe."

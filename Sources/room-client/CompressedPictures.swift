@@ -1,6 +1,5 @@
 import MediaFiles
 import RoomKit
-import VP8Codec
 
 /// The pictures of a WebM or IVF file.
 enum CompressedPictures {
@@ -10,14 +9,17 @@ enum CompressedPictures {
     ///   - path: The file.
     ///   - body: Called once for each frame; with `nil` for one that is not to be shown.
     /// - Returns: The size that the file states.
-    /// - Throws: `MediaFileError`, `VP8Error`.
+    /// - Throws: `MediaFileError`, `DecodingFailure`, or what opening a decoder throws.
     static func read(_ path: String, _ body: (VideoBuffer?) -> Void) throws -> Dimensions {
         let reader = try EncodedVideoFormat.openReader(path: path)
-        var decoder = try VP8Decoder()
+        guard let codec = TrackCodec.stored(reader.codec) else {
+            throw MediaFileError(.unsupported, .open, path, "this program cannot decode its codec")
+        }
+        let decoder = try codec.makeDecoder()
         var buffer: VideoBuffer?
         while let frame = try nextFrame(of: reader) {
             let timestamp = MonotonicInstant(nanoseconds: frame.time.wholeNanoseconds)
-            let picture = try reader.withFrameBytes { bytes throws(VP8Error) in
+            let picture = try reader.withFrameBytes { bytes throws(DecodingFailure) in
                 try decoder.decode(bytes, timestamp: timestamp) { dimensions in
                     if let buffer, buffer.dimensions == dimensions { return buffer }
                     let new = VideoBuffer(dimensions: dimensions)

@@ -37,18 +37,18 @@ struct ConnectCommand: AsyncParsableCommand {
     var trackName: String?
 
     func run() async throws {
-        try await reportingErrors {
-            let stop = RunLength()
+        try await reportingErrors(isJSON: connection.json) {
+            let stop = StopReasons()
             let track = LocalVideoTrack(source: try source.makeSource { stop.end(.source($0)) }, name: trackName)
             try await publish(track, until: stop)
         }
     }
 
-    private func publish(_ track: LocalVideoTrack, until stop: RunLength) async throws {
+    private func publish(_ track: LocalVideoTrack, until stop: StopReasons) async throws {
         let reporter = Reporter(isJSON: connection.json)
         let started = ContinuousClock.now
         var options = connection.connectOptions
-        // Whoever only sends receives nothing: it would have the others encode, and decode it, for nobody.
+        // This program shows nothing: a subscription would make others encode for nobody.
         options.isAutomaticSubscriptionEnabled = false
         let room = try await RoomClient.connect(options: options)
         await stop.heedSignals()
@@ -73,10 +73,12 @@ struct ConnectCommand: AsyncParsableCommand {
             status?.cancel()
         }
         await room.disconnect()
-        events.cancel()
+        await events.value
         reporter.endStatus()
+        let failure = failure(of: ending, track)
+        if let failure { reporter.reportOnce(failure) }
         report(PublisherSummary(track.statistics, elapsed: started.duration(to: .now)), of: track, to: reporter)
-        try check(ending, track)
+        if let failure { throw failure }
     }
 
     private var publishOptions: VideoPublishOptions {
@@ -85,11 +87,15 @@ struct ConnectCommand: AsyncParsableCommand {
         return options
     }
 
-    private func report(_ room: Room, to reporter: Reporter, endingWith stop: RunLength) async {
+    private func report(_ room: Room, to reporter: Reporter, endingWith stop: StopReasons) async {
         for await event in room.events {
             switch event {
-            case .disconnected(let error): stop.end(.session(error))
-            case .requestRefused(let error): Terminal.complain("\(error)")
+            case .disconnected(let error):
+                reporter.reportDisconnection(error)
+                stop.end(.session(error))
+            case .localTrackFailed(let track, let error): reporter.reportFailure(FailureEvent(error, track))
+            case .requestRefused(let error): reporter.reportFailure(FailureEvent(error))
+            case .eventsMissed(let count): reporter.reportMissed(count)
             case .participantConnected(let participant) where connection.verbose:
                 reporter.reportJoining(of: participant)
             case .participantDisconnected(let participant) where connection.verbose:
@@ -133,13 +139,15 @@ struct ConnectCommand: AsyncParsableCommand {
         )
     }
 
-    private func check(_ ending: Stop, _ track: LocalVideoTrack) throws {
-        switch ending {
-        case .signal, .duration, .recording: break
-        case .published(let error): if let error { throw error }
-        case .session(let error): if let error { throw error }
-        case .source(let error): if let error { throw error }
-        }
-        if let failure = track.failure { throw failure }
+    /// What the command fails with.
+    private func failure(of ending: Stop, _ track: LocalVideoTrack) -> (any Error)? {
+        let reason: (any Error)? =
+            switch ending {
+            case .signal, .duration, .recording: nil
+            case .published(let error): error
+            case .session(let error): error
+            case .source(let error): error
+            }
+        return reason ?? track.failure
     }
 }

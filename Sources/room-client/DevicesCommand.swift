@@ -22,7 +22,7 @@ struct DevicesCommand: AsyncParsableCommand {
     var json = false
 
     func run() async throws {
-        try await reportingErrors {
+        try await reportingErrors(isJSON: json) {
             let reporter = Reporter(isJSON: json)
             let devices = CameraSource.devices()
             if devices.isEmpty {

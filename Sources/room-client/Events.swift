@@ -1,3 +1,4 @@
+import Foundation
 import RoomKit
 
 /// The JSON objects of `--json`; their keys are stable, and there even without a value.
@@ -9,6 +10,87 @@ struct Nullable<Value: Encodable>: Encodable {
 
     func encode(to encoder: any Encoder) throws {
         try wrappedValue.encode(to: encoder)
+    }
+}
+
+extension Nullable: Sendable where Value: Sendable {}
+
+/// An event with the time at which it is written.
+struct TimedEvent<Event: Encodable>: Encodable {
+    var event: Event
+    /// UTC, as RFC 3339 has it, to the millisecond.
+    var time = Date.now.formatted(Date.ISO8601FormatStyle(includingFractionalSeconds: true))
+
+    private enum Key: CodingKey { case time }
+
+    func encode(to encoder: any Encoder) throws {
+        try event.encode(to: encoder)
+        var container = encoder.container(keyedBy: Key.self)
+        try container.encode(time, forKey: .time)
+    }
+}
+
+/// Something that failed, whether or not the program goes on.
+struct FailureEvent: Encodable {
+    var event = "failure"
+    /// What happened and what to do about it.
+    var error: String
+    /// The kind of failure, where it has a stable name.
+    @Nullable var code: String?
+    /// The number that the server gave as its reason.
+    @Nullable var serverCode: Int?
+    @Nullable var participant: String?
+    @Nullable var participantId: String?
+    @Nullable var track: String?
+
+    /// The failure for people.
+    var sentence: String
+
+    private enum CodingKeys: CodingKey {
+        case event, error, code, serverCode, participant, participantId, track
+    }
+
+    /// A failure that a sentence describes.
+    init(_ sentence: String) {
+        error = sentence
+        self.sentence = sentence
+    }
+
+    /// A failure with its kind.
+    init(_ failure: any Error) {
+        self.init("\(failure)")
+        code = (failure as? RoomError)?.code.description
+        serverCode = (failure as? RoomError)?.serverCode
+    }
+
+    /// A remote track cannot be received.
+    init(_ failure: RoomError, _ track: RemoteVideoTrack, of participant: RemoteParticipant) {
+        self.init(failure)
+        self.participant = participant.identity
+        participantId = participant.sid
+        self.track = track.name
+        sentence = "\"\(track.name)\" of \(participant.identity) is not received. \(failure)"
+    }
+
+    /// A local track delivers nothing.
+    init(_ failure: any Error, _ track: LocalVideoTrack) {
+        self.init(failure)
+        self.track = track.name
+    }
+}
+
+/// The session is over.
+struct DisconnectedEvent: Encodable {
+    var event = "disconnected"
+    /// Why; `null` if the program left.
+    @Nullable var error: String?
+    @Nullable var code: String?
+    @Nullable var serverCode: Int?
+
+    init(_ error: RoomError?) {
+        self.error = error.map { "\($0)" }
+        code = error?.code.description
+        serverCode = error?.serverCode
     }
 }
 
@@ -122,6 +204,29 @@ struct TrackEvent: Encodable {
     }
 }
 
+/// The recording of a track has ended with the track; its files are complete.
+struct RecordingEvent: Encodable {
+    var event = "recordingEnded"
+    var participant: String
+    var track: String
+    var files: [String]
+    var framesRecorded: Int
+    var framesNotRecorded: Int
+
+    init(_ track: RemoteVideoTrack, _ recording: RecordingStatistics) {
+        participant = track.publisherIdentity
+        self.track = track.name
+        files = recording.files
+        framesRecorded = recording.framesWritten
+        framesNotRecorded = recording.framesDropped
+    }
+
+    /// The event for people; `nil` if there is no file.
+    var words: String? {
+        files.isEmpty ? nil : "\(participant)/\(track): \(framesRecorded) frames -> \(files.joined(separator: ", "))"
+    }
+}
+
 /// How the receiving goes, once a second with `--verbose`.
 struct SubscriberStatus: Encodable {
     struct Track: Encodable {
@@ -146,7 +251,7 @@ struct SubscriberStatus: Encodable {
 }
 
 struct SubscriberSummary: Encodable {
-    struct Track: Encodable {
+    struct Track: Encodable, Sendable {
         var participant: String
         var track: String
         var framesReceived: Int
@@ -165,10 +270,12 @@ struct SubscriberSummary: Encodable {
 
     var event = "summary"
     var tracks: [Track]
+    /// Tracks that ended so long ago that they are not in `tracks`.
+    var tracksOmitted = 0
 }
 
 /// Milliseconds.
-struct Percentiles: Encodable {
+struct Percentiles: Encodable, Sendable {
     var p50: Double
     var p95: Double
     var p99: Double?

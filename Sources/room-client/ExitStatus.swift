@@ -43,7 +43,7 @@ enum ExitStatus: Int32 {
 
     private static func code(for error: RoomError) -> ExitStatus {
         switch error.code {
-        // What cannot be encoded is too large: a matter of --size and --max-bitrate.
+        // Pictures that cannot be encoded are too large for --size or --max-bitrate.
         case .invalidURL, .encodingFailed: .usage
         case .refused, .protocolViolation: .protocol
         case .noFramesCaptured, .outOfResources, .serverUnavailable, .connectionLost, .notConnected: .unavailable
@@ -70,10 +70,10 @@ enum ExitStatus: Int32 {
     }
 }
 
-/// Runs a command's body; says what went wrong on standard error and ends with the code for it.
+/// Runs a command's body; reports what went wrong and ends with the code for it.
 ///
 /// A result that could not be written is a failure, too.
-func reportingErrors(_ body: () async throws -> Void) async throws {
+func reportingErrors(isJSON: Bool, _ body: () async throws -> Void) async throws {
     do {
         try await body()
         if let failure = Terminal.outputFailure { throw failure }
@@ -82,7 +82,7 @@ func reportingErrors(_ body: () async throws -> Void) async throws {
     } catch let error as ValidationError {
         throw error
     } catch {
-        Terminal.complain("\(error)")
+        Reporter(isJSON: isJSON).reportOnce(error)
         throw ExitCode(ExitStatus(error).rawValue)
     }
 }

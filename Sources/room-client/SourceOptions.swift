@@ -23,9 +23,6 @@ struct SourceOptions: ParsableArguments {
         }
     }
 
-    /// The largest picture that is painted, 8K UHD, by its area.
-    private static let largestPainted = Dimensions(width: 7680, height: 4320)
-
     @Option(
         help: ArgumentHelp(
             "camera, pattern, noise, file:CLIP.y4m, or file:- for a clip from standard input.",
@@ -71,6 +68,10 @@ struct SourceOptions: ParsableArguments {
     var loop = false
 
     func validate() throws {
+        let largest = VideoPublishOptions.maximumDimensions
+        if let size, size.area > largest.area {
+            throw ValidationError("--size \(size) has more pixels than can be published: \(largest) is the limit.")
+        }
         guard VideoRotation(rawValue: rotate) != nil else {
             throw ValidationError("--rotate takes 0, 90, 180 or 270, not \(rotate).")
         }
@@ -100,14 +101,6 @@ struct SourceOptions: ParsableArguments {
         }
         if let fps, !(0.1...240).contains(fps.framesPerSecond) {
             throw ValidationError("--fps \(fps) is out of range: without a camera it goes from 0.1 to 240.")
-        }
-        if let size, size.area > Self.largestPainted.area {
-            throw ValidationError(
-                """
-                --size \(size) is larger than any screen; take at most as many pixels as \(Self.largestPainted) has, \
-                with which the program already takes more than a gigabyte of memory.
-                """
-            )
         }
     }
 

@@ -51,14 +51,14 @@ struct SubscribeCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        try await reportingErrors {
-            // Whatever cannot be written is better known now than when the first picture comes.
+        try await reportingErrors(isJSON: connection.json) {
+            // A directory or file that cannot be written is reported now rather than with the first picture.
             if let dump { try TrackRecorder.prepareDirectory(dump) }
             let snapshot = try snapshot.map { path throws(MediaFileError) in try SnapshotRenderer(path: path) }
             let reporter = Reporter(isJSON: connection.json)
             var options = connection.connectOptions
             options.isAutomaticSubscriptionEnabled = participant == nil && track == nil
-            let stop = RunLength()
+            let stop = StopReasons()
             let room = try await RoomClient.connect(options: options)
             await stop.heedSignals()
             let own = room.localParticipant
@@ -70,7 +70,8 @@ struct SubscribeCommand: AsyncParsableCommand {
                 recorderID: own.sid,
                 directory: dump,
                 format: format ?? .webm,
-                snapshot: snapshot
+                snapshot: snapshot,
+                reporter: reporter
             )
             try await receive(in: room, with: reception, reporter, until: stop)
         }
@@ -80,34 +81,38 @@ struct SubscribeCommand: AsyncParsableCommand {
         in room: Room,
         with reception: Reception,
         _ reporter: Reporter,
-        until stop: RunLength
+        until stop: StopReasons
     ) async throws {
         let events = Task { await follow(room, with: reception, reporter, endingWith: stop) }
-        let status = Task {
+        let progress = Task {
             while true {
                 try await Task.sleep(for: .seconds(1))
                 reporter.status(reception.statusLine())
                 if connection.verbose { reporter.report(reception.status, nil) }
-                if reception.complainOfFailures() { stop.end(.recording) }
+                if reception.reportFailures() { stop.end(.recording) }
             }
         }
         for participant in await room.remoteParticipants {
             for track in participant.videoTracks { await consider(track, of: participant, in: room) }
         }
         let ending = await stop.wait(for: duration?.duration)
-        status.cancel()
+        progress.cancel()
         await room.disconnect()
         await events.value
         reporter.endStatus()
-        let summary = reception.finish()
-        reporter.report(summary, summary.words)
-        _ = reception.complainOfFailures()
-        if case .session(let error?) = ending { throw error }
-        if let error = reception.error { throw ExitCode(ExitStatus(error).rawValue) }
-        if let path = reception.snapshotWithoutPicture {
-            Terminal.complain("No picture came for \(path); does anybody publish in \(room.name)?")
-            throw ExitCode(ExitStatus.unavailable.rawValue)
+        let summary = await reception.finish()
+        var status: ExitStatus?
+        if case .session(let error?) = ending {
+            reporter.reportOnce(error)
+            status = ExitStatus(error)
+        } else if let error = reception.error {
+            status = ExitStatus(error)
+        } else if let path = reception.snapshotWithoutPicture {
+            reporter.reportFailure(FailureEvent("No picture came for \(path); does anybody publish in \(room.name)?"))
+            status = .unavailable
         }
+        reporter.report(summary, summary.words)
+        if let status { throw ExitCode(status.rawValue) }
     }
 
     /// Follows the room until its session is over.
@@ -115,7 +120,7 @@ struct SubscribeCommand: AsyncParsableCommand {
         _ room: Room,
         with reception: Reception,
         _ reporter: Reporter,
-        endingWith stop: RunLength
+        endingWith stop: StopReasons
     ) async {
         for await event in room.events {
             switch event {
@@ -132,15 +137,19 @@ struct SubscribeCommand: AsyncParsableCommand {
                     TrackEvent("trackUnsubscribed", track, of: participant),
                     "\"\(track.name)\" of \(track.publisherIdentity) is over."
                 )
-            case .trackSubscriptionFailed(let track, _, let error):
-                Terminal.complain("\"\(track.name)\" of \(track.publisherIdentity) is not received. \(error)")
-            case .requestRefused(let error): Terminal.complain("\(error)")
-            case .disconnected(let error): stop.end(.session(error))
+            case .trackUnpublished(let track, _): reception.end(track)
+            case .trackSubscriptionFailed(let track, let participant, let error):
+                reporter.reportFailure(FailureEvent(error, track, of: participant))
+            case .requestRefused(let error): reporter.reportFailure(FailureEvent(error))
+            case .eventsMissed(let count): reporter.reportMissed(count)
+            case .disconnected(let error):
+                reporter.reportDisconnection(error)
+                stop.end(.session(error))
             case .participantConnected(let participant):
                 if connection.verbose { reporter.reportJoining(of: participant) }
             case .participantDisconnected(let participant):
                 if connection.verbose { reporter.reportLeaving(of: participant) }
-            case .trackUnpublished, .trackEnabled, .trackDisabled, .localTrackFailed: break
+            case .trackEnabled, .trackDisabled, .localTrackFailed: break
             }
         }
     }
@@ -151,114 +160,5 @@ struct SubscribeCommand: AsyncParsableCommand {
         if let name = self.participant, name != participant.identity, name != participant.sid { return }
         if let name = self.track, name != track.name, name != track.sid { return }
         await room.subscribe(to: track)
-    }
-}
-
-/// The tracks that are received, and what becomes of them.
-final class Reception: Sendable {
-    private struct Item: Sendable {
-        var track: RemoteVideoTrack
-        var recorder: TrackRecorder?
-        /// Whether a failure of the recording has been complained of.
-        var isFailureSaid = false
-        var shownBefore = 0
-    }
-
-    private let recorderID: String
-    private let directory: String?
-    private let format: TrackRecorder.Format
-    private let snapshot: SnapshotRenderer?
-    private let items = Monitor<[Item]>([])
-    private let failure = Monitor<RecordingError?>(nil)
-
-    init(recorderID: String, directory: String?, format: TrackRecorder.Format, snapshot: SnapshotRenderer?) {
-        self.recorderID = recorderID
-        self.directory = directory
-        self.format = format
-        self.snapshot = snapshot
-    }
-
-    /// Says which recordings have failed, each once, as it happens: nobody should find out an hour later.
-    ///
-    /// - Returns: Whether nothing is left to do: all recordings have failed, and nothing else is wanted.
-    func complainOfFailures() -> Bool {
-        let (failures, isAll) = items.withLock { items in
-            var failures: [RecordingError] = []
-            for index in items.indices where !items[index].isFailureSaid {
-                guard let error = items[index].recorder?.statistics.error else { continue }
-                items[index].isFailureSaid = true
-                failures.append(error)
-            }
-            return (failures, !items.isEmpty && items.allSatisfy { $0.isFailureSaid || $0.recorder == nil })
-        }
-        for error in failures {
-            Terminal.complain("\(error)")
-            failure.withLock { $0 = $0 ?? error }
-        }
-        return isAll && directory != nil && snapshot == nil
-    }
-
-    /// What a recording or the snapshot failed with.
-    var error: (any Error)? {
-        failure.withLock { $0 } ?? snapshot?.failure
-    }
-
-    /// Where the snapshot was to go, if no picture came for it.
-    var snapshotWithoutPicture: String? {
-        snapshot.flatMap { $0.isEmpty ? $0.path : nil }
-    }
-
-    /// How it goes, for programs.
-    var status: SubscriberStatus {
-        SubscriberStatus(tracks: items.withLock { $0.map(\.track) }.map { SubscriberStatus.Track($0) })
-    }
-
-    /// Begins to record a track.
-    func begin(_ track: RemoteVideoTrack) {
-        guard !items.withLock({ items in items.contains { $0.track === track } }) else { return }
-        if let snapshot { track.addRenderer(snapshot) }
-        var recorder: TrackRecorder?
-        if let directory {
-            do throws(RecordingError) {
-                recorder = try TrackRecorder(
-                    track: track,
-                    directory: directory,
-                    recorderID: recorderID,
-                    format: format
-                )
-            } catch {
-                Terminal.complain("\(error)")
-                failure.withLock { $0 = error }
-            }
-        }
-        items.withLock { items in items.append(Item(track: track, recorder: recorder)) }
-    }
-
-    /// How it goes, in a line.
-    func statusLine() -> String {
-        let now = items.withLock { items in
-            items.indices.map { index -> String in
-                let statistics = items[index].track.statistics
-                let fps = statistics.framesDecoded - items[index].shownBefore
-                items[index].shownBefore = statistics.framesDecoded
-                let clock = clockWords(statistics.clock.rawValue, errorMs: statistics.ageErrorBound.milliseconds)
-                let age = statistics.frameAge.map { String(format: "  age p95 %.0f ms, ", $0.p95.milliseconds) + clock }
-                return "\(items[index].track.publisherIdentity)/\(items[index].track.name)  \(fps) fps\(age ?? "")"
-            }
-        }
-        return now.isEmpty ? "waiting for tracks" : now.joined(separator: "   ")
-    }
-
-    /// Completes the recordings and sums up.
-    func finish() -> SubscriberSummary {
-        let items = items.withLock { $0 }
-        for item in items {
-            item.recorder?.stop()
-            guard let error = item.recorder?.statistics.error else { continue }
-            failure.withLock { $0 = $0 ?? error }
-        }
-        snapshot?.finish()
-        if let failure = snapshot?.failure { Terminal.complain("\(failure)") }
-        return SubscriberSummary(tracks: items.map { SubscriberSummary.Track($0.track, $0.recorder?.statistics) })
     }
 }

@@ -23,7 +23,7 @@ extension SubscriberSummary.Track {
     }
 }
 
-/// What an age was measured by, for people: whoever prints one says so (`docs/protocol.md`, section 8.3).
+/// The clock that an age was measured by, for people; every age is printed with it (`docs/protocol.md`, section 8.3).
 func clockWords(_ clock: String, errorMs: Double?) -> String {
     if clock == "same-host" { return "same clock" }
     return "estimated clock" + (errorMs.map { String(format: " ± %.1f ms", $0) } ?? "")
@@ -43,6 +43,6 @@ extension SubscriberSummary {
                 \(track.participant)/\(track.track): \(track.framesReceived) frames received, \(track.framesDecoded) \
                 decoded (\(DataSize(bytes: track.bytes)), \(track.keyframes) keyframes)\(age ?? "")\(file)
                 """
-        }.joined(separator: "\n")
+        }.joined(separator: "\n") + (tracksOmitted > 0 ? "\n\(tracksOmitted) earlier tracks are not listed." : "")
     }
 }

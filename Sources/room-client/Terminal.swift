@@ -14,9 +14,15 @@ enum Terminal {
     static var outputFailure: MediaFileError? { failure.withLock { $0 } }
 
     private static let failure = Monitor<MediaFileError?>(nil)
+    /// The last complaints, so that the program's end does not repeat them.
+    private static let complaints = Monitor<[String]>([])
+
+    /// Whether `text` was among the last complaints.
+    static func hasComplained(_ text: String) -> Bool { complaints.withLock { $0.contains(text) } }
 
     /// Writes a line of complaint.
     static func complain(_ text: String) {
+        complaints.withLock { $0 = $0.suffix(15) + [text] }
         write("room-client: \(text)\n", to: STDERR_FILENO)
     }
 
@@ -53,12 +59,12 @@ enum Terminal {
     }
 }
 
-/// Tells of a command's progress: one JSON object a line, or lines and a live status line for people.
+/// Reports a command's progress: one JSON object a line, or lines and a live status line for people.
 struct Reporter: Sendable {
     /// Whether JSON is written.
     var isJSON: Bool
 
-    /// Tells of an event, in JSON or in words; without words only JSON tells it.
+    /// Reports an event, in JSON or in words; without words only JSON reports it.
     func report(_ event: some Encodable, _ words: String?) {
         if isJSON {
             let encoder = JSONEncoder()
@@ -68,7 +74,7 @@ struct Reporter: Sendable {
                 negativeInfinity: "-inf",
                 nan: "nan"
             )
-            guard let line = try? encoder.encode(event) else { return }
+            guard let line = try? encoder.encode(TimedEvent(event: event)) else { return }
             Terminal.say(String(decoding: line, as: UTF8.self))
         } else if let words {
             if Terminal.isInteractive { Terminal.clearStatus() }
@@ -76,14 +82,35 @@ struct Reporter: Sendable {
         }
     }
 
-    /// Tells that somebody joined.
+    /// Reports a failure: a sentence on standard error and, in JSON, an object as well.
+    func reportFailure(_ failure: FailureEvent) {
+        if isJSON { report(failure, nil) } else { endStatus() }
+        Terminal.complain(failure.sentence)
+    }
+
+    /// Reports a failure unless its sentence was reported when it happened.
+    func reportOnce(_ failure: any Error) {
+        if !Terminal.hasComplained("\(failure)") { reportFailure(FailureEvent(failure)) }
+    }
+
+    /// Reports that a participant joined.
     func reportJoining(of participant: RemoteParticipant) {
         report(ParticipantEvent("participantConnected", participant), "\(participant.identity) joined.")
     }
 
-    /// Tells that somebody left.
+    /// Reports that a participant left.
     func reportLeaving(of participant: RemoteParticipant) {
         report(ParticipantEvent("participantDisconnected", participant), "\(participant.identity) left.")
+    }
+
+    /// Reports that the session is over; for people the program's last line says why.
+    func reportDisconnection(_ error: RoomError?) {
+        report(DisconnectedEvent(error), nil)
+    }
+
+    /// Reports that a slow terminal or pipe made the program miss events.
+    func reportMissed(_ count: Int) {
+        reportFailure(FailureEvent("\(count) events were missed: the program's output is read too slowly."))
     }
 
     /// Whether there is a live line: for people, at a terminal.

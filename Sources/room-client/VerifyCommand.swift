@@ -31,7 +31,7 @@ struct VerifyCommand: AsyncParsableCommand {
     var json = false
 
     func run() async throws {
-        try await reportingErrors {
+        try await reportingErrors(isJSON: json) {
             let reporter = Reporter(isJSON: json)
             let files = try dumps()
             var total = VerificationSummary()

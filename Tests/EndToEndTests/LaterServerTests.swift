@@ -98,6 +98,10 @@ struct LaterServerTests {
         #expect(failed.description.contains("av1"))
         let names = await member.room.remoteParticipants.flatMap { $0.videoTracks.map(\.name) }
         #expect(Set(names) == ["pattern", "hd"])
+        // Visible, and said to be of no use here.
+        let tracks = await member.room.remoteParticipants.flatMap(\.videoTracks)
+        #expect(tracks.filter(\.isSupported).map(\.name) == ["pattern"])
+        #expect(tracks.first { !$0.isSupported }?.codec == "av1")
         #expect(await member.room.state == .connected)
         await member.room.disconnect()
     }

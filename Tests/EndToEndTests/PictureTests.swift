@@ -67,12 +67,12 @@ struct PictureTests {
 
     @Test(
         "A new size begins a new file; both are whole",
-        arguments: [Dimensions(width: 480, height: 270), Dimensions(width: 192, height: 112)]
+        arguments: [(Dimensions(width: 480, height: 270), testSize), (testSize, Dimensions(width: 192, height: 112))]
     )
-    func sizeChange(newSize: Dimensions) async throws {
+    func sizeChange(announcedSize: Dimensions, newSize: Dimensions) async throws {
         let viewer = try await stage.join("viewer")
         let author = try await stage.join("author")
-        let track = makePattern()
+        let track = makePattern(size: announcedSize)
         try await author.room.localParticipant.publish(track)
         let remote = try await viewer.subscribedTrack()
         let recorder = try TrackRecorder(track: remote, directory: directory.path, recorderID: "viewer", format: .webm)
@@ -89,8 +89,8 @@ struct PictureTests {
         try #require(files.count == 2, "\(files)")
         let dumps = try files.map { try DumpReading($0) }
         #expect(dumps.map(\.faults) == [[], []])
-        #expect(dumps.map(\.dimensions) == [testSize, newSize])
-        #expect(dumps.map(\.pictureSizes) == [[testSize], [newSize]])
+        #expect(dumps.map(\.dimensions) == [announcedSize, newSize])
+        #expect(dumps.map(\.pictureSizes) == [[announcedSize], [newSize]])
         let numbers = dumps.flatMap { $0.log.map(\.number) }
         #expect(numbers == numbers.sorted())
         #expect(dumps[1].log.first?.key == true)

@@ -42,7 +42,7 @@ struct ProgramTests {
         let publisher = try await server.publisher(["--identity", "robot", "--json", "--verbose"])
         let subscriber = try await server.subscriber(["--json", "--verbose", "--dump", directory.path])
         _ = try await recorded(10, in: directory.path)
-        try await subscriber.says("\"status\",\"tracks\":[{")
+        try await subscriber.says("\"tracks\":[{\"")
         let viewer = try server.client("subscribe", ["--identity", "viewer", "--duration", "0.1"])
         #expect(try await viewer.end() == .exit(0))
         try await publisher.says("\"status\"")
@@ -56,27 +56,35 @@ struct ProgramTests {
             events.first { $0.string("event") == name }?.keys.joined(separator: " ")
         }
         #expect(published.map { $0.string("event") }.prefix(2) == ["connected", "published"])
-        #expect(keys(published, "connected") == "event participant participantId room")
+        #expect(published.map { $0.string("event") }.suffix(2) == ["disconnected", "summary"])
+        for event in published + received {
+            #expect(event.string("time")?.hasSuffix("Z") == true && event.string("time")?.count == 24, "\(event)")
+        }
+        #expect(keys(published, "disconnected") == "code error event serverCode time")
+        #expect(keys(published, "connected") == "event participant participantId room time")
         #expect(published.first?.string("participant") == "robot")
         #expect(published.first?.string("participantId")?.hasPrefix("PA_") == true)
-        #expect(keys(published, "published") == "event frameRate height pixelFormat source track width")
-        #expect(keys(published, "status") == "bytesSent event framesCaptured framesEncoded framesSent")
+        #expect(keys(published, "published") == "event frameRate height pixelFormat source time track width")
+        #expect(keys(published, "status") == "bytesSent event framesCaptured framesEncoded framesSent time")
         #expect(
             keys(published, "summary")
                 == "bytesSent captureSeconds event framesCaptured framesDropped framesEncoded framesExpired framesMissed "
-                + "framesSent keyframes seconds"
+                + "framesSent keyframes seconds time"
         )
-        #expect(keys(published, "participantConnected") == "event participant participantId")
+        #expect(keys(published, "participantConnected") == "event participant participantId time")
         #expect(
-            received.map { $0.string("event") }.filter { $0 != "status" } == [
+            received.map { $0.string("event") }.filter { $0 != "status" && $0 != "recordingEnded" } == [
                 "connected", "trackSubscribed", "participantConnected", "participantDisconnected", "trackUnsubscribed",
-                "participantDisconnected", "summary",
+                "participantDisconnected", "disconnected", "summary",
             ]
         )
-        #expect(keys(received, "participantConnected") == "event participant participantId")
+        #expect(keys(received, "participantConnected") == "event participant participantId time")
         let joined = received.first { $0.string("event") == "participantConnected" }
         #expect(joined?.string("participant") == "viewer")
-        #expect(keys(received, "trackSubscribed") == "event participant participantId track")
+        #expect(
+            keys(received, "recordingEnded") == "event files framesNotRecorded framesRecorded participant time track"
+        )
+        #expect(keys(received, "trackSubscribed") == "event participant participantId time track")
         #expect(received.first { $0.string("event") == "trackSubscribed" }?.string("participant") == "robot")
         let statuses = received.filter { $0.string("event") == "status" }
         let status = try #require(statuses.last { !$0.objects("tracks").isEmpty }?.objects("tracks").first)
@@ -99,6 +107,63 @@ struct ProgramTests {
         let devices = try Program("room-client", ["devices", "--json"])
         #expect(try await devices.end() == .exit(0))
         _ = try devices.events()
+    }
+
+    // It was said at the program's end, which may be days later.
+    @Test("Pictures that cannot be sent are reported as it happens, in words and in JSON")
+    func localTrackFailed() async throws {
+        let publisher = try await server.publisher([
+            "--source", "noise", "--size", "3072x3072", "--max-bitrate", "1000M", "--json",
+        ])
+        let subscriber = try server.client("subscribe")
+        try await publisher.complains("which cannot be sent")
+        try await publisher.says("\"failure\"")
+        let failure = try #require(try publisher.events().first { $0.string("event") == "failure" })
+        #expect(failure.string("code") == "encodingFailed" && failure.string("track") == "noise")
+        #expect(
+            failure.keys == ["code", "error", "event", "participant", "participantId", "serverCode", "time", "track"]
+        )
+        #expect(publisher.isRunning)
+        #expect(try await end([subscriber], with: SIGINT) == [.exit(0)])
+        #expect(try await end([publisher], with: SIGINT) == [.exit(64)])
+        #expect(publisher.errors.split(separator: "\n").count == 1, "said once: \(publisher.errors)")
+    }
+
+    @Test("With --json an error is an object, too")
+    func jsonErrors() async throws {
+        let port = try SilentServer().port
+        let client = try Program(
+            "room-client",
+            ["connect", "--url", "ws://127.0.0.1:\(port)", "--room", "r", "--source", "pattern", "--json"]
+        )
+        #expect(try await client.end() == .exit(69))
+        let events = try client.events()
+        #expect(events.map { $0.string("event") } == ["failure"])
+        #expect(events.first?.string("code") == "serverUnavailable")
+        let twin = try await server.publisher(["--identity", "twin", "--json"])
+        let second = try await server.publisher(["--identity", "twin"])
+        #expect(try await twin.end() == .exit(76))
+        let disconnected = try #require(try twin.events().first { $0.string("event") == "disconnected" })
+        #expect(disconnected.string("code") == "refused" && disconnected.number("serverCode") != nil)
+        #expect(try await end([second], with: SIGINT) == [.exit(0)])
+    }
+
+    // The subscriber asked for keyframes without end, and said nothing.
+    @Test("A track that cannot be received is reported, in words and in JSON")
+    func undecodableTrack() async throws {
+        let scripted = try ScriptedServer()
+        defer { scripted.stop() }
+        let client = try Program("room-client", ["subscribe", "--url", scripted.url, "--room", "stage", "--json"])
+        try await client.says("trackSubscribed")
+        let peer = try await scripted.peer()
+        let payload: [UInt8] = [0x10, 2, 0, 0x9D, 1, 0x2A, 0x00, 0x1E, 0xE0, 0x10, 1, 2, 3]
+        for packet in makeVideoPackets(alias: 7, number: 0, payload: payload) { peer.send(packet) }
+        try await client.complains("\"pattern\" of theirs is not received")
+        try await client.says("\"failure\"")
+        let failure = try #require(try client.events().first { $0.string("event") == "failure" })
+        #expect(failure.string("code") == "decodingFailed" && failure.string("track") == "pattern")
+        #expect(failure.string("participant") == "theirs")
+        #expect(try await end([client], with: SIGINT) == [.exit(0)])
     }
 
     @Test("Without a dump a track has the same keys, and null for what is not there")

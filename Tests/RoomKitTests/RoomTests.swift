@@ -54,15 +54,16 @@ extension RoomEvent {
         case .trackDisabled(let track, _): "disabled \(track.name)"
         case .localTrackFailed(let track, _): "failed \(track.name)"
         case .requestRefused: "refused"
+        case .eventsMissed(let count): "missed \(count)"
         case .disconnected(let error): error.map { "lost \($0.code)" } ?? "left"
         }
     }
 }
 
 /// A room's events up to the one with the given words, or the last.
-private func events(of room: Room, through last: String) async -> [String] {
+private func words(_ events: RoomEvents, through last: String) async -> [String] {
     var words: [String] = []
-    for await event in room.events {
+    for await event in events {
         words.append(event.words)
         if words.last == last { break }
     }
@@ -90,11 +91,12 @@ struct RoomTests {
         do {
             let (room, other) = (try await stage.join("robot"), try await stage.join("viewer"))
             (weakRoom, weakOther) = (room, other)
+            let otherEvents = other.events
             let track = pattern()
             try await room.localParticipant.publish(track)
             weakPublisher = track.source.sink as? VideoPublisher
             #expect(weakPublisher != nil)
-            for await event in other.events {
+            for await event in otherEvents {
                 guard case .trackSubscribed(let track, _) = event else { continue }
                 weakTrack = track
                 break
@@ -138,10 +140,11 @@ struct RoomTests {
     func earlyEvents() async throws {
         let stage = try Stage()
         let viewer = try await stage.join("viewer")
+        let viewerEvents = viewer.events
         let robot = try await stage.join("robot")
         try await robot.localParticipant.publish(pattern())
         await robot.disconnect()
-        let seen = await events(of: viewer, through: "disconnected robot")
+        let seen = await words(viewerEvents, through: "disconnected robot")
         #expect(
             seen == [
                 "connected robot", "published pattern", "subscribed pattern", "unsubscribed pattern",
@@ -149,7 +152,7 @@ struct RoomTests {
             ]
         )
         await viewer.disconnect()
-        #expect(await events(of: viewer, through: "") == ["left"])
+        #expect(await words(viewerEvents, through: "") == ["left"])
     }
 
     // A track of a participant whose connection broke was never said to be unsubscribed, and its entry stayed.
@@ -157,13 +160,15 @@ struct RoomTests {
     func lostParticipant() async throws {
         let stage = try Stage()
         let viewer = try await stage.join("viewer")
+        let viewerEvents = viewer.events
         let robot = try await stage.join("robot")
+        let robotEvents = robot.events
         try await robot.localParticipant.publish(pattern())
         // Another one of the same identity replaces the first, whose tracks are not withdrawn one by one.
         let second = try await stage.join("robot")
-        let seen = await events(of: viewer, through: "disconnected robot")
+        let seen = await words(viewerEvents, through: "disconnected robot")
         #expect(seen.suffix(3) == ["unsubscribed pattern", "unpublished pattern", "disconnected robot"])
-        let lost = await events(of: robot, through: "")
+        let lost = await words(robotEvents, through: "")
         #expect(lost.last == "lost refused")
         for room in [robot, second, viewer] { await room.disconnect() }
     }
@@ -172,6 +177,7 @@ struct RoomTests {
     func publishAgain() async throws {
         let stage = try Stage()
         let viewer = try await stage.join("viewer")
+        let viewerEvents = viewer.events
         let robot = try await stage.join("robot")
         let track = pattern()
         for _ in 0..<3 {
@@ -182,7 +188,7 @@ struct RoomTests {
             #expect(await robot.localParticipant.videoTracks.isEmpty)
         }
         await robot.disconnect()
-        let seen = await events(of: viewer, through: "disconnected robot")
+        let seen = await words(viewerEvents, through: "disconnected robot")
         let cycle = ["published pattern", "subscribed pattern", "unsubscribed pattern", "unpublished pattern"]
         #expect(seen == ["connected robot"] + cycle + cycle + cycle + ["disconnected robot"])
         let statistics = track.statistics
@@ -209,15 +215,16 @@ struct RoomTests {
     func publishedPaused() async throws {
         let stage = try Stage()
         let viewer = try await stage.join("viewer")
+        let viewerEvents = viewer.events
         let robot = try await stage.join("robot")
         let track = pattern()
         await track.setEnabled(false)
         try await robot.localParticipant.publish(track)
-        _ = await events(of: viewer, through: "disabled pattern")
+        _ = await words(viewerEvents, through: "disabled pattern")
         try await eventually { track.statistics.framesCaptured > 5 }
         #expect(track.statistics.framesEncoded == 0)
         await track.setEnabled(true)
-        #expect(await events(of: viewer, through: "enabled pattern") == ["enabled pattern"])
+        #expect(await words(viewerEvents, through: "enabled pattern") == ["enabled pattern"])
         try await eventually { track.statistics.framesEncoded > 0 }
         await robot.disconnect()
         await viewer.disconnect()
@@ -247,12 +254,13 @@ struct RoomTests {
     func serverStopsWhilePublishing() async throws {
         let stage = try Stage()
         let robot = try await stage.join("robot")
+        let robotEvents = robot.events
         let source = HandSource()
         let task = Task { try await robot.localParticipant.publish(LocalVideoTrack(source: source)) }
         try await eventually { source.sink != nil }
         stage.server.stop()
         #expect((await error(of: task) as? RoomError)?.code == .connectionLost)
-        #expect(await events(of: robot, through: "") == ["lost connectionLost"])
+        #expect(await words(robotEvents, through: "") == ["lost connectionLost"])
         let late = Task { try await robot.localParticipant.publish(pattern()) }
         #expect((await error(of: late) as? RoomError)?.code == .connectionLost)
         await robot.disconnect()
@@ -312,21 +320,24 @@ struct RoomTests {
     func localFailure() async throws {
         let stage = try Stage()
         let viewer = try await stage.join("viewer")
+        let viewerEvents = viewer.events
         let robot = try await stage.join("robot")
+        let robotEvents = robot.events
         let source = HandSource()
         let track = LocalVideoTrack(source: source, name: "noise")
         var options = VideoPublishOptions()
         options.maxBitrate = .kilobitsPerSecond(1_000_000)
         let publishing = Task { [options] in try await robot.localParticipant.publish(track, options: options) }
         try await eventually { source.sink != nil }
-        source.deliver(picture(64, 48))
+        // The size that it is announced with, to which larger pictures would be scaled down.
+        source.deliver(picture(3072, 3072))
         try await publishing.value
-        _ = await events(of: viewer, through: "subscribed noise")
+        _ = await words(viewerEvents, through: "subscribed noise")
         try await eventually {
             source.deliver(noise(3072, 3072))
             return track.failure != nil
         }
-        #expect(await events(of: robot, through: "failed noise").last == "failed noise")
+        #expect(await words(robotEvents, through: "failed noise").last == "failed noise")
         try await eventually {
             source.deliver(picture(64, 48))
             return track.failure == nil && track.statistics.framesEncoded > 0
@@ -339,16 +350,17 @@ struct RoomTests {
     func comingAndGoing() async throws {
         let stage = try Stage()
         let viewer = try await stage.join("viewer")
+        let viewerEvents = viewer.events
         weak var lastTrack: RemoteVideoTrack?
         for _ in 0..<3 {
             let robot = try await stage.join("robot")
             try await robot.localParticipant.publish(pattern())
-            for await event in viewer.events {
+            for await event in viewerEvents {
                 if case .trackSubscribed(let track, _) = event { lastTrack = track }
                 if case .trackSubscribed = event { break }
             }
             await robot.disconnect()
-            for await event in viewer.events {
+            for await event in viewerEvents {
                 if case .participantDisconnected = event { break }
             }
             try await eventually { lastTrack == nil }

@@ -64,21 +64,27 @@ final class HandSource: VideoSource {
 final class PublisherBench: Sendable {
     let publisher: VideoPublisher
     let failures = Monitor<[RoomError]>([])
-    let announced = Monitor<[Bool]>([])
+    let announced = Monitor(0)
     private let wakes = Atomic(0)
     private let assembler = Monitor(FrameAssembler())
 
-    init(options: VideoPublishOptions = VideoPublishOptions(), isWanted: Bool = true) throws {
+    init(
+        options: VideoPublishOptions = VideoPublishOptions(),
+        announced size: Dimensions = Dimensions(width: 4096, height: 4096),
+        isWanted: Bool = true
+    ) throws {
         publisher = VideoPublisher(options: options)
         publisher.setWanted(isWanted)
         try publisher.begin(
             VideoPublisher.Route(
                 trackID: "TR_1",
+                codec: .forPublishing,
                 packetizer: Packetizer(trackAlias: 7),
+                dimensions: size,
                 frameRate: FrameRate(30),
                 clock: ClockBox(),
                 wake: { [weak self] in _ = self?.wakes.add(1, ordering: .acquiringAndReleasing) },
-                announceEnabled: { [announced] isEnabled in announced.withLock { $0.append(isEnabled) } },
+                announceEnabled: { [announced] in announced.withLock { $0 += 1 } },
                 reportFailure: { [failures] failure in failures.withLock { $0.append(failure) } }
             )
         )

@@ -27,6 +27,7 @@ struct TrackRecorderTests {
             )
             receiver = try VideoReceiver(
                 track: track,
+                codec: .forPublishing,
                 clock: ClockBox(),
                 start: .init(),
                 subscribed: MonotonicClock.now
@@ -244,6 +245,7 @@ struct TrackRecorderTests {
         let recorder = try TrackRecorder(track: track, directory: directory.path, recorderID: name, format: .png)
         let receiver = try VideoReceiver(
             track: track,
+            codec: .forPublishing,
             clock: ClockBox(),
             start: .init(),
             subscribed: MonotonicClock.now

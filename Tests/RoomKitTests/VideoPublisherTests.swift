@@ -92,8 +92,8 @@ struct VideoPublisherTests {
         #expect(try keys(bench, 3..<5) == [true, false])
         bench.publisher.requestKeyframe()
         #expect(try keys(bench, 5..<7) == [true, false])
-        await bench.publisher.announceEnabled(false)
-        #expect(bench.announced.withLock { $0 } == [false])
+        await bench.publisher.announceEnabled()
+        #expect(bench.announced.withLock { $0 } == 1 && bench.publisher.isEnabled)
         await bench.publisher.stop()
         #expect(bench.publisher.statistics.framesDropped[.notWanted] == 1)
     }

@@ -9,7 +9,7 @@ package import WebSockets
 ///
 /// One thread serves all connections. Bytes go from the socket that they came from to those that they go to without
 /// being copied in between, and nothing waits for anybody.
-package final class RelayServer: Sendable {
+public final class RelayServer: Sendable {
     /// Where the server listens, and what it allows.
     package struct Options: Sendable {
         /// What kind of socket is listened at; `host` and `port` are those of TCP.
@@ -36,15 +36,15 @@ package final class RelayServer: Sendable {
     }
 
     /// The version of the server.
-    package static let version = Release.version
+    public static let version = Release.version
 
     /// How long `stop` waits for everybody to have taken the word that the server goes down.
     private static let farewellTime = Duration.milliseconds(500)
 
     /// The port that the server listens at; 0 of a Unix socket.
-    package let port: UInt16
+    public let port: UInt16
     /// Where clients find it, by the host that the options name; a Unix socket's path, or a word on an inherited one.
-    package let url: String
+    public let url: String
 
     private let loop: WebSocketLoop
     private let service: LoopConfined<RelayService>
@@ -130,7 +130,7 @@ package final class RelayServer: Sendable {
     /// Tells everybody that the server goes down, closes all connections and ends the thread; blocks until then.
     ///
     /// Any thread but the loop's. Takes up to 1.5 s, if peers do not read or do not answer.
-    package func stop() {
+    public func stop() {
         let isEmpty = Monitor(false)
         loop.execute { [service] in
             service.value.shutDown { isEmpty.change { $0 = true } }

@@ -1,6 +1,5 @@
 public import MediaCore
 import RoomProtocol
-import SyntheticSources
 import Threading
 
 /// Video that somebody else publishes.
@@ -17,6 +16,10 @@ public final class RemoteVideoTrack: Sendable {
     public let dimensions: Dimensions
     /// The rate as published, in frames per second.
     public let frameRate: Double
+    /// The codec as published, such as `vp8`.
+    public let codec: String?
+    /// How its frames are decoded and stored; `nil` for a codec that this library does not know.
+    let trackCodec: TrackCodec?
 
     private struct State: Sendable {
         var isEnabled: Bool
@@ -26,9 +29,25 @@ public final class RemoteVideoTrack: Sendable {
         var statistics = RemoteVideoTrackStatistics()
         var ages = LatencyStatistics()
         var requestKeyframe: (@Sendable () -> Void)?
+        /// Receivers whose threads still run.
+        var receivers = 0
+        /// Whether the track was withdrawn, or the session is over.
+        var isEnded = false
+
+        /// Whether no further frame will come.
+        var isFinished: Bool { isEnded && receivers == 0 }
+
+        /// The sinks that get no further frame, once that is certain.
+        mutating func takeFinishedSinks() -> [any ReceivedFrameSink] {
+            guard isFinished else { return [] }
+            opening = TrackOpening()
+            defer { sinks = [] }
+            return sinks
+        }
     }
 
     private let state: Monitor<State>
+    private let finished = Promise<Void>()
 
     init(_ info: TrackInfo, publisherIdentity: String) {
         sid = info.id
@@ -37,8 +56,13 @@ public final class RemoteVideoTrack: Sendable {
         self.publisherIdentity = publisherIdentity
         dimensions = info.video?.dimensions ?? Dimensions(width: 0, height: 0)
         frameRate = info.video?.frameRate ?? 0
+        codec = info.codec
+        trackCodec = TrackCodec.named(info.codec, kind: info.kind)
         state = Monitor(State(isEnabled: info.enabled))
     }
+
+    /// Whether this library decodes the codec; a track of another codec is visible and cannot be received.
+    public var isSupported: Bool { trackCodec != nil }
 
     /// Whether the publisher sends at present.
     public var isEnabled: Bool { state.withLock { $0.isEnabled } }
@@ -69,12 +93,43 @@ public final class RemoteVideoTrack: Sendable {
         state.withLock { state in state.renderers.removeAll { $0 === renderer } }
     }
 
+    /// Waits until the track has been withdrawn, or the session has ended, and the last picture has been handed out.
+    ///
+    /// Its `statistics` are final then. A cancelled task waits as well.
+    public func ended() async {
+        _ = await finished.value()
+    }
+
     /// Hands every decoded frame to `sink`, from the last keyframe on if that came only just now.
     func addSink(_ sink: any ReceivedFrameSink) {
-        state.withLock { state in
+        change { state in
             sink.begin(with: state.opening.frames)
             state.sinks.append(sink)
         }
+    }
+
+    /// No receiver will begin any more; the sinks end with the last frame of the receivers that still run.
+    func end() {
+        change { $0.isEnded = true }
+    }
+
+    func receiverBegan() {
+        change { $0.receivers += 1 }
+    }
+
+    /// A receiver has handed out its last frame.
+    func receiverEnded() {
+        change { $0.receivers -= 1 }
+    }
+
+    /// Changes the state, and ends the sinks if the track is finished by that.
+    private func change(_ body: (inout State) -> Void) {
+        let (sinks, isFinished) = state.withLock { state in
+            body(&state)
+            return (state.takeFinishedSinks(), state.isFinished)
+        }
+        for sink in sinks { sink.end() }
+        if isFinished { finished.fulfill(()) }
     }
 
     func removeSink(_ sink: any ReceivedFrameSink) {
@@ -153,7 +208,7 @@ public struct RemoteVideoTrackStatistics: Hashable, Sendable {
     public var keyframes = 0
     /// Compressed bytes, without headers.
     public var bytes = 0
-    /// From asking for the track to its first decoded picture.
+    /// From asking for the track to its first picture that is shown; frames of the relay's cache are not.
     public var timeToFirstFrame: Duration?
     /// From capture to decoded, of every frame that was shown; `nil` before the first.
     public var frameAge: FrameAgeSummary?

@@ -1,7 +1,6 @@
 import MediaCore
 import RoomProtocol
 import Threading
-import VP8Codec
 
 /// Decodes a remote track on a thread of its own and hands the pictures to the track's renderers.
 final class VideoReceiver: Sendable {
@@ -14,17 +13,23 @@ final class VideoReceiver: Sendable {
     private let droppedBefore: Int
     private let thread = Monitor<WorkerThread?>(nil)
     private let threadEnded = Promise<Void>()
+    private let makeDecoder: @Sendable () throws -> any FrameDecoder
     private let reportFailure: @Sendable (RoomError) -> Void
+
+    /// So many keyframes in a row that cannot be decoded end the reception: 8 s at the relay's one keyframe a second.
+    private static let maximumBadKeyframes = 8
 
     /// Starts to decode.
     ///
-    /// `start` says how the packets begin, and `subscribed` is the moment when the track was asked for. A `former` receiver of the track, which has been told to stop, hands out its last pictures
-    /// first: the track's renderers are never called by two threads at a time. `reportFailure` is told, on the thread,
-    /// if there is no decoder; nothing is decoded then.
+    /// `start` says how the packets begin, and `subscribed` is the moment when the track was asked for. A `former`
+    /// receiver of the track, which has been told to stop, hands out its last pictures first: the track's renderers are
+    /// never called by two threads at a time. `reportFailure` is called at most once, on the decoder's thread, when the
+    /// track cannot be decoded; nothing is decoded after that.
     ///
     /// - Throws: `outOfResources` if there is no thread.
     init(
         track: RemoteVideoTrack,
+        codec: TrackCodec,
         clock: ClockBox,
         start: ClientSession.Subscription,
         subscribed: MonotonicInstant,
@@ -36,16 +41,20 @@ final class VideoReceiver: Sendable {
         self.clock = clock
         self.start = start
         self.subscribed = subscribed
+        makeDecoder = codec.makeDecoder
         self.reportFailure = reportFailure
+        track.receiverBegan()
         do throws(ThreadShortage) {
             try thread.withLock { thread throws(ThreadShortage) in
                 thread = try WorkerThread(name: "decoder") { [self] in
                     former?.join()
-                    decode()
+                    run()
+                    track.receiverEnded()
                     threadEnded.fulfill(())
                 }
             }
         } catch {
+            track.receiverEnded()
             throw RoomError(.outOfResources, "The track cannot be decoded: \(error).")
         }
     }
@@ -104,33 +113,41 @@ final class VideoReceiver: Sendable {
 
     // MARK: On the decoder's thread
 
-    private func decode() {
-        var decoder: VP8Decoder
-        do {
-            decoder = try VP8Decoder()
+    private func run() {
+        do throws(RoomError) {
+            try decode()
         } catch {
             queue.close()
-            return reportFailure(RoomError(.outOfResources, "The track cannot be decoded: \(error)."))
+            while queue.take() != nil { queue.countDrop() }
+            countDrops()
+            reportFailure(error)
         }
+    }
+
+    private func decode() throws(RoomError) {
+        let decoder = try openDecoder()
         let pool = VideoBufferPool()
+        var badKeyframes = 0
         while var received = queue.take() {
             let (renderers, sinks) = track.consumers
             let isPictureWanted = !received.isCatchUp && (!renderers.isEmpty || sinks.contains { $0.wantsPictures })
+            var isShown = false
             let picture: VideoFrame?
-            do {
-                picture = try received.frame.withBytes { bytes throws(VP8Error) in
+            do throws(DecodingFailure) {
+                picture = try received.frame.withBytes { bytes throws(DecodingFailure) in
                     try decoder.decode(bytes, timestamp: received.frame.info.timestamp) { dimensions in
-                        isPictureWanted ? pool.take(dimensions) : nil
+                        isShown = !received.isCatchUp
+                        return isPictureWanted ? pool.take(dimensions) : nil
                     }
                 }
             } catch {
-                let isKeyframeNeeded = queue.skipToKeyframe()
-                countDrops()
-                if isKeyframeNeeded { track.requestKeyframe() }
+                badKeyframes += received.frame.info.isKeyframe ? 1 : 0
+                try recover(from: error, badKeyframes: badKeyframes)
                 continue
             }
+            badKeyframes = 0
             received.decoded = MonotonicClock.now
-            count(received)
+            count(received, isShown: isShown)
             received.picture = picture
             if let picture {
                 for renderer in renderers { renderer.render(picture) }
@@ -139,17 +156,39 @@ final class VideoReceiver: Sendable {
         }
     }
 
-    private func count(_ received: ReceivedFrame) {
+    private func openDecoder() throws(RoomError) -> any FrameDecoder {
+        do {
+            return try makeDecoder()
+        } catch {
+            throw RoomError(.outOfResources, "The track cannot be decoded: \(error)")
+        }
+    }
+
+    /// Goes on with the next keyframe, and asks for one if none waits.
+    ///
+    /// - Throws: `decodingFailed` if there is no hope that a later frame can be decoded.
+    private func recover(from failure: DecodingFailure, badKeyframes: Int) throws(RoomError) {
+        let isKeyframeNeeded = queue.skipToKeyframe()
+        countDrops()
+        if failure.isFinal { throw RoomError(.decodingFailed, "The track cannot be decoded. \(failure)") }
+        guard badKeyframes < Self.maximumBadKeyframes else {
+            let problem = "The track cannot be decoded: \(badKeyframes) keyframes in a row were damaged"
+            throw RoomError(.decodingFailed, "\(problem). \(failure)")
+        }
+        if isKeyframeNeeded { track.requestKeyframe() }
+    }
+
+    private func count(_ received: ReceivedFrame, isShown: Bool) {
         guard let decoded = received.decoded else { return }
         track.update { statistics in
             statistics.framesDecoded += 1
-            if statistics.timeToFirstFrame == nil {
+            if isShown && statistics.timeToFirstFrame == nil {
                 statistics.timeToFirstFrame = decoded.duration(since: subscribed)
             }
             statistics.clock = FrameAgeClock(received.clock.basis)
             statistics.ageErrorBound = received.clock.errorBound
         }
-        guard !received.isCatchUp else { return }
+        guard isShown else { return }
         track.recordAge(decoded.duration(since: received.frame.info.timestamp))
     }
 }

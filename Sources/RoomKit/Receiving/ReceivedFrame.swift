@@ -29,6 +29,9 @@ protocol ReceivedFrameSink: AnyObject, Sendable {
 
     /// Takes a frame that has been decoded.
     func receive(_ frame: ReceivedFrame)
+
+    /// The track is over, and no further frame comes; called once, on any thread.
+    func end()
 }
 
 /// The frames of a track from its last keyframe on, as long as they are few.
@@ -61,21 +64,5 @@ struct TrackOpening: Sendable {
     private mutating func forget() {
         frames.removeAll(keepingCapacity: true)
         size = .zero
-    }
-}
-
-/// Tells a loss from temporal layers that were left out on purpose (`docs/protocol.md`, section 6.6).
-struct BaseLayerContinuity: Sendable {
-    private var latest: UInt16?
-
-    /// Whether a frame of temporal layer 0 went missing before the one of `header`, which cannot be decoded then.
-    mutating func isLoss(before header: MediaPacketHeader) -> Bool {
-        guard let latest, !header.isKeyframe else {
-            latest = header.baseLayerIndex
-            return false
-        }
-        guard header.baseLayerIndex &- latest == (header.temporalLayer == 0 ? 1 : 0) else { return true }
-        self.latest = header.baseLayerIndex
-        return false
     }
 }

@@ -4,7 +4,7 @@ import MediaCore
 ///
 /// Percentiles come from a histogram whose steps are exact below 128 µs and at most 1/64 of the value above; count,
 /// mean and extremes are exact. A pure value; recording allocates nothing.
-package struct LatencyStatistics: Sendable {
+struct LatencyStatistics: Sendable {
     /// Steps into which each doubling of the value is divided.
     private static let stepsPerOctave = 64
     private static let octaveShift = 6
@@ -14,19 +14,19 @@ package struct LatencyStatistics: Sendable {
     private var histogram: [UInt64]
     private var sum = 0.0
     /// Samples so far.
-    package private(set) var count = 0
+    private(set) var count = 0
     private var lowestMicroseconds = Int64.max
     private var highestMicroseconds = Int64.min
 
     /// No samples yet.
-    package init() {
+    init() {
         histogram = Array(repeating: 0, count: Self.step(of: Self.highest) + 1)
     }
 
     /// Adds a sample, in whole microseconds.
     ///
     /// A negative one, as the error of a clock offset can make it, counts as 0 in percentiles, and as it is elsewhere.
-    package mutating func record(_ sample: Duration) {
+    mutating func record(_ sample: Duration) {
         let microseconds = sample.wholeMicroseconds
         histogram[Self.step(of: min(max(microseconds, 0), Self.highest))] += 1
         count += 1
@@ -36,14 +36,14 @@ package struct LatencyStatistics: Sendable {
     }
 
     /// The smallest sample; `nil` without any.
-    package var minimum: Duration? { count > 0 ? .microseconds(lowestMicroseconds) : nil }
+    var minimum: Duration? { count > 0 ? .microseconds(lowestMicroseconds) : nil }
     /// The largest sample; `nil` without any.
-    package var maximum: Duration? { count > 0 ? .microseconds(highestMicroseconds) : nil }
+    var maximum: Duration? { count > 0 ? .microseconds(highestMicroseconds) : nil }
     /// The mean of all samples; `nil` without any.
-    package var mean: Duration? { count > 0 ? .microseconds(Int64((sum / Double(count)).rounded())) : nil }
+    var mean: Duration? { count > 0 ? .microseconds(Int64((sum / Double(count)).rounded())) : nil }
 
     /// The value that `percent` of a hundred samples don't exceed (nearest rank); `nil` without samples.
-    package func percentile(_ percent: Double) -> Duration? {
+    func percentile(_ percent: Double) -> Duration? {
         guard count > 0 else { return nil }
         let rank = UInt64(max(1, (min(max(percent, 0), 100) / 100 * Double(count)).rounded(.up)))
         var below: UInt64 = 0

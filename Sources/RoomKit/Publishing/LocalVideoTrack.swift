@@ -60,7 +60,7 @@ public final class LocalVideoTrack: Sendable {
             state.publisher?.setEnabled(isEnabled)
             return state.publisher
         }
-        await publisher?.announceEnabled(isEnabled)
+        await publisher?.announceEnabled()
     }
 
     /// Hands every captured picture to `renderer` while the track is published, as a preview; adding it twice does nothing.

@@ -9,27 +9,31 @@ public struct RoomError: Error, Hashable, Sendable {
 
         /// The server's URL cannot be used.
         public static let invalidURL = Code(description: "invalidURL")
-        /// There is no server there, it is no room server, it did not answer in time, or this program has no means left
-        /// to connect with, as when too many files are open.
+        /// No room server answered at the URL in time, or this program cannot connect, for example because too many files
+        /// are open.
         public static let serverUnavailable = Code(description: "serverUnavailable")
         /// The server refused, or ended the session; `serverCode` says why.
         public static let refused = Code(description: "refused")
-        /// The connection broke, or the server ended it without an error, as when it shuts down.
+        /// The connection broke, or the server ended it without an error, for example because it shut down.
         public static let connectionLost = Code(description: "connectionLost")
-        /// The server breaks the protocol.
+        /// The server broke the protocol.
         public static let protocolViolation = Code(description: "protocolViolation")
         /// The room was left already.
         public static let notConnected = Code(description: "notConnected")
         /// The source was started and delivered no picture within 10 s.
         public static let noFramesCaptured = Code(description: "noFramesCaptured")
-        /// The track cannot be published, as it is published already.
+        /// The track is published already.
         public static let alreadyPublished = Code(description: "alreadyPublished")
-        /// A picture cannot be encoded, or comes to more bytes than can be sent.
+        /// The track was unpublished before its publication was complete.
+        public static let unpublished = Code(description: "unpublished")
+        /// A picture cannot be encoded: it has too many pixels, or comes to more bytes than can be sent.
         public static let encodingFailed = Code(description: "encodingFailed")
-        /// More tracks are received already than `ConnectOptions.maximumReceivedTracks` allows.
-        public static let tooManyTracks = Code(description: "tooManyTracks")
-        /// The track's codec is unknown to this version, or its description lacks something.
+        /// The pictures of a track cannot be decoded: they are too large, or damaged again and again.
+        public static let decodingFailed = Code(description: "decodingFailed")
+        /// This library has no decoder for the codec of a track, or the track's description is incomplete.
         public static let unsupportedTrack = Code(description: "unsupportedTrack")
+        /// `ConnectOptions.maximumReceivedTracks` tracks are received already.
+        public static let tooManyTracks = Code(description: "tooManyTracks")
         /// The system has no thread or memory left to encode or decode a track.
         public static let outOfResources = Code(description: "outOfResources")
     }

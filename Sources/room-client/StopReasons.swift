@@ -20,7 +20,7 @@ enum Stop: Sendable {
 }
 
 /// Waits for the first reason to stop.
-struct RunLength: Sendable {
+struct StopReasons: Sendable {
     private let stream: AsyncStream<Stop>
     private let continuation: AsyncStream<Stop>.Continuation
 
@@ -33,9 +33,9 @@ struct RunLength: Sendable {
         continuation.yield(reason)
     }
 
-    /// From here on Ctrl-C and SIGTERM are a reason to stop and no longer end the program by themselves.
+    /// Makes Ctrl-C and SIGTERM a reason to stop; until then they end the program by themselves.
     ///
-    /// A second one, once the first has had time to work, ends the program at once. To be called once there is something
+    /// A second signal, once the first has had time to work, ends the program at once. Call this when there is something
     /// to end in good order.
     func heedSignals() async {
         // A reader of our output that goes away is no reason to stop sending or recording.
@@ -52,11 +52,12 @@ struct RunLength: Sendable {
         }
     }
 
-    /// A further signal within so long of the first counts as the same: `timeout` sends its own twice, and a
-    /// terminal's Ctrl-C is often passed on by whoever started this program.
+    /// A signal that follows the first within this time counts as the same one.
+    ///
+    /// `timeout` sends its signal twice, and a script often passes a terminal's Ctrl-C on to its programs.
     private static let patience = Duration.milliseconds(500)
 
-    /// Ends the program as the signal does by default: what was to be ended in good order has had its time.
+    /// Ends the program as the signal does by default.
     private static func endProgram(by number: Int32) {
         signal(number, SIG_DFL)
         var blocked = sigset_t()

@@ -1,3 +1,4 @@
+import RoomProtocol
 import Threading
 import WebSockets
 
@@ -5,10 +6,9 @@ import WebSockets
 public enum RoomClient {
     /// Connects to a server and joins a room.
     ///
-    /// Returns once the server has let us in and the tracks of `options` are published; a server that does not answer is
-    /// given up after 30 s at most. From then on everything that
-    /// happens comes through the room's `events`. Call `Room.disconnect()` when done: a room that is dropped without it
-    /// stays joined.
+    /// Returns when the server has let us in and the tracks of `options` are published. A server that does not answer is
+    /// given up after at most 30 s. From then on everything that happens comes through the room's `events`. Call
+    /// `Room.disconnect()` when done: a room that is dropped without it stays joined.
     ///
     /// - Parameter options: Where, as whom, with which tracks.
     /// - Returns: The room, joined.
@@ -16,12 +16,7 @@ public enum RoomClient {
     ///   what publishing a track throws); what a track's source throws when it cannot start; `CancellationError`.
     ///   Nothing is joined then.
     public static func connect(options: ConnectOptions) async throws -> Room {
-        let url: WebSocketURL
-        do {
-            url = try WebSocketURL(options.url)
-        } catch {
-            throw RoomError(.invalidURL, "\(error)")
-        }
+        let url = try url(of: options)
         let room = try Room(options: options, loop: sharedLoop())
         try await room.join(url)
         do {
@@ -31,6 +26,23 @@ public enum RoomClient {
             throw error
         }
         return room
+    }
+
+    /// The server's URL with the path of the room, by which a proxy or a server of several routes the connection.
+    ///
+    /// A URL that has a path already is left as it is.
+    private static func url(of options: ConnectOptions) throws(RoomError) -> WebSocketURL {
+        do throws(WebSocketError) {
+            let url = try WebSocketURL(options.url)
+            let name = options.roomName
+            // A name that no server accepts has no path: the server says what is wrong with it.
+            let isUsable = (1...WireFormat.maximumNameBytes).contains(name.utf8.count)
+            guard url.path == "/", isUsable else { return url }
+            let authority = WebSocketURL.authority(host: url.host, port: url.port)
+            return try WebSocketURL("ws://\(authority)\(RoomPath.path(ofRoom: name))")
+        } catch {
+            throw RoomError(.invalidURL, "\(error)")
+        }
     }
 
     private static let loop = Monitor<WebSocketLoop?>(nil)

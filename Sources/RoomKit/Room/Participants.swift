@@ -32,18 +32,19 @@ public final class LocalParticipant: Sendable {
         get async { await state.withLock({ $0.room })?.localTracks ?? [] }
     }
 
-    /// Starts a track's source and publishes it.
+    /// Starts a track's source and publishes the track.
     ///
-    /// Waits for the source's first picture, at most 10 s, as its size is announced; returns once the server has
-    /// accepted the track. Pictures are encoded as soon as somebody receives them. A camera that gives out later is told
-    /// of by `RoomEvent.localTrackFailed`.
+    /// Waits at most 10 s for the source's first picture, because its size is announced; returns when the server has
+    /// accepted the track. Pictures are encoded as soon as somebody receives them. `RoomEvent.localTrackFailed` reports a
+    /// camera that fails later.
     ///
     /// - Parameters:
     ///   - track: A track that is not published yet.
     ///   - options: How it is encoded.
-    /// - Throws: `RoomError` (`alreadyPublished`, `noFramesCaptured`, `notConnected`, `connectionLost`, `outOfResources`, or
-    ///   `refused`, as for a name that another track of ours has), what the source's start throws (`CameraError` for a camera), or
-    ///   `CancellationError`; nothing is published then, and the source is stopped again.
+    /// - Throws: `RoomError` (`alreadyPublished`, `noFramesCaptured`, `encodingFailed` for pictures that are too large,
+    ///   `unpublished`, `notConnected`, `connectionLost`, `outOfResources`, or `refused`, for example because another of our
+    ///   tracks has the name), what the source's start throws (`CameraError` for a camera), or `CancellationError`. Nothing
+    ///   is published then, and the source is stopped again.
     public func publish(_ track: LocalVideoTrack, options: VideoPublishOptions = VideoPublishOptions()) async throws {
         guard let room = state.withLock({ $0.room }) else { throw RoomError(.notConnected, "The room was left.") }
         try await room.publish(track, options: options)
@@ -51,13 +52,14 @@ public final class LocalParticipant: Sendable {
 
     /// Withdraws a track and stops its source; does nothing for a track that is not published.
     ///
-    /// Returns when its threads have ended, so that its statistics are final and it can be published again.
+    /// A `publish` of the track that is under way fails with `unpublished`. Returns when the track's threads have ended, so
+    /// that its statistics are final and it can be published again; a cancelled task waits as well.
     public func unpublish(_ track: LocalVideoTrack) async {
         await state.withLock { $0.room }?.unpublish(track)
     }
 }
 
-/// Somebody else in a room.
+/// Another participant of a room.
 public final class RemoteParticipant: Sendable {
     /// The server's id for the participant, `PA…`.
     public let sid: String

@@ -28,6 +28,16 @@ final class SendQueue: Sendable {
         var frames = 0
         var counts = Counts()
         var isBroken = false
+        var isClosed = false
+        /// Whoever waits for all frames to go out.
+        var drained: [Promise<Void>] = []
+
+        /// Those who waited for this.
+        mutating func takeDrained() -> [Promise<Void>] {
+            guard entries.isEmpty || isClosed else { return [] }
+            defer { drained = [] }
+            return drained
+        }
     }
 
     private static let depth = 2
@@ -53,7 +63,7 @@ final class SendQueue: Sendable {
         state.withLock { state in
             if isKeyframe { state.isBroken = false }
             // Frames were given up since the encoder asked, while it made this one.
-            guard !state.isBroken else {
+            guard !state.isBroken, !state.isClosed else {
                 state.counts.framesExpired += 1
                 return
             }
@@ -74,17 +84,42 @@ final class SendQueue: Sendable {
 
     /// The packet to send next.
     func next(at now: MonotonicInstant) -> PacketBuffer? {
-        state.withLock { state in
+        let (packet, drained) = state.withLock { state -> (PacketBuffer?, [Promise<Void>]) in
             Self.dropExpired(&state, at: now)
-            guard !state.entries.isEmpty else { return nil }
+            guard !state.entries.isEmpty else { return (nil, state.takeDrained()) }
             let entry = state.entries.removeFirst()
             state.counts.bytesSent += entry.packet.count
             if entry.isLast {
                 state.frames -= 1
                 state.counts.framesSent += 1
             }
-            return entry.packet
+            return (entry.packet, state.takeDrained())
         }
+        for promise in drained { promise.fulfill(()) }
+        return packet
+    }
+
+    /// Waits until all frames have gone out or been given up, or the queue is closed; at most `timeout`.
+    func drain(within timeout: Duration) async {
+        let promise = Promise<Void>()
+        let isDrained = state.withLock { state in
+            if !state.entries.isEmpty && !state.isClosed { state.drained.append(promise) }
+            return state.entries.isEmpty || state.isClosed
+        }
+        if !isDrained { _ = await promise.value(within: timeout) }
+    }
+
+    /// Nothing will be sent any more: gives up what waits.
+    func close() {
+        let drained = state.withLock { state in
+            // A frame that half went out is not sent either.
+            state.counts.framesExpired += state.entries.count { $0.isLast }
+            state.entries.removeAll()
+            state.frames = 0
+            state.isClosed = true
+            return state.takeDrained()
+        }
+        for promise in drained { promise.fulfill(()) }
     }
 
     /// Whether frames were given up since the last call, so that the next one must be a keyframe.

@@ -8,13 +8,13 @@ extension Room: WebSocketHandler {
     package nonisolated func opened(_ connection: WebSocketConnection) {
         assumeIsolated { room in
             room.path.value.connection = connection
-            room.joinSent = MonotonicClock.now
-            room.perform(room.session.connectionOpened(at: room.joinSent))
+            room.link.joinSent = MonotonicClock.now
+            room.perform(room.link.session.connectionOpened(at: room.link.joinSent))
         }
     }
 
     package nonisolated func receivedText(_ text: String, from connection: WebSocketConnection) {
-        assumeIsolated { room in room.perform(room.session.received(text, at: MonotonicClock.now)) }
+        assumeIsolated { room in room.perform(room.link.session.received(text, at: MonotonicClock.now)) }
     }
 
     package nonisolated func receivedBinary(_ message: PacketBuffer, from connection: WebSocketConnection) {
@@ -36,17 +36,17 @@ extension Room: WebSocketHandler {
 
     private func closed(_ closure: WebSocketClosure) {
         path.value.connectionEnded()
-        defer { connectionEnded.fulfill(()) }
+        defer { link.connectionEnded.fulfill(()) }
         switch closure {
-        case .byUs(_, let reason): perform(session.connectionClosed("The connection was closed: \(reason)."))
+        case .byUs(_, let reason): perform(link.session.connectionClosed("The connection was closed: \(reason)."))
         case .byPeer(let code, let reason):
             let text = reason.isEmpty ? "" : ": \(reason)"
-            perform(session.connectionClosed("The server closed the connection (\(code))\(text)."))
+            perform(link.session.connectionClosed("The server closed the connection (\(code))\(text)."))
         case .failed(let error) where [.messageTooLarge, .invalidText].contains(error.code):
-            perform(session.violated("\(error)"))
+            perform(link.session.violated("\(error)"))
         case .failed(let error):
-            if !hasJoined { end(RoomError(.serverUnavailable, "\(error)")) }
-            perform(session.connectionClosed("\(error)"))
+            if !link.hasJoined { end(RoomError(.serverUnavailable, "\(error)")) }
+            perform(link.session.connectionClosed("\(error)"))
         }
     }
 }

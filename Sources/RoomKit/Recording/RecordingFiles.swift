@@ -1,7 +1,6 @@
 import Glibc
 import MediaCore
 import MediaFiles
-import VP8Codec
 
 /// The files of one recording, one after the other; confined to the recorder's thread.
 struct RecordingFiles: ~Copyable {
@@ -18,6 +17,7 @@ struct RecordingFiles: ~Copyable {
     private let directory: String
     private let name: String
     private let format: TrackRecorder.Format
+    private let codec: TrackCodec
     private let frameRate: FrameRate
     private var filesOpened = 0
     private var dimensions: Dimensions?
@@ -25,10 +25,11 @@ struct RecordingFiles: ~Copyable {
     private var picturesWritten = 0
     private var log: FrameLogWriter?
 
-    init(directory: String, name: String, format: TrackRecorder.Format, frameRate: Double) {
+    init(directory: String, name: String, format: TrackRecorder.Format, codec: TrackCodec, frameRate: Double) {
         self.directory = directory
         self.name = name
         self.format = format
+        self.codec = codec
         let rate = frameRate.isFinite && (0.001...1000).contains(frameRate) ? frameRate : 30
         self.frameRate = FrameRate(numerator: Int((rate * 1000).rounded()), denominator: 1000)
     }
@@ -77,7 +78,7 @@ struct RecordingFiles: ~Copyable {
             if let picture = frame.picture {
                 picture.dimensions
             } else {
-                frame.frame.withBytes { VP8Bitstream.keyframeDimensions(of: $0) }
+                frame.frame.withBytes { codec.keyframeDimensions($0) }
             }
         guard let size, size != dimensions else { return nil }
         try finish()
@@ -120,10 +121,18 @@ struct RecordingFiles: ~Copyable {
 
     private func open(_ path: String, _ size: Dimensions) throws(MediaFileError) -> Video {
         switch format {
-        case .webm: .compressed(try EncodedVideoFormat.webm.makeWriter(path: "\(path).webm", dimensions: size))
-        case .ivf: .compressed(try EncodedVideoFormat.ivf.makeWriter(path: "\(path).ivf", dimensions: size))
+        case .webm: .compressed(try makeWriter(.webm, path, size))
+        case .ivf: .compressed(try makeWriter(.ivf, path, size))
         case .y4m: .raw(try Y4MWriter(path: "\(path).y4m", dimensions: size, frameRate: frameRate))
         case .png: .pictures(PNGWriter(), path: path)
         }
+    }
+
+    private func makeWriter(
+        _ format: EncodedVideoFormat,
+        _ path: String,
+        _ size: Dimensions
+    ) throws(MediaFileError) -> any EncodedVideoWriter {
+        try format.makeWriter(path: "\(path).\(format.rawValue)", dimensions: size, codec: codec.stored)
     }
 }

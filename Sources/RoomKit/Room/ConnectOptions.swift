@@ -5,23 +5,27 @@ import RoomProtocol
 /// Where to connect, as whom, and with which tracks.
 public struct ConnectOptions: Sendable {
     /// The server, as `ws://host:port`; `wss://` is not supported yet.
-    public var url = "ws://127.0.0.1:8480"
-    /// The room; it comes into being with its first participant.
     ///
-    /// As every name, 1 to 128 bytes of UTF-8 without control characters; the server refuses others.
+    /// The path of the room, `/rooms/NAME`, is added to a URL without a path.
+    public var url = "ws://127.0.0.1:8480"
+    /// The room; the server makes it for its first participant.
+    ///
+    /// A name has 1 to 128 bytes of UTF-8 without control characters; the server refuses others.
     public var roomName: String
-    /// Who joins, a name as `roomName`; unique in the room, and a second one replaces the first.
+    /// The name under which this program joins, with the same limits as `roomName`.
+    ///
+    /// It is unique in the room: a second participant of the same name replaces the first.
     public var identity: String
-    /// The access token, where the server wants one; servers of version 0.1 read none.
+    /// The access token, if the server wants one; servers of version 0.1 read none.
     public var accessToken: String?
     /// Tracks that are published right after joining, one after the other, with default options.
     public var videoTracks: [LocalVideoTrack] = []
     /// Whether every track of the others is subscribed to as it is published.
     public var isAutomaticSubscriptionEnabled = true
-    /// How many tracks are received at once, each of which takes a thread and a decoder; 0 for none.
+    /// How many tracks are received at once; 0 for none.
     ///
-    /// The others in the room decide how many there are. One beyond this number is unsubscribed from again, and told of
-    /// by `RoomEvent.trackSubscriptionFailed`; when another one is over, `Room.subscribe(to:)` asks for it anew.
+    /// Each takes a thread and a decoder, and the other participants decide how many there are. A further track is given
+    /// up with `RoomEvent.trackSubscriptionFailed`; when another one has ended, `Room.subscribe(to:)` asks for it again.
     public var maximumReceivedTracks = 32
     /// What the server logs as this client's program and version.
     public var clientName = "RoomKit/\(roomKitVersion)"
@@ -63,6 +67,9 @@ public struct VideoPublishOptions: Sendable {
     ///
     /// Brought to between 10 kbit/s and 1 Gbit/s. The usual one is 1.7 Mbit/s up to 640x480, and 2.5 Mbit/s above 960x540.
     public var maxBitrate: Bitrate?
+
+    /// The largest pictures that can be published and received, by their number of pixels.
+    public static var maximumDimensions: Dimensions { TrackCodec.forPublishing.maximumDimensions }
 
     /// Options by default.
     public init() {}

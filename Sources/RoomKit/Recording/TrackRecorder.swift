@@ -2,7 +2,6 @@ import Glibc
 import MediaCore
 package import MediaFiles
 import Threading
-import VP8Codec
 
 /// Why a recording ended early.
 public struct RecordingError: Error, Hashable, Sendable, CustomStringConvertible {
@@ -42,9 +41,12 @@ public struct RecordingStatistics: Hashable, Sendable {
 
 /// Records a remote track to files, on a thread of its own; a slow disk costs frames of the recording and nothing else.
 ///
-/// The file's name is `<publisher>-<track name>-<recorder's id>`, and one that exists is never overwritten: a number is
+/// The file's name is `<publisher>-<track name>-<recorder's id>`. A file that exists is never overwritten: a number is
 /// added. Compressed formats hold exactly what came over the wire, and a change of the picture's size begins another
 /// file. Beside the video lies `….frames.jsonl` with a line for each frame.
+///
+/// The recording ends with `stop`, when the track is withdrawn, or with the session. Its files are complete then, and its
+/// thread is gone.
 public final class TrackRecorder: Sendable {
     /// What is written.
     public enum Format: String, CaseIterable, Sendable {
@@ -62,6 +64,7 @@ public final class TrackRecorder: Sendable {
     private let tap: RecorderTap
     private let statisticsBox = Monitor(RecordingStatistics())
     private let thread = Monitor<WorkerThread?>(nil)
+    private let threadEnded = Promise<Void>()
 
     /// Starts to record `track` into `directory`, which is made if it is not there.
     ///
@@ -78,12 +81,20 @@ public final class TrackRecorder: Sendable {
         let name = Self.fileName(of: track, recorderID)
         let frameRate = track.frameRate
         tap = RecorderTap(format: format) { [weak track] in track?.requestKeyframe() }
-        let (tap, statistics) = (tap, statisticsBox)
+        let (tap, statistics, threadEnded) = (tap, statisticsBox, threadEnded)
+        let codec = track.trackCodec ?? .forPublishing
         do throws(ThreadShortage) {
             try thread.withLock { thread throws(ThreadShortage) in
                 thread = try WorkerThread(name: "recorder") {
-                    let files = RecordingFiles(directory: directory, name: name, format: format, frameRate: frameRate)
+                    let files = RecordingFiles(
+                        directory: directory,
+                        name: name,
+                        format: format,
+                        codec: codec,
+                        frameRate: frameRate
+                    )
                     Self.record(files, from: tap, into: statistics)
+                    threadEnded.fulfill(())
                 }
             }
         } catch {
@@ -111,6 +122,14 @@ public final class TrackRecorder: Sendable {
     public func stop() {
         track.removeSink(tap)
         tap.close()
+        thread.withLock { $0 }?.join()
+    }
+
+    /// Waits until the recording has ended, so that its files are complete and `statistics` is final.
+    ///
+    /// A cancelled task waits as well.
+    public func ended() async {
+        _ = await threadEnded.value()
         thread.withLock { $0 }?.join()
     }
 
@@ -218,6 +237,10 @@ final class RecorderTap: ReceivedFrameSink, Sendable {
         } else if case .needsKeyframe = frames.put(frame) {
             requestKeyframe()
         }
+    }
+
+    func end() {
+        close()
     }
 
     func take() -> ReceivedFrame? {

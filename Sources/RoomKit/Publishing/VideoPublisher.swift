@@ -2,34 +2,36 @@ import MediaCore
 import RoomProtocol
 import Synchronization
 import Threading
-import VP8Codec
 import VideoProcessing
 
 /// Takes a local track's pictures, encodes them on a thread of its own and queues the packets for the connection.
 ///
 /// Pictures wait in a mailbox of one, where the newest wins. A picture is dropped before it is encoded, never after:
-/// when nobody receives the track, when the connection has not taken the frames before, or to hold the bit rate. One
-/// that its source gives as turned is turned upright first, as the wire has no place for that. A
-/// size that its source was asked for and does not make itself is cut out and scaled down to here.
+/// when nobody receives the track, when the connection has not taken the frames before, or to hold the bit rate. A
+/// rotated picture is turned upright first, because the wire has no place for a rotation. A size that the source was
+/// asked for and does not make itself is made here, by cropping and scaling down.
 final class VideoPublisher: VideoSink, Sendable {
     /// What ties a publisher to its session, once the server has accepted the track.
     struct Route: Sendable {
         var trackID: String
+        var codec: TrackCodec
         var packetizer: Packetizer
+        /// The size that the track was announced with; no larger picture is sent.
+        var dimensions: Dimensions
         /// The rate at which pictures will about come.
         var frameRate: FrameRate
         var clock: ClockBox
         /// Makes the connection ask for packets; may be called from any thread.
         var wake: @Sendable () -> Void
-        /// Tells the server that the track is enabled or not.
-        var announceEnabled: @Sendable (Bool) async -> Void
-        /// Tells the application that pictures cannot be encoded, on the encoder's thread; once, until one can again.
+        /// Tells the server whether the track is enabled, as `isEnabled` says then.
+        var announceEnabled: @Sendable () async -> Void
+        /// Reports that pictures cannot be encoded, on the encoder's thread; once, until one can again.
         var reportFailure: @Sendable (RoomError) -> Void
     }
 
     let sendQueue = SendQueue()
     private let options: VideoPublishOptions
-    /// Who is shown the pictures as they are captured.
+    /// Renderers that receive each captured picture.
     private let renderers: Monitor<[any VideoRenderer]>
     private let firstFrame = Promise<Dimensions?>()
     private let threadEnded = Promise<Void>()
@@ -40,7 +42,7 @@ final class VideoPublisher: VideoSink, Sendable {
     private let thread = Monitor<WorkerThread?>(nil)
     private let error = Monitor<RoomError?>(nil)
     private let isWanted = Atomic(false)
-    private let isEnabled = Atomic(true)
+    private let isEnabledFlag = Atomic(true)
     private let isKeyframeWanted = Atomic(false)
     private let isRetired = Atomic(false)
 
@@ -64,7 +66,7 @@ final class VideoPublisher: VideoSink, Sendable {
             let upright = frame.rotation.swapsDimensions ? frame.dimensions.transposed : frame.dimensions
             firstFrame.fulfill(sizing.outputDimensions(for: upright))
         }
-        if !isWanted.load(ordering: .relaxed) || !isEnabled.load(ordering: .relaxed) {
+        if !isWanted.load(ordering: .relaxed) || !isEnabledFlag.load(ordering: .relaxed) {
             drop(.notWanted)
         } else if mailbox.put(frame) != nil {
             drop(.encoderBusy)
@@ -133,12 +135,15 @@ final class VideoPublisher: VideoSink, Sendable {
     /// Whether pictures are encoded; when they are again, the next frame is a keyframe.
     func setEnabled(_ isEnabled: Bool) {
         if isEnabled { isKeyframeWanted.store(true, ordering: .relaxed) }
-        self.isEnabled.store(isEnabled, ordering: .relaxed)
+        isEnabledFlag.store(isEnabled, ordering: .relaxed)
     }
 
-    /// Tells the server of `setEnabled`.
-    func announceEnabled(_ isEnabled: Bool) async {
-        await route.withLock { $0 }?.announceEnabled(isEnabled)
+    /// Whether pictures are encoded.
+    var isEnabled: Bool { isEnabledFlag.load(ordering: .relaxed) }
+
+    /// Tells the server what `setEnabled` was last called with.
+    func announceEnabled() async {
+        await route.withLock { $0 }?.announceEnabled()
     }
 
     func requestKeyframe() {
@@ -167,12 +172,16 @@ final class VideoPublisher: VideoSink, Sendable {
 
     private func encode(for route: Route) {
         var encoding = TrackEncoding(
+            codec: route.codec,
             packetizer: route.packetizer,
-            targetBitrate: options.maxBitrate,
-            frameRate: route.frameRate
+            settings: FrameEncoderSettings(
+                dimensions: route.dimensions,
+                targetBitrate: options.maxBitrate,
+                frameRate: route.frameRate
+            )
         )
         while let frame = mailbox.take() {
-            guard isWanted.load(ordering: .relaxed), isEnabled.load(ordering: .relaxed) else {
+            guard isWanted.load(ordering: .relaxed), isEnabledFlag.load(ordering: .relaxed) else {
                 drop(.notWanted)
                 continue
             }

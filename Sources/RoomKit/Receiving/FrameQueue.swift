@@ -111,6 +111,11 @@ final class FrameQueue: Sendable {
         }
     }
 
+    /// Counts a frame that was taken and left out.
+    func countDrop() {
+        state.withLock { $0.dropped += 1 }
+    }
+
     /// Lets nothing in any more; what waits is still to be taken.
     func close() {
         state.change { $0.isClosed = true }

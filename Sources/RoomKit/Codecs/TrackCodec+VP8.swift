@@ -1,0 +1,67 @@
+import MediaCore
+import MediaFiles
+import RoomProtocol
+import VP8Codec
+
+extension TrackCodec {
+    /// VP8 (RFC 6386), by libvpx.
+    static let vp8 = TrackCodec(
+        kind: TrackKind.video,
+        name: VideoCodec.vp8,
+        stored: .vp8,
+        maximumDimensions: VP8Decoder.maximumDimensions,
+        makeEncoder: { settings in try VP8FrameEncoder(settings) },
+        makeDecoder: { try VP8FrameDecoder() },
+        keyframeDimensions: { bytes in VP8Bitstream.keyframeDimensions(of: bytes) }
+    )
+}
+
+private final class VP8FrameEncoder: FrameEncoder {
+    private let settings: FrameEncoderSettings
+    private var encoder: VP8Encoder
+
+    init(_ settings: FrameEncoderSettings) throws(VP8Error) {
+        self.settings = settings
+        encoder = try VP8Encoder(
+            VP8EncoderSettings(
+                dimensions: settings.dimensions,
+                targetBitrate: settings.targetBitrate,
+                frameRate: settings.frameRate
+            )
+        )
+    }
+
+    func encode(
+        _ frame: VideoFrame,
+        forceKeyframe: Bool,
+        _ body: (EncodedFrameInfo, RawSpan) -> Bool
+    ) throws -> EncodedFrameInfo? {
+        if frame.dimensions != encoder.dimensions {
+            let bitrate = settings.targetBitrate ?? VP8EncoderSettings.defaultBitrate(for: frame.dimensions)
+            try encoder.reconfigure(targetBitrate: bitrate, dimensions: frame.dimensions)
+        }
+        return try encoder.encode(frame, forceKeyframe: forceKeyframe) { info, bytes in
+            body(info, bytes) ? info : nil
+        }
+    }
+}
+
+private final class VP8FrameDecoder: FrameDecoder {
+    private var decoder: VP8Decoder
+
+    init() throws(VP8Error) {
+        decoder = try VP8Decoder()
+    }
+
+    func decode(
+        _ bytes: RawSpan,
+        timestamp: MonotonicInstant,
+        makeBuffer: (Dimensions) -> VideoBuffer?
+    ) throws(DecodingFailure) -> VideoFrame? {
+        do throws(VP8Error) {
+            return try decoder.decode(bytes, timestamp: timestamp, makeBuffer: makeBuffer)
+        } catch {
+            throw DecodingFailure(isFinal: error.code == .pictureTooLarge, description: "\(error)")
+        }
+    }
+}

@@ -1,0 +1,215 @@
+import Capture
+import MediaCore
+import RoomProtocol
+import Threading
+import WebSockets
+
+/// Publishing: from a track's source to the server's answer that it is in the room, and back.
+extension Room {
+    func publish(_ track: LocalVideoTrack, options: VideoPublishOptions) async throws {
+        guard !link.hasEnded else { throw link.ending }
+        let publisher = VideoPublisher(options: options, renderers: track.renderers)
+        guard track.attach(publisher) else {
+            throw RoomError(.alreadyPublished, "The track \"\(track.name)\" is published already.")
+        }
+        let publication = Publication(track, publisher)
+        publications.add(publication)
+        let settled = publication.settled
+        finishLater { _ = await settled.value() }
+        defer { settled.fulfill(()) }
+        do {
+            try await start(publication)
+        } catch {
+            await stop(track, publisher)
+            publications.remove(publication)
+            publisher.retire()
+            throw error
+        }
+    }
+
+    /// Starts a track's source, announces the track with what the source delivers, and begins to encode.
+    private func start(_ publication: Publication) async throws {
+        let track = publication.track
+        let events = track.source.captureEvents()
+        try await track.startSource(for: publication.publisher)
+        let dimensions = await publication.publisher.firstDimensions(within: track.firstFramePatience)
+        try check(publication)
+        guard let dimensions else {
+            if let failure = track.source.failure { throw failure }
+            throw RoomError(.noFramesCaptured, "The source of \"\(track.name)\" delivered no frame.")
+        }
+        let rate = track.expectedFrameRate(for: publication.publisher)
+        let codec = TrackCodec.forPublishing
+        guard codec.allows(dimensions) else { throw tooLarge(dimensions, for: codec) }
+        let info = try await announce(publication, codec, dimensions: dimensions, frameRate: rate)
+        do {
+            // The session may have ended, or the track been withdrawn, between the answer and now.
+            try check(publication)
+            try begin(publication, codec, info, dimensions: dimensions, frameRate: rate)
+        } catch {
+            send(.unpublish(Unpublish(trackId: info.id)))
+            throw error
+        }
+        publication.watch = Task { [weak self] in
+            for await case .failed(let failure) in events { self?.eventQueue.put(.localTrackFailed(track, failure)) }
+        }
+    }
+
+    /// Throws if there is no use in going on with a publication.
+    private func check(_ publication: Publication) throws {
+        try Task.checkCancellation()
+        if link.hasEnded { throw link.ending }
+        if publication.isWithdrawn { throw Publication.unpublished }
+    }
+
+    private func tooLarge(_ dimensions: Dimensions, for codec: TrackCodec) -> RoomError {
+        let limit = codec.maximumDimensions
+        return RoomError(
+            .encodingFailed,
+            "Pictures of \(dimensions) cannot be published: they have more pixels than \(limit). Choose a smaller size."
+        )
+    }
+
+    private func announce(
+        _ publication: Publication,
+        _ codec: TrackCodec,
+        dimensions: Dimensions,
+        frameRate: FrameRate
+    ) async throws -> TrackInfo {
+        let requestID = publications.beginRequest(for: publication)
+        defer { publications.endRequest(requestID) }
+        guard let reply = publication.reply else { throw Publication.unpublished }
+        send(
+            .publish(
+                Publish(
+                    requestId: requestID,
+                    name: publication.track.name,
+                    kind: codec.kind,
+                    source: publication.track.sourceKind,
+                    codec: codec.name,
+                    width: dimensions.width,
+                    height: dimensions.height,
+                    frameRate: frameRate.framesPerSecond
+                )
+            )
+        )
+        guard let result = await reply.value(within: .seconds(10)) else {
+            // An answer in the last moment: nobody will publish what it accepts.
+            if case .success(let info)? = reply.current { send(.unpublish(Unpublish(trackId: info.id))) }
+            try Task.checkCancellation()
+            throw RoomError(.connectionLost, "The server did not answer the request to publish in time.")
+        }
+        return try result.get()
+    }
+
+    private func begin(
+        _ publication: Publication,
+        _ codec: TrackCodec,
+        _ info: TrackInfo,
+        dimensions: Dimensions,
+        frameRate: FrameRate
+    ) throws(RoomError) {
+        let (track, publisher) = (publication.track, publication.publisher)
+        let requestWrite: @Sendable () -> Void = { [path] in path.value.requestWrite() }
+        let route = VideoPublisher.Route(
+            trackID: info.id,
+            codec: codec,
+            packetizer: Packetizer(trackAlias: info.alias),
+            dimensions: dimensions,
+            frameRate: frameRate,
+            clock: clock,
+            wake: { [loop] in loop.execute(requestWrite) },
+            announceEnabled: { [weak self] in await self?.announceEnabled(trackID: info.id) },
+            reportFailure: { [eventQueue, weak track] failure in
+                if let track { eventQueue.put(.localTrackFailed(track, failure)) }
+            }
+        )
+        publisher.setWanted(publications.isWanted(info.id))
+        try publisher.begin(route)
+        publication.trackID = info.id
+        path.value.add(publisher.sendQueue)
+        announceEnabled(trackID: info.id)
+    }
+
+    /// Tells the server whether a track is enabled, if that is news to it.
+    ///
+    /// The state is read here rather than by the caller: of several callers the last to arrive would otherwise win.
+    func announceEnabled(trackID: String) {
+        guard let publication = publications.publication(withID: trackID) else { return }
+        let isEnabled = publication.publisher.isEnabled
+        guard isEnabled != publication.announcedEnabled else { return }
+        publication.announcedEnabled = isEnabled
+        send(isEnabled ? .enable(Enable(trackId: trackID)) : .disable(Disable(trackId: trackID)))
+    }
+
+    /// The tracks that are published at present.
+    var localTracks: [LocalVideoTrack] { publications.published.map(\.track) }
+
+    // MARK: Withdrawing
+
+    func unpublish(_ track: LocalVideoTrack) async {
+        guard let publication = publications.publication(of: track) else { return }
+        await withdraw(publication).value
+    }
+
+    /// Begins to withdraw a track, once; the result is done when its threads have ended.
+    func withdraw(_ publication: Publication) -> Task<Void, Never> {
+        if let withdrawal = publication.withdrawal { return withdrawal }
+        // In a task of its own, because a cancelled one would wait for nothing.
+        let withdrawal = Task {
+            await publication.trackID == nil ? abandon(publication) : end(publication)
+        }
+        publication.withdrawal = withdrawal
+        return withdrawal
+    }
+
+    /// Has a `publish` that is under way fail, and waits for that.
+    private func abandon(_ publication: Publication) async {
+        publication.isWithdrawn = true
+        publication.giveUp()
+        // Its start may wait for something that never comes, as a pipe's writer.
+        await publication.track.stopSource(for: publication.publisher)
+        _ = await publication.settled.value()
+    }
+
+    private func end(_ publication: Publication) async {
+        let publisher = publication.publisher
+        publication.watch?.cancel()
+        await stop(publication.track, publisher)
+        // The frames that are encoded go out first.
+        path.value.requestWrite()
+        await publisher.sendQueue.drain(within: .milliseconds(500))
+        publisher.sendQueue.close()
+        defer { publisher.retire() }
+        // The session may have ended meanwhile.
+        guard publications.remove(publication), let trackID = publication.trackID else { return }
+        path.value.remove(publisher.sendQueue)
+        send(.unpublish(Unpublish(trackId: trackID)))
+    }
+
+    /// Stops a track's source, then its encoder.
+    private func stop(_ track: LocalVideoTrack, _ publisher: VideoPublisher) async {
+        await track.stopSource(for: publisher)
+        await publisher.stop()
+    }
+
+    /// Ends everything that is published, or about to be, after the session's end.
+    func endPublications(with error: RoomError) {
+        for publication in publications.end(with: error) {
+            publication.watch?.cancel()
+            publication.publisher.giveUpWaiting()
+            publication.publisher.sendQueue.close()
+            path.value.remove(publication.publisher.sendQueue)
+            let (track, publisher) = (publication.track, publication.publisher)
+            guard publication.trackID != nil else {
+                // Its start may wait for something that never comes, as a pipe's writer.
+                finishLater { await track.stopSource(for: publisher) }
+                continue
+            }
+            finishLater { [self] in
+                await stop(track, publisher)
+                publisher.retire()
+            }
+        }
+    }
+}

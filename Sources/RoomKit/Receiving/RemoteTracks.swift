@@ -1,0 +1,55 @@
+import MediaCore
+import RoomProtocol
+
+/// The other participants of a room, and their tracks; confined to the room.
+struct RemoteTracks {
+    /// A remote track, from its publication to its withdrawal.
+    struct Entry {
+        let track: RemoteVideoTrack
+        let participant: RemoteParticipant
+        /// When the track was asked for: by the application or, if it is subscribed to automatically, by joining or when it
+        /// was published, whichever came last.
+        var asked: MonotonicInstant
+        /// The alias of its packets, while it is received.
+        var alias: UInt32?
+        /// The last receiver, which may still be about to end.
+        var former: VideoReceiver?
+    }
+
+    /// The participants, by id.
+    var participants: [String: RemoteParticipant] = [:]
+    /// The tracks, by id.
+    var entries: [String: Entry] = [:]
+    /// Receivers that have been told to stop and whose threads still run.
+    var endingReceivers = 0
+
+    /// How many tracks are received.
+    var receivedCount: Int { entries.values.count { $0.alias != nil } }
+
+    /// Adds a participant with its tracks, which are asked for at `asked`.
+    mutating func add(_ info: ParticipantInfo, asked: MonotonicInstant) -> RemoteParticipant {
+        let participant = RemoteParticipant(sid: info.id, identity: info.identity)
+        participants[info.id] = participant
+        for track in info.tracks { _ = add(track, of: participant, asked: asked) }
+        return participant
+    }
+
+    /// Adds a track of a participant, which is asked for at `asked`.
+    mutating func add(
+        _ info: TrackInfo,
+        of participant: RemoteParticipant,
+        asked: MonotonicInstant
+    ) -> RemoteVideoTrack {
+        let track = RemoteVideoTrack(info, publisherIdentity: participant.identity)
+        entries[info.id] = Entry(track: track, participant: participant, asked: asked)
+        participant.add(track)
+        return track
+    }
+
+    /// Takes a track out, whose reception has ended.
+    mutating func remove(_ track: RemoteVideoTrack) {
+        guard let entry = entries.removeValue(forKey: track.sid) else { return }
+        entry.participant.remove(track)
+        track.end()
+    }
+}

@@ -1,0 +1,107 @@
+import MediaCore
+import RoomProtocol
+import Threading
+import WebSockets
+
+/// Receiving: from the server's word that a track is subscribed to, to the end of its decoder's thread.
+extension Room {
+    /// Begins to receive a track, or gives it up where that is not possible.
+    func subscribed(to trackID: String, alias: UInt32, start: ClientSession.Subscription) {
+        guard let entry = remote.entries[trackID] else { return }
+        do throws(RoomError) {
+            try beginReception(of: entry, alias: alias, start: start)
+            eventQueue.put(.trackSubscribed(entry.track, entry.participant))
+        } catch {
+            giveUp(entry, error)
+        }
+    }
+
+    private func beginReception(
+        of entry: RemoteTracks.Entry,
+        alias: UInt32,
+        start: ClientSession.Subscription
+    ) throws(RoomError) {
+        let trackID = entry.track.sid
+        guard let codec = entry.track.trackCodec else {
+            throw RoomError(.unknownCodec(entry.track.codec ?? ""))
+        }
+        try checkReceptions()
+        let receiver = try VideoReceiver(
+            track: entry.track,
+            codec: codec,
+            clock: clock,
+            start: start,
+            subscribed: entry.asked,
+            after: entry.former,
+            reportFailure: { [weak self] error in
+                guard let self else { return }
+                Task { await self.receptionFailed(of: trackID, alias: alias, error) }
+            }
+        )
+        entry.track.setKeyframeRequest { [weak self] in
+            guard let self else { return }
+            Task { await self.send(.keyframeRequest(KeyframeRequest(trackId: trackID))) }
+        }
+        path.value.begin(receiver, alias: alias)
+        remote.entries[trackID]?.former = nil
+        remote.entries[trackID]?.alias = alias
+    }
+
+    /// Makes sure that another track may be received.
+    ///
+    /// Receivers that were told to stop keep their threads for a while, which is long where renderers are slow. With
+    /// those there are at most twice as many threads as tracks may be received.
+    private func checkReceptions() throws(RoomError) {
+        let limit = options.maximumReceivedTracks
+        let received = remote.receivedCount
+        guard received >= limit || (received + remote.endingReceivers) / 2 >= limit else { return }
+        throw RoomError(.tooManyTracks, "Too many tracks: at most \(limit) are received at once.")
+    }
+
+    /// Ends the reception of a track that cannot be decoded.
+    private func receptionFailed(of trackID: String, alias: UInt32, _ error: RoomError) {
+        guard let entry = remote.entries[trackID], entry.alias == alias else { return }
+        unsubscribed(from: trackID)
+        giveUp(entry, error)
+    }
+
+    /// Tells the server that a track is not wanted, and the application why.
+    private func giveUp(_ entry: RemoteTracks.Entry, _ error: RoomError) {
+        send(.unsubscribe(Unsubscribe(trackId: entry.track.sid)))
+        eventQueue.put(.trackSubscriptionFailed(entry.track, entry.participant, error))
+    }
+
+    /// Stops receiving a track; what waits for its decoder is still decoded.
+    func endReception(of trackID: String) {
+        guard let entry = remote.entries[trackID], let alias = entry.alias else { return }
+        remote.entries[trackID]?.alias = nil
+        guard let receiver = path.value.endReception(of: alias) else { return }
+        entry.track.setKeyframeRequest(nil)
+        receiver.close()
+        remote.entries[trackID]?.former = receiver
+        remote.endingReceivers += 1
+        finishLater { [self] in
+            await receiver.stop()
+            await receiverEnded()
+        }
+    }
+
+    private func receiverEnded() {
+        remote.endingReceivers -= 1
+    }
+
+    /// Stops receiving a track and tells the application, if it was received.
+    func unsubscribed(from trackID: String) {
+        guard let entry = remote.entries[trackID], entry.alias != nil else { return }
+        endReception(of: trackID)
+        eventQueue.put(.trackUnsubscribed(entry.track, entry.participant))
+    }
+
+    /// Forgets a track that is no longer published, and tells the application.
+    func withdraw(_ track: RemoteVideoTrack) {
+        unsubscribed(from: track.sid)
+        guard let entry = remote.entries[track.sid] else { return }
+        remote.remove(track)
+        eventQueue.put(.trackUnpublished(track, entry.participant))
+    }
+}

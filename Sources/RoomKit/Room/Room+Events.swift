@@ -1,0 +1,71 @@
+import MediaCore
+import RoomProtocol
+import Threading
+import WebSockets
+
+/// Brings what happens in the room to its participants, its tracks and the application.
+extension Room {
+    func handle(_ event: ClientSession.Event) {
+        switch event {
+        case .joined(let joined): welcome(joined)
+        case .participantConnected(let info):
+            eventQueue.put(.participantConnected(remote.add(info, asked: MonotonicClock.now)))
+        case .participantDisconnected(let info):
+            guard let participant = remote.participants.removeValue(forKey: info.id) else { return }
+            for track in participant.videoTracks { withdraw(track) }
+            eventQueue.put(.participantDisconnected(participant))
+        case .trackPublished(let info, let publisher):
+            guard let participant = remote.participants[publisher.id] else { return }
+            eventQueue.put(.trackPublished(remote.add(info, of: participant, asked: MonotonicClock.now), participant))
+        case .trackUnpublished(let info, _):
+            guard let entry = remote.entries[info.id] else { return }
+            withdraw(entry.track)
+        case .trackEnabled(let info, _), .trackDisabled(let info, _):
+            guard let entry = remote.entries[info.id] else { return }
+            entry.track.setEnabled(info.enabled)
+            let (track, participant) = (entry.track, entry.participant)
+            eventQueue.put(info.enabled ? .trackEnabled(track, participant) : .trackDisabled(track, participant))
+        case .subscribed(let info, _, let start):
+            guard remote.entries[info.id] != nil, !path.value.receives(info.alias) else { return }
+            subscribed(to: info.id, alias: info.alias, start: start)
+        case .subscriptionFailed(let info, _, let failure):
+            guard let entry = remote.entries[info.id] else { return }
+            eventQueue.put(.trackSubscriptionFailed(entry.track, entry.participant, RoomError(failure)))
+        case .unsubscribed(let info, _):
+            unsubscribed(from: info.id)
+        case .published(let requestID, let info):
+            guard publications.answer(requestID, with: .success(info)) else {
+                // The answer came too late: the caller of `publish` has been told that nothing is published.
+                return send(.unpublish(Unpublish(trackId: info.id)))
+            }
+        case .refused(let error):
+            let failure = RoomError(.refused, "The server refused: \(error.message).", serverCode: error.code)
+            if let request = error.requestId, publications.answer(request, with: .failure(failure)) { return }
+            eventQueue.put(.requestRefused(failure))
+        case .layersWanted(let trackID, let layers):
+            publications.setWanted(layers.map(\.simulcastLayer), trackID: trackID)
+        case .keyframeRequested(let trackID):
+            publications.publication(withID: trackID)?.publisher.requestKeyframe()
+        case .ended(let ending): end(RoomError(ending))
+        }
+    }
+
+    private func welcome(_ joined: Joined) {
+        link.hasJoined = true
+        for info in joined.participants { _ = remote.add(info, asked: link.joinSent) }
+        link.joining.fulfill(.success(joined))
+    }
+
+    func end(_ error: RoomError?) {
+        guard !link.hasEnded else { return }
+        link.hasEnded = true
+        if let error { link.ending = error }
+        link.joining.fulfill(.failure(link.ending))
+        endPublications(with: link.ending)
+        for (trackID, entry) in remote.entries {
+            endReception(of: trackID)
+            entry.track.end()
+        }
+        eventQueue.finish(with: .disconnected(error))
+    }
+}

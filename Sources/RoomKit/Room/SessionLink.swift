@@ -1,0 +1,59 @@
+import MediaCore
+import RoomProtocol
+import Threading
+
+/// A room's session with the server, and how far it has come; confined to the room.
+struct SessionLink {
+    /// The session's decisions.
+    var session: ClientSession
+    /// Wakes the room at the session's next deadline.
+    var timer: Task<Void, any Error>?
+    /// When `join` was sent, which asks for the tracks that are there already.
+    var joinSent = MonotonicClock.now
+    /// The server's id for the room.
+    var sid = ""
+    var hasJoined = false
+    var hasEnded = false
+    var isHangingUp = false
+    /// Why the session has ended, for those who ask for something afterwards.
+    var ending = RoomError(.notConnected, "The room was left.")
+    /// The server's answer to `join`.
+    let joining = Promise<Result<Joined, RoomError>>()
+    let connectionEnded = Promise<Void>()
+
+    init(_ options: ConnectOptions) {
+        var settings = ClientSession.Settings(
+            join: Join(
+                room: options.roomName,
+                identity: options.identity,
+                token: options.accessToken,
+                bootId: MonotonicClock.bootID,
+                automaticSubscription: options.isAutomaticSubscriptionEnabled,
+                client: options.clientName
+            )
+        )
+        settings.videoCodecs = Set(TrackCodec.all.map(\.name))
+        session = ClientSession(settings)
+    }
+}
+
+/// Work that goes on after the call that began it, and that `Room.disconnect` waits for; confined to the room.
+struct UnfinishedWork {
+    private var tasks: [Int: Task<Void, Never>] = [:]
+    private var nextNumber = 0
+
+    /// Any one of them.
+    var first: Task<Void, Never>? { tasks.values.first }
+
+    /// A number for further work.
+    mutating func takeNumber() -> Int {
+        nextNumber += 1
+        return nextNumber
+    }
+
+    /// The work with a number; `nil` once it is done.
+    subscript(number: Int) -> Task<Void, Never>? {
+        get { tasks[number] }
+        set { tasks[number] = newValue }
+    }
+}

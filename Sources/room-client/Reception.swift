@@ -1,0 +1,168 @@
+import Foundation
+import RoomKit
+import Threading
+
+/// The tracks that are received, and their recordings.
+///
+/// Nothing of a track is kept when it has ended, except the numbers for the summary.
+final class Reception: Sendable {
+    private struct Item: Sendable {
+        var track: RemoteVideoTrack
+        var recorder: TrackRecorder?
+        /// Whether a failure of the recording has been reported.
+        var isFailureReported = false
+        var shownBefore = 0
+    }
+
+    private struct State: Sendable {
+        var items: [Item] = []
+        var ended: [SubscriberSummary.Track] = []
+        var endedOmitted = 0
+        /// Recordings that are being completed.
+        var endings: [Int: Task<Void, Never>] = [:]
+        var nextEnding = 0
+        var failure: RecordingError?
+    }
+
+    /// Tracks that have ended and are listed in the summary, 1,000 of some 300 bytes.
+    private static let maximumListed = 1000
+
+    private let recorderID: String
+    private let directory: String?
+    private let format: TrackRecorder.Format
+    private let snapshot: SnapshotRenderer?
+    private let reporter: Reporter
+    private let state = Monitor(State())
+
+    init(
+        recorderID: String,
+        directory: String?,
+        format: TrackRecorder.Format,
+        snapshot: SnapshotRenderer?,
+        reporter: Reporter
+    ) {
+        self.recorderID = recorderID
+        self.directory = directory
+        self.format = format
+        self.snapshot = snapshot
+        self.reporter = reporter
+    }
+
+    /// What a recording or the snapshot failed with.
+    var error: (any Error)? {
+        state.withLock { $0.failure } ?? snapshot?.failure
+    }
+
+    /// Where the snapshot was to go, if no picture came for it.
+    var snapshotWithoutPicture: String? {
+        snapshot.flatMap { $0.isEmpty ? $0.path : nil }
+    }
+
+    /// How it goes, for programs.
+    var status: SubscriberStatus {
+        SubscriberStatus(tracks: state.withLock { $0.items.map(\.track) }.map { SubscriberStatus.Track($0) })
+    }
+
+    /// Begins to record a track.
+    func begin(_ track: RemoteVideoTrack) {
+        guard !state.withLock({ state in state.items.contains { $0.track === track } }) else { return }
+        if let snapshot { track.addRenderer(snapshot) }
+        var recorder: TrackRecorder?
+        if let directory {
+            do throws(RecordingError) {
+                recorder = try TrackRecorder(track: track, directory: directory, recorderID: recorderID, format: format)
+            } catch {
+                report(error)
+            }
+        }
+        state.withLock { state in state.items.append(Item(track: track, recorder: recorder)) }
+    }
+
+    /// The track is over: completes its files and lets go of it, in the background.
+    func end(_ track: RemoteVideoTrack) {
+        state.withLock { state in
+            guard state.items.contains(where: { $0.track === track }) else { return }
+            let number = state.nextEnding
+            state.nextEnding += 1
+            state.endings[number] = Task {
+                await finish(track)
+                self.state.withLock { $0.endings[number] = nil }
+            }
+        }
+    }
+
+    private func finish(_ track: RemoteVideoTrack) async {
+        await track.ended()
+        guard let item = state.withLock({ state in state.items.first { $0.track === track } }) else { return }
+        await item.recorder?.ended()
+        if let snapshot { track.removeRenderer(snapshot) }
+        let recording = item.recorder?.statistics
+        if let recording {
+            let event = RecordingEvent(track, recording)
+            reporter.report(event, event.words)
+        }
+        let isReported = state.withLock { state in
+            let isReported = state.items.first { $0.track === track }?.isFailureReported ?? false
+            state.items.removeAll { $0.track === track }
+            state.ended.append(SubscriberSummary.Track(track, recording))
+            if state.ended.count > Self.maximumListed {
+                state.ended.removeFirst()
+                state.endedOmitted += 1
+            }
+            return isReported
+        }
+        if let error = recording?.error, !isReported { report(error) }
+    }
+
+    /// Reports recordings that have failed, each once, as it happens: nobody should find out an hour later.
+    ///
+    /// - Returns: Whether nothing is left to do: all recordings have failed, and nothing else is wanted.
+    func reportFailures() -> Bool {
+        let (failures, isAll) = state.withLock { state in
+            var failures: [RecordingError] = []
+            for index in state.items.indices where !state.items[index].isFailureReported {
+                guard let error = state.items[index].recorder?.statistics.error else { continue }
+                state.items[index].isFailureReported = true
+                failures.append(error)
+            }
+            let isAll = state.items.allSatisfy { $0.isFailureReported || $0.recorder == nil }
+            return (failures, !state.items.isEmpty && isAll)
+        }
+        for error in failures { report(error) }
+        return isAll && directory != nil && snapshot == nil
+    }
+
+    private func report(_ error: RecordingError) {
+        reporter.reportFailure(FailureEvent(error))
+        state.withLock { $0.failure = $0.failure ?? error }
+    }
+
+    /// How it goes, in a line.
+    func statusLine() -> String {
+        let now = state.withLock { state in
+            state.items.indices.map { index -> String in
+                let item = state.items[index]
+                let statistics = item.track.statistics
+                let fps = statistics.framesDecoded - item.shownBefore
+                state.items[index].shownBefore = statistics.framesDecoded
+                let clock = clockWords(statistics.clock.rawValue, errorMs: statistics.ageErrorBound.milliseconds)
+                let age = statistics.frameAge.map { String(format: "  age p95 %.0f ms, ", $0.p95.milliseconds) + clock }
+                return "\(item.track.publisherIdentity)/\(item.track.name)  \(fps) fps\(age ?? "")"
+            }
+        }
+        return now.isEmpty ? "waiting for tracks" : now.joined(separator: "   ")
+    }
+
+    /// Completes the recordings and sums up, after the session's end.
+    func finish() async -> SubscriberSummary {
+        while let ending = state.withLock({ $0.endings.values.first }) { await ending.value }
+        for item in state.withLock({ $0.items }) { item.recorder?.stop() }
+        _ = reportFailures()
+        snapshot?.finish()
+        if let failure = snapshot?.failure { reporter.reportFailure(FailureEvent(failure)) }
+        return state.withLock { state in
+            let last = state.items.map { SubscriberSummary.Track($0.track, $0.recorder?.statistics) }
+            return SubscriberSummary(tracks: state.ended + last, tracksOmitted: state.endedOmitted)
+        }
+    }
+}

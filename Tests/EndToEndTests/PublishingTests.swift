@@ -1,0 +1,251 @@
+import Glibc
+import MediaCore
+import RoomKit
+import RoomProtocol
+import TestSupport
+import Testing
+import Threading
+
+/// A source whose pictures the test makes, and whose stop it may hold up.
+private final class HandSource: VideoCapturer {
+    let sinks = VideoSinks()
+    var captureFormat: VideoFormat? { nil }
+    private let whenStopped: @Sendable () async -> Void
+
+    init(whenStopped: @escaping @Sendable () async -> Void = {}) {
+        self.whenStopped = whenStopped
+    }
+
+    func startCapture() async throws {}
+    func stopCapture() async {}
+    func startCapture(for sink: any VideoSink) async throws { sinks.add(sink) }
+    func stopCapture(for sink: any VideoSink) async { await whenStopped() }
+
+    /// Delivers a picture, whose noise no encoder makes small if it is `noisy`.
+    func deliver(_ dimensions: Dimensions = testSize, noisy: Bool = false) {
+        let buffer = VideoBuffer(dimensions: dimensions)
+        buffer.withMutablePlanes { luma, chromaU, chromaV in
+            luma.update(repeating: 100)
+            luma.withUnsafeMutableBytes { bytes in
+                if noisy, let start = bytes.baseAddress { arc4random_buf(start, bytes.count) }
+            }
+            chromaU.update(repeating: 128)
+            chromaV.update(repeating: 128)
+        }
+        sinks.deliver(VideoFrame(buffer: buffer, timestamp: MonotonicClock.now))
+    }
+}
+
+@Suite("Publishing", .timeLimit(.minutes(2)))
+struct PublishingTests {
+    /// Publishes a track of `source` and waits until `viewer` decodes it.
+    private func show(
+        _ source: HandSource,
+        name: String,
+        from author: Member,
+        to viewer: Member,
+        size: Dimensions = testSize,
+        options: VideoPublishOptions = VideoPublishOptions()
+    ) async throws -> (track: LocalVideoTrack, remote: RemoteVideoTrack) {
+        let track = LocalVideoTrack(source: source, name: name)
+        let publishing = Task { try await author.room.localParticipant.publish(track, options: options) }
+        try await eventually("it waits for a picture") { source.sink != nil }
+        source.deliver(size)
+        try await publishing.value
+        let remote = try await viewer.subscribedTrack(name)
+        try await eventually("a picture is decoded") {
+            source.deliver(size)
+            return remote.statistics.framesDecoded > 0
+        }
+        return (track, remote)
+    }
+
+    // Each call hopped to the room by itself, and the last to arrive was announced last: viewers stayed black.
+    @Test("Whichever of two calls of setEnabled comes last, it is announced last")
+    func enabledInOrder() async throws {
+        let stage = try Stage()
+        let (author, viewer) = (try await stage.join("author"), try await stage.join("viewer"))
+        let source = HandSource()
+        let (track, remote) = try await show(source, name: "hand", from: author, to: viewer)
+        for round in 0..<1000 {
+            async let off: Void = Task.detached { await track.setEnabled(false) }.value
+            async let on: Void = Task.detached { await track.setEnabled(true) }.value
+            _ = await (off, on)
+            let isEnabled = track.isEnabled
+            try await eventually("round \(round): the viewer hears: \(isEnabled)", within: .seconds(5)) {
+                remote.isEnabled == isEnabled
+            }
+        }
+        await author.room.disconnect()
+        await viewer.room.disconnect()
+    }
+
+    // A cancelled task did not wait: what the connection had not taken within a millisecond was lost and not counted.
+    @Test("What is encoded goes out or is counted, though the task that withdraws the track was cancelled")
+    func cancelledUnpublishing() async throws {
+        let isReading = Monitor(true)
+        let server = try ScriptedServer { peer, text in
+            switch try? ClientMessage(reading: text) {
+            case .join: ScriptedServer.welcome(peer, text)
+            case .publish(let request):
+                var info = ScriptedServer.theirTrack
+                (info.id, info.alias, info.name) = ("TR_own", 9, request.name)
+                peer.tell(.published(Published(requestId: request.requestId, track: info)))
+                peer.tell(.layersWanted(LayersWanted(trackId: "TR_own", simulcastLayers: [0])))
+            case .unsubscribe:
+                // Nothing is read as long as this takes.
+                isReading.withLock { $0 = false }
+                usleep(100_000)
+            default: break
+            }
+        }
+        defer { server.stop() }
+        var options = ConnectOptions(roomName: "stage")
+        options.url = server.url
+        let member = try await Member(options)
+        let theirs = try await member.subscribedTrack()
+        let source = HandSource()
+        let track = LocalVideoTrack(source: source, name: "hand")
+        // More than the socket takes at once.
+        let size = Dimensions(width: 1280, height: 720)
+        var publishOptions = VideoPublishOptions()
+        publishOptions.maxBitrate = .kilobitsPerSecond(300_000)
+        let publishing = Task { [publishOptions] in
+            try await member.room.localParticipant.publish(track, options: publishOptions)
+        }
+        try await eventually("it waits for a picture") { source.sink != nil }
+        source.deliver(size, noisy: true)
+        try await publishing.value
+        try await eventually("a picture is sent") {
+            source.deliver(size, noisy: true)
+            return track.statistics.framesSent > 0
+        }
+        await member.room.unsubscribe(from: theirs)
+        try await eventually("the server reads nothing") { !isReading.withLock { $0 } }
+        let encoded = track.statistics.framesEncoded
+        try await eventually("a picture is encoded") {
+            source.deliver(size, noisy: true)
+            return track.statistics.framesEncoded > encoded
+        }
+        let withdrawing = Task {
+            try? await Task.sleep(for: .seconds(60))
+            await member.room.localParticipant.unpublish(track)
+        }
+        withdrawing.cancel()
+        await withdrawing.value
+        let statistics = track.statistics
+        #expect(statistics.framesSent + statistics.framesExpired == statistics.framesEncoded)
+        await member.room.disconnect()
+    }
+
+    // Each track was stopped and flushed for up to half a second before the next one's turn came.
+    @Test("Leaving stops all tracks at once, not one after the other")
+    func leavingAtOnce() async throws {
+        let stage = try Stage()
+        let author = try await stage.join("author")
+        let stopping = Monitor(0)
+        for name in ["left", "right"] {
+            let source = HandSource {
+                stopping.withLock { $0 += 1 }
+                // Each waits for the other.
+                try? await eventually("both are stopped", within: .seconds(10)) { stopping.withLock { $0 } >= 2 }
+                stopping.withLock { $0 += $0 >= 2 ? 10 : 0 }
+            }
+            let track = LocalVideoTrack(source: source, name: name)
+            let publishing = Task { try await author.room.localParticipant.publish(track) }
+            try await eventually("it waits for a picture") { source.sink != nil }
+            source.deliver()
+            try await publishing.value
+        }
+        await author.room.disconnect()
+        #expect(stopping.withLock { $0 } == 22)
+    }
+
+    // It did nothing, and the track appeared after all.
+    @Test("A track that is withdrawn while it waits for its first picture does not appear")
+    func unpublishedBeforeFirstPicture() async throws {
+        let stage = try Stage()
+        let (author, viewer) = (try await stage.join("author"), try await stage.join("viewer"))
+        let source = HandSource()
+        let track = LocalVideoTrack(source: source, name: "hand")
+        let publishing = Task { try await author.room.localParticipant.publish(track) }
+        try await eventually("it waits for a picture") { source.sink != nil }
+        await author.room.localParticipant.unpublish(track)
+        #expect(source.sink == nil)
+        source.deliver()
+        await #expect(throws: (any Error).self) { try await publishing.value }
+        #expect(await author.room.localParticipant.videoTracks.isEmpty)
+        // It can be published again.
+        _ = try await show(source, name: "again", from: author, to: viewer)
+        await author.room.disconnect()
+        await viewer.room.disconnect()
+        let names = viewer.events.compactMap { event in
+            if case .trackPublished(let track, _) = event { track.name } else { nil }
+        }
+        #expect(names == ["again"])
+    }
+
+    @Test("A track that is withdrawn while the server is asked is withdrawn there as well")
+    func unpublishedBeforeAnswer() async throws {
+        let isAsked = Monitor<Publish?>(nil)
+        let server = try ScriptedServer { peer, text in
+            switch try? ClientMessage(reading: text) {
+            case .join: ScriptedServer.welcome(peer, text)
+            case .publish(let request): isAsked.withLock { $0 = request }
+            default: break
+            }
+        }
+        defer { server.stop() }
+        var options = ConnectOptions(roomName: "stage")
+        options.url = server.url
+        let member = try await Member(options)
+        let peer = try await server.peer()
+        let source = HandSource()
+        let track = LocalVideoTrack(source: source, name: "hand")
+        let publishing = Task { try await member.room.localParticipant.publish(track) }
+        try await eventually("it waits for a picture") { source.sink != nil }
+        source.deliver()
+        let request = try await eventual("the server is asked") { isAsked.withLock { $0 } }
+        await member.room.localParticipant.unpublish(track)
+        var info = ScriptedServer.theirTrack
+        (info.id, info.alias, info.name) = ("TR_own", 9, "hand")
+        peer.tell(.published(Published(requestId: request.requestId, track: info)))
+        await #expect(throws: (any Error).self) { try await publishing.value }
+        try await eventually("the server is told") {
+            peer.texts.contains { text in
+                guard case .unpublish(let body)? = try? ClientMessage(reading: text) else { return false }
+                return body.trackId == "TR_own"
+            }
+        }
+        #expect(await member.room.localParticipant.videoTracks.isEmpty)
+        await member.room.disconnect()
+    }
+
+    // A source that was asked for more later sent it, which the wire forbids.
+    @Test(
+        "No picture is larger than the track was announced",
+        arguments: [(640, 360), (180, 320), (321, 100), (100, 181)]
+    )
+    func announcedSize(width: Int, height: Int) async throws {
+        let stage = try Stage()
+        let (author, viewer) = (try await stage.join("author"), try await stage.join("viewer"))
+        let source = HandSource()
+        let (track, remote) = try await show(source, name: "hand", from: author, to: viewer)
+        let renderer = CountingRenderer()
+        remote.addRenderer(renderer)
+        let decoded = remote.statistics.framesDecoded
+        try await eventually("larger pictures are shown") {
+            source.deliver(Dimensions(width: width, height: height))
+            return remote.statistics.framesDecoded >= decoded + 3
+        }
+        let largest = Dimensions(width: min(width, testSize.width), height: min(height, testSize.height))
+        for size in renderer.sizes {
+            #expect(size.width <= testSize.width && size.height <= testSize.height, "\(size)")
+        }
+        // As large as it can be: one side is all that was announced, or all that there is.
+        #expect(renderer.sizes.contains { $0.width == largest.width || $0.height == largest.height })
+        #expect(track.failure == nil)
+        await author.room.disconnect()
+        await viewer.room.disconnect()
+    }
+}
