@@ -117,6 +117,16 @@ struct ProtocolDocumentTests {
         let expected = [
             "WireFormat.maximumBinaryMessage": text(WireFormat.maximumBinaryMessage),
             "WireFormat.maximumTextMessage": text(WireFormat.maximumTextMessage),
+            "WireFormat.minimumChunk": "at least \(text(WireFormat.minimumChunk))",
+            "deliveriesPerSecond": text(settings.deliveriesPerSecond),
+            "deliveryBurst": text(settings.deliveryBurst),
+            "media.trackRate": text(settings.media.trackRate),
+            "media.trackPackets": text(settings.media.trackPackets),
+            "media.participantRate": text(settings.media.participantRate),
+            "media.participantPackets": text(settings.media.participantPackets),
+            "media.burstTime": text(settings.media.burstTime),
+            "media.burstBytes": text(settings.media.burstBytes),
+            "maximumStoredBytes": text(settings.maximumStoredBytes),
             "WireFormat.maximumFrame": text(WireFormat.maximumFrame),
             "WireFormat.maximumNameBytes": "\(text(WireFormat.maximumNameBytes)) bytes",
             "WireFormat.maximumTracksPerParticipant": text(WireFormat.maximumTracksPerParticipant),
@@ -205,6 +215,8 @@ struct ProtocolDocumentTests {
     private func text(_ number: Int) -> String {
         number.formatted(.number.locale(Locale(identifier: "en_US")))
     }
+
+    private func text(_ rate: Bitrate) -> String { "\(text(rate.bitsPerSecond / 1_000_000)) Mbit/s" }
 
     private func text(_ size: DataSize) -> String { "\(text(size.bytes)) bytes" }
 
