@@ -108,7 +108,10 @@ struct RelayServerTests {
         let loop = try WebSocketLoop(name: "clients")
         let participants = try ["a", "b"].map { try join(server, $0, on: loop) }
         let statistics = await server.statistics()
-        #expect(statistics.connections == 2 && statistics.rooms == 1 && statistics.tracks == 0 && statistics.storedBytes == 0)
+        #expect(
+            statistics.connections == 2 && statistics.rooms == 1 && statistics.tracks == 0
+                && statistics.storedBytes == 0
+        )
         loop.shutdown()
         #expect(participants.allSatisfy { $0.state.withLock { $0.closure } != nil })
         while await server.statistics().connections > 0 { await Task.yield() }
