@@ -164,12 +164,21 @@ public final class VideoSinks: Sendable {
     /// Of sinks with different requirements the largest and fastest counts; one that requires nothing adds nothing.
     var wanted: VideoFormatRequest {
         state.withLock { state in
-            let requirements = state.entries.filter { !$0.isPaused && $0.sink != nil }.map(\.requirements)
+            // Asked for each frame: no arrays are made.
+            var required = VideoFormatRequest()
+            for index in state.entries.indices where !state.entries[index].isPaused && state.entries[index].sink != nil
+            {
+                let requirements = state.entries[index].requirements
+                if let size = requirements.dimensions, size.area > required.dimensions?.area ?? 0 {
+                    required.dimensions = size
+                }
+                if let rate = requirements.frameRate { required.frameRate = max(rate, required.frameRate ?? rate) }
+                required.pixelFormat = required.pixelFormat ?? requirements.pixelFormat
+            }
             return VideoFormatRequest(
-                dimensions: state.request.dimensions
-                    ?? requirements.compactMap(\.dimensions).max { $0.area < $1.area },
-                frameRate: state.request.frameRate ?? requirements.compactMap(\.frameRate).max(),
-                pixelFormat: state.request.pixelFormat ?? requirements.lazy.compactMap(\.pixelFormat).first
+                dimensions: state.request.dimensions ?? required.dimensions,
+                frameRate: state.request.frameRate ?? required.frameRate,
+                pixelFormat: state.request.pixelFormat ?? required.pixelFormat
             )
         }
     }
