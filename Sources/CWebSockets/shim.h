@@ -1,4 +1,5 @@
 #pragma once
+#include <malloc.h>
 #include <ev.h>
 #include <libwebsockets.h>
 #include <sys/eventfd.h>
@@ -26,3 +27,6 @@ static inline void cwebsockets_io_init(
     ev_io_init(watcher, ready, descriptor, EV_READ);
     watcher->data = data;
 }
+/// Not in Swift's Glibc module, which lacks <malloc.h>.
+static inline void cwebsockets_trim_memory(void) { malloc_trim(0); }
+

@@ -1,4 +1,5 @@
 package import MediaCore
+import CWebSockets
 import Synchronization
 import Threading
 
@@ -232,6 +233,13 @@ extension WebSocketLoop {
 }
 
 extension WebSocketLoop {
+    /// Has the process's allocator give the memory that it does not use back to the system; any thread.
+    ///
+    /// It takes some milliseconds, and keeps other threads from allocating meanwhile.
+    package static func trimMemory() {
+        cwebsockets_trim_memory()
+    }
+
     /// Accepts WebSocket connections, each with a handler of its own.
     ///
     /// Any thread; waits for the loop to take the listener over. It listens until `shutdown`. All listeners of a loop
