@@ -30,13 +30,13 @@ struct SubscribeCommand: AsyncParsableCommand {
     @Option(help: "Only tracks of this name or id.")
     var track: String?
 
-    @Option(help: ArgumentHelp("Write every track to a file; the directory is created.", valueName: "directory"))
+    @Option(help: ArgumentHelp("Directory for a dump of every track; created if missing.", valueName: "directory"))
     var dump: String?
 
     @Option(help: "With --dump: webm (the default), ivf, y4m (raw pictures) or png (one file per picture).")
     var format: TrackRecorder.Format?
 
-    @Option(help: ArgumentHelp("Write the first picture to this file, later the newest.", valueName: "file.png"))
+    @Option(help: ArgumentHelp("PNG for the first picture, replaced by the newest at the end.", valueName: "file.png"))
     var snapshot: String?
 
     @Option(help: ArgumentHelp("Stop after this many seconds.", valueName: "seconds"))

@@ -14,9 +14,9 @@ struct VerifyCommand: AsyncParsableCommand {
               room-client verify out/robot-pattern-PA_x.webm --json
 
             Pictures of --source pattern contain a barcode that identifies the frame. For other sources, only the
-            frames' numbers are checked. "Lost" counts gaps in the frames' numbers, except those where a temporal layer was left
-            out. "Not sent" counts gaps in the barcodes alone: frames that the publisher left out. "Not in the file"
-            counts frames of the log (.frames.jsonl) that the file lacks.
+            frames' numbers are checked. "Lost" counts gaps in the frames' numbers, except those where a temporal layer
+            was left out. "Not sent" counts gaps in the barcodes alone: frames that the publisher left out. "Not in the
+            file" counts frames of the log (.frames.jsonl) that the file lacks.
 
             Each frame is written to the file first and to the log second. So if a subscriber is killed, every frame of
             the log is in the file, and at most one frame of the file is not in the log. The exit code is 65 if more
