@@ -1,17 +1,17 @@
 import RoomKit
 import Synchronization
 
-/// Counts the pictures that it is given, on the threads of the tracks.
+/// Counts the pictures that it receives; the tracks call it on their decoder threads.
 final class FrameCounter: VideoRenderer {
     let frames = Atomic(0)
 
     func render(_ frame: VideoFrame) {
-        // The pixels are lent by `frame.buffer.withPlanes`; keep a frame as long as you like.
+        // `frame.buffer.withPlanes` gives access to the pixels. You may keep a frame as long as you like.
         frames.add(1, ordering: .relaxed)
     }
 }
 
-/// Receives everything in the room for some seconds, and says what arrives.
+/// Receives every track in the room for some seconds, and prints what arrives.
 ///
 ///     MinimalSubscriber URL [seconds]
 @main

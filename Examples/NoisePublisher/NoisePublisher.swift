@@ -1,6 +1,6 @@
 import RoomKit
 
-/// Publishes a source of its own making, white noise, for some seconds.
+/// Publishes a custom source, white noise, for some seconds.
 ///
 ///     NoisePublisher URL [seconds]
 @main
@@ -30,7 +30,7 @@ struct NoisePublisher {
             var generator = SystemRandomNumberGenerator()
             buffer.withMutablePlanes { luma, chromaU, chromaV in
                 for pixel in luma.indices { luma[pixel] = UInt8.random(in: 16...235, using: &generator) }
-                // Without colour.
+                // 128 means no colour.
                 chromaU.update(repeating: 128)
                 chromaV.update(repeating: 128)
             }

@@ -2,9 +2,9 @@ import MediaFiles
 public import SyntheticSources
 
 extension ClipSource {
-    /// A source of the pictures of the Y4M file at `path`.
+    /// Creates a source that plays the Y4M file at `path`.
     ///
-    /// The file is opened at each start, and what cannot be opened fails the start. A pipe gives its pictures once.
+    /// Each start opens the file, and fails if the file cannot be opened. A pipe can be played only once.
     ///
     /// - Parameters:
     ///   - path: The file; `-` for standard input.

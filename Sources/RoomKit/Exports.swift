@@ -1,4 +1,4 @@
-// `import RoomKit` alone gives frames, formats, sources and cameras.
+// `import RoomKit` alone also provides frames, formats, sources and cameras.
 @_exported public import Capture
 @_exported public import MediaCore
 @_exported public import SyntheticSources

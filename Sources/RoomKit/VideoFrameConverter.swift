@@ -1,14 +1,14 @@
 public import MediaCore
 import VideoProcessing
 
-/// Turns pictures in the formats of cameras and image libraries into frames, for custom sources.
+/// Converts pictures in the formats of cameras and image libraries into frames, for custom sources.
 ///
-/// Takes YUYV, UYVY, NV12, NV21, YU12, YV12, GREY, RGB3, BGR3, MJPG and JPEG. Its buffers are used again: keep one
-/// converter for a source. Confine it to one thread.
+/// It accepts YUYV, UYVY, NV12, NV21, YU12, YV12, GREY, RGB3, BGR3, MJPG and JPEG. It reuses its buffers, so keep one
+/// converter per source. Confine it to one thread.
 public final class VideoFrameConverter {
     fileprivate let converter: FrameConverter
 
-    /// A converter without buffers yet.
+    /// Creates a converter that has no buffers yet.
     ///
     /// - Throws: `RoomError` of code `outOfResources` if there is no memory for a JPEG decoder.
     public init() throws(RoomError) {
@@ -24,13 +24,13 @@ public final class VideoFrameConverter {
 }
 
 extension VideoFrame {
-    /// A frame made of a picture in another format.
+    /// Creates a frame from a picture in another format.
     ///
     /// - Parameters:
     ///   - bytes: The picture; read during the call only.
-    ///   - layout: How the picture lies in `bytes`.
+    ///   - layout: The picture's format, size and memory layout.
     ///   - timestamp: When the picture was captured.
-    ///   - converter: Does the conversion; call it on the converter's thread.
+    ///   - converter: Does the conversion; call this on the converter's thread.
     /// - Throws: `DamagedPicture`, also for a format that the converter does not accept.
     public init(
         converting bytes: RawSpan,

@@ -1,15 +1,15 @@
 import MediaFiles
 import RoomKit
 
-/// The pictures of a WebM or IVF file.
+/// Reads the pictures of a WebM or IVF file.
 enum CompressedPictures {
-    /// Decodes a file and shows the picture of every frame to `body`, in order.
+    /// Decodes a file and passes the picture of every frame to `body`, in order.
     ///
     /// - Parameters:
     ///   - path: The file.
-    ///   - body: Called once for each frame; with `nil` for one that is not to be shown.
+    ///   - body: Called once for each frame, with `nil` for a frame that is not shown.
     /// - Returns: The size that the file states.
-    /// - Throws: `MediaFileError`, `DecodingFailure`, or what opening a decoder throws.
+    /// - Throws: `MediaFileError`, `DecodingFailure`, or the error of opening a decoder.
     static func read(_ path: String, _ body: (VideoBuffer?) -> Void) throws -> Dimensions {
         let reader = try EncodedVideoFormat.openReader(path: path)
         guard let codec = TrackCodec.stored(reader.codec) else {
@@ -32,7 +32,7 @@ enum CompressedPictures {
         return reader.dimensions
     }
 
-    /// The next frame; a last one that was cut off is no fault, as a dump may end anywhere.
+    /// Reads the next frame; a truncated last frame is not an error, because a dump may end anywhere.
     private static func nextFrame(of reader: any EncodedVideoReader) throws -> StoredFrame? {
         do {
             return try reader.nextFrame()

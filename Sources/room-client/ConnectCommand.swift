@@ -24,16 +24,16 @@ struct ConnectCommand: AsyncParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "The encoder's rate, as 800k or 2M, 10k to 1000M; default by size: 1.7M at 640x480, 2.5M at 1280x720.",
+            "Target bitrate, such as 800k or 2M (10k to 1000M); default by size: 1.7M at 640x480, 2.5M at 1280x720.",
             valueName: "rate"
         )
     )
     var maxBitrate: Bitrate?
 
-    @Option(help: ArgumentHelp("Stop after so many seconds of publishing.", valueName: "seconds"))
+    @Option(help: ArgumentHelp("Stop after this many seconds of publishing.", valueName: "seconds"))
     var duration: Seconds?
 
-    @Option(help: ArgumentHelp("What the track is called; default the kind of source.", valueName: "name"))
+    @Option(help: ArgumentHelp("The track's name; default the kind of source.", valueName: "name"))
     var trackName: String?
 
     func run() async throws {
@@ -48,7 +48,7 @@ struct ConnectCommand: AsyncParsableCommand {
         let reporter = Reporter(isJSON: connection.json)
         let started = ContinuousClock.now
         var options = connection.connectOptions
-        // This program shows nothing: a subscription would make others encode for nobody.
+        // This program shows no video. A subscription would make others encode frames that nobody watches.
         options.isAutomaticSubscriptionEnabled = false
         let room = try await RoomClient.connect(options: options)
         await stop.heedSignals()
@@ -63,7 +63,7 @@ struct ConnectCommand: AsyncParsableCommand {
                 stop.end(.published(error))
             }
         }
-        // A source can fail, and a user lose patience, before there is a first picture.
+        // The source can fail, or the user can stop the program, before the first picture.
         var ending = await stop.wait(for: nil)
         if case .published(nil) = ending {
             reporter.report(PublishedEvent(track), "Publishing \(description(of: track)). Ctrl-C ends it.")
@@ -139,7 +139,7 @@ struct ConnectCommand: AsyncParsableCommand {
         )
     }
 
-    /// What the command fails with.
+    /// The error with which the command fails; `nil` if it succeeded.
     private func failure(of ending: Stop, _ track: LocalVideoTrack) -> (any Error)? {
         let reason: (any Error)? =
             switch ending {

@@ -3,7 +3,7 @@ import RoomKit
 
 /// A camera, as `devices --json` lists it.
 struct DeviceEvent: Encodable {
-    /// What a camera offers in one pixel format at one size.
+    /// The frame rates that a camera offers in one pixel format and size.
     struct Format: Encodable {
         var pixelFormat: String
         var description: String
@@ -12,7 +12,7 @@ struct DeviceEvent: Encodable {
         var supported: Bool
         var width: Int
         var height: Int
-        /// Frames per second, rising.
+        /// Frames per second, in increasing order.
         var frameRates: [Double]
     }
 
@@ -54,7 +54,7 @@ struct DeviceEvent: Encodable {
         (lhs.width * lhs.height, lhs.width, lhs.pixelFormat) < (rhs.width * rhs.height, rhs.width, rhs.pixelFormat)
     }
 
-    /// The camera for people.
+    /// The camera as text for people.
     var words: String {
         var lines = ["\(index.map(String.init) ?? "-")  \(path)  \(name)  (\(busInfo), \(driver))"]
         for link in links { lines.append("   \(link)") }

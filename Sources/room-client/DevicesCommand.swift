@@ -1,11 +1,11 @@
 import ArgumentParser
 import RoomKit
 
-/// `room-client devices`: what cameras there are.
+/// `room-client devices`: lists the cameras.
 struct DevicesCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "devices",
-        abstract: "List the cameras of this machine, and what they offer.",
+        abstract: "List the cameras of this machine and their formats.",
         discussion: """
             Examples:
               room-client devices
@@ -18,7 +18,7 @@ struct DevicesCommand: AsyncParsableCommand {
     @Flag(help: "Also list formats, by increasing size.")
     var formats = false
 
-    @Flag(help: "Write one JSON object a line instead of text for people.")
+    @Flag(help: "Write one JSON object per line instead of text for people.")
     var json = false
 
     func run() async throws {
@@ -37,7 +37,7 @@ struct DevicesCommand: AsyncParsableCommand {
         }
     }
 
-    /// Cameras that this user may not open are not "none".
+    /// Throws if there are cameras but this user may not open them, so that the command does not say "No cameras".
     private func complainIfForbidden() throws {
         do {
             _ = try CameraSource.defaultDevice()

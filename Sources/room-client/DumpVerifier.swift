@@ -3,9 +3,9 @@ import MediaFiles
 import RoomKit
 import Threading
 
-/// Checks one dump: its pictures by their barcodes, its frames by the log beside it.
+/// Checks one dump: the pictures by their barcodes, the frames by the log beside the dump.
 struct DumpVerifier {
-    /// What was found, and the single latencies in milliseconds.
+    /// The result, and the latency of each shown frame in milliseconds.
     struct Outcome {
         var result: VerificationResult
         var latencies: [Double]
@@ -19,7 +19,7 @@ struct DumpVerifier {
 
     func verify() throws -> Outcome {
         let log = try readLog()
-        // One for each frame in the file; `nil` for a frame that is not to be shown.
+        // One entry for each frame in the file; `nil` for a frame that is not shown.
         var readings: [BarcodeReading?] = []
         let dimensions = try readFrames { readings.append($0.map { Barcode.read(from: $0) }) }
         var result = VerificationResult(file: path, width: dimensions.width, height: dimensions.height)
@@ -34,7 +34,7 @@ struct DumpVerifier {
         result.frozen = counts.frozen
         result.notSent = counts.notSent
         guard let log else { return Outcome(result: result, latencies: []) }
-        // The log was read before the file, and is read again after it: a dump may be growing.
+        // The dump may still be growing, so the log is read before the file and again after it.
         result.notInFile = max(0, log.count - readings.count)
         result.notInLog = max(0, readings.count - (try readLog()?.count ?? 0))
         let logged = Array(log.prefix(readings.count))
@@ -46,7 +46,7 @@ struct DumpVerifier {
         return Outcome(result: result, latencies: latencies)
     }
 
-    /// Notes the worst clock that the latencies were measured by.
+    /// Adds the worst clock behind the latencies to the result.
     private func note(_ shown: [FrameLogEntry], into result: inout VerificationResult) {
         guard !shown.isEmpty else { return }
         result.clock = shown.allSatisfy { $0.clock == "same-host" } ? "same-host" : "estimated"
@@ -70,7 +70,7 @@ struct DumpVerifier {
         }
     }
 
-    /// Shows the picture of every frame of the dump to `body`, in order.
+    /// Passes the picture of every frame of the dump to `body`, in order.
     private func readFrames(_ body: (VideoBuffer?) -> Void) throws -> Dimensions {
         if path.hasSuffix(".y4m") {
             let reader = try Y4MReader(path: path)
@@ -78,14 +78,14 @@ struct DumpVerifier {
             do {
                 while try reader.readFrame(into: buffer) { body(buffer) }
             } catch let error as MediaFileError where error.code == .truncated {
-                // As with the other formats: a dump may end anywhere.
+                // As in the other formats, a dump may end anywhere.
             }
             return reader.dimensions
         }
         return try CompressedPictures.read(path, body)
     }
 
-    /// Counts gaps, doubles and disorder in the frames' numbers.
+    /// Counts gaps, duplicates and reordering in the frames' numbers.
     private func judge(_ log: [FrameLogEntry], into result: inout VerificationResult) {
         var previous: FrameLogEntry?
         for entry in log {
@@ -96,13 +96,15 @@ struct DumpVerifier {
             if entry.number < previous.number { result.reordered += 1 }
             let missing = Int(entry.number) - Int(previous.number) - 1
             guard missing > 0 else { continue }
-            // Of temporal layer 0 nothing is left out on purpose: its frames are counted without a gap.
+            // Frames of temporal layer 0 are never left out on purpose, so their count has no gap.
             let step = (entry.base &- previous.base) & 0xFFFF
             if step == (entry.layer == 0 ? 1 : 0) { result.layersLeftOut += missing } else { result.lost += missing }
         }
     }
 
-    /// From capture to decoded, of every frame that was shown; by the barcode's time where both ends share a clock.
+    /// The time from capture to decoding, for every frame that was shown.
+    ///
+    /// If both ends share a clock, the capture time is the one in the barcode.
     private func latencies(of log: [FrameLogEntry], _ readings: [BarcodeReading?]) -> [Double] {
         var latencies: [Double] = []
         for (index, entry) in log.enumerated() where !entry.catchUp {

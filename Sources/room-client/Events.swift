@@ -1,9 +1,9 @@
 import Foundation
 import RoomKit
 
-/// The JSON objects of `--json`; their keys are stable, and there even without a value.
+/// The JSON objects of `--json`; their keys are stable, and are present even without a value.
 
-/// A value that is written as `null` where there is none.
+/// A value that is written as `null` if there is none.
 @propertyWrapper
 struct Nullable<Value: Encodable>: Encodable {
     var wrappedValue: Value?
@@ -18,7 +18,7 @@ extension Nullable: Sendable where Value: Sendable {}
 /// An event with the time at which it is written.
 struct TimedEvent<Event: Encodable>: Encodable {
     var event: Event
-    /// UTC, as RFC 3339 has it, to the millisecond.
+    /// The time in UTC, in the format of RFC 3339, to the millisecond.
     var time = Date.now.formatted(Date.ISO8601FormatStyle(includingFractionalSeconds: true))
 
     private enum Key: CodingKey { case time }
@@ -30,12 +30,12 @@ struct TimedEvent<Event: Encodable>: Encodable {
     }
 }
 
-/// Something that failed, whether or not the program goes on.
+/// A failure, whether or not the program continues.
 struct FailureEvent: Encodable {
     var event = "failure"
     /// What happened and what to do about it.
     var error: String
-    /// The kind of failure, where it has a stable name.
+    /// The kind of failure, if it has a stable name.
     @Nullable var code: String?
     /// The number that the server gave as its reason.
     @Nullable var serverCode: Int?
@@ -43,27 +43,27 @@ struct FailureEvent: Encodable {
     @Nullable var participantId: String?
     @Nullable var track: String?
 
-    /// The failure for people.
+    /// The failure as text for people.
     var sentence: String
 
     private enum CodingKeys: CodingKey {
         case event, error, code, serverCode, participant, participantId, track
     }
 
-    /// A failure that a sentence describes.
+    /// Creates a failure that a sentence describes.
     init(_ sentence: String) {
         error = sentence
         self.sentence = sentence
     }
 
-    /// A failure with its kind.
+    /// Creates a failure with the code of an error.
     init(_ failure: any Error) {
         self.init("\(failure)")
         code = (failure as? RoomError)?.code.description
         serverCode = (failure as? RoomError)?.serverCode
     }
 
-    /// A remote track cannot be received.
+    /// Creates the failure of a remote track that cannot be received.
     init(_ failure: RoomError, _ track: RemoteVideoTrack, of participant: RemoteParticipant) {
         self.init(failure)
         self.participant = participant.identity
@@ -72,7 +72,7 @@ struct FailureEvent: Encodable {
         sentence = "\"\(track.name)\" of \(participant.identity) is not received. \(failure)"
     }
 
-    /// A local track delivers nothing.
+    /// Creates the failure of a local track that delivers nothing.
     init(_ failure: any Error, _ track: LocalVideoTrack) {
         self.init(failure)
         self.track = track.name
@@ -82,7 +82,7 @@ struct FailureEvent: Encodable {
 /// The session is over.
 struct DisconnectedEvent: Encodable {
     var event = "disconnected"
-    /// Why; `null` if the program left.
+    /// Why the session ended; `null` if this program left.
     @Nullable var error: String?
     @Nullable var code: String?
     @Nullable var serverCode: Int?
@@ -97,7 +97,7 @@ struct DisconnectedEvent: Encodable {
 struct ConnectedEvent: Encodable {
     var event = "connected"
     var room: String
-    /// The own identity.
+    /// This program's identity.
     var participant: String
     var participantId: String
 
@@ -110,7 +110,7 @@ struct ConnectedEvent: Encodable {
 
 struct ParticipantEvent: Encodable {
     var event: String
-    /// An identity, as everywhere.
+    /// The participant's identity, as in all events.
     var participant: String
     var participantId: String
 
@@ -141,7 +141,7 @@ struct PublishedEvent: Encodable {
     }
 }
 
-/// How the publishing goes, once a second with `--verbose`.
+/// The publisher's counts, written every second with `--verbose`.
 struct PublisherStatus: Encodable {
     var event = "status"
     var framesCaptured: Int
@@ -161,7 +161,7 @@ struct PublisherSummary: Encodable {
     var event = "summary"
     var framesCaptured: Int
     var framesMissed: Int
-    /// From the first to the last frame captured, by the device's stamps.
+    /// The time from the first to the last captured frame, by the device's stamps.
     ///
     /// The device's own rate is (framesCaptured + framesMissed - 1) / captureSeconds.
     var captureSeconds: Double
@@ -189,7 +189,7 @@ struct PublisherSummary: Encodable {
     }
 }
 
-/// A track that comes or goes.
+/// A track's subscription that begins or ends.
 struct TrackEvent: Encodable {
     var event: String
     var participant: String
@@ -204,7 +204,7 @@ struct TrackEvent: Encodable {
     }
 }
 
-/// The recording of a track has ended with the track; its files are complete.
+/// The recording of a track has ended together with the track, and its files are complete.
 struct RecordingEvent: Encodable {
     var event = "recordingEnded"
     var participant: String
@@ -221,13 +221,13 @@ struct RecordingEvent: Encodable {
         framesNotRecorded = recording.framesDropped
     }
 
-    /// The event for people; `nil` if there is no file.
+    /// The event as text for people; `nil` if there is no file.
     var words: String? {
         files.isEmpty ? nil : "\(participant)/\(track): \(framesRecorded) frames -> \(files.joined(separator: ", "))"
     }
 }
 
-/// How the receiving goes, once a second with `--verbose`.
+/// The subscriber's counts, written every second with `--verbose`.
 struct SubscriberStatus: Encodable {
     struct Track: Encodable {
         var participant: String
@@ -270,11 +270,11 @@ struct SubscriberSummary: Encodable {
 
     var event = "summary"
     var tracks: [Track]
-    /// Tracks that ended so long ago that they are not in `tracks`.
+    /// The number of earlier tracks that are not listed in `tracks`.
     var tracksOmitted = 0
 }
 
-/// Milliseconds.
+/// Percentiles in milliseconds.
 struct Percentiles: Encodable, Sendable {
     var p50: Double
     var p95: Double

@@ -2,7 +2,7 @@ import ArgumentParser
 import MediaFiles
 import RoomKit
 
-/// The program's exit codes, those of `sysexits.h`.
+/// The program's exit codes, as defined in `sysexits.h`.
 enum ExitStatus: Int32 {
     case usage = 64
     case badData = 65
@@ -13,18 +13,18 @@ enum ExitStatus: Int32 {
     case `protocol` = 76
     case noPermission = 77
 
-    /// The codes for people.
+    /// The codes as text for people.
     static let table = """
         Exit codes:
           0   done, also after Ctrl-C or SIGTERM
           64  an option that cannot be used
           65  a file whose content is damaged, or a dump in which verify found faults
           66  no such camera, file or directory
-          69  no room server there, the connection was lost, the camera is busy, was unplugged or gives no picture, or \
-          none came for --snapshot
+          69  no room server answered, the connection was lost, the camera is busy, was unplugged or gives no picture, \
+          or no picture came for --snapshot
           70  an internal fault
           74  a file or disk could not be read or written
-          76  the server refused, or breaks the protocol
+          76  the server refused the client, or broke the protocol
           77  no permission
         """
 
@@ -43,7 +43,7 @@ enum ExitStatus: Int32 {
 
     private static func code(for error: RoomError) -> ExitStatus {
         switch error.code {
-        // Pictures that cannot be encoded are too large for --size or --max-bitrate.
+        // Pictures cannot be encoded if --size or --max-bitrate is too large.
         case .invalidURL, .encodingFailed: .usage
         case .refused, .protocolViolation: .protocol
         case .noFramesCaptured, .outOfResources, .serverUnavailable, .connectionLost, .notConnected: .unavailable
@@ -70,9 +70,9 @@ enum ExitStatus: Int32 {
     }
 }
 
-/// Runs a command's body; reports what went wrong and ends with the code for it.
+/// Runs a command's body; reports an error and ends with the exit code for it.
 ///
-/// A result that could not be written is a failure, too.
+/// If output could not be written, that is an error too.
 func reportingErrors(isJSON: Bool, _ body: () async throws -> Void) async throws {
     do {
         try await body()

@@ -3,7 +3,7 @@ public import MediaCore
 public import RoomKit
 
 extension Bitrate: ExpressibleByArgument {
-    /// Reads `800k`, `2M`, `1.5M` or plain bits per second, within what the encoder holds to.
+    /// Reads `800k`, `2M`, `1.5M` or plain bits per second, within the encoder's limits.
     public init?(argument: String) {
         var number = Substring(argument)
         var factor = 1.0
@@ -30,7 +30,7 @@ extension Dimensions: ExpressibleByArgument {
 }
 
 extension FrameRate: ExpressibleByArgument {
-    /// Reads `30`, `12.5` or `30000/1001`, within what any camera does.
+    /// Reads `30`, `12.5` or `30000/1001`, within the range of any camera.
     public init?(argument: String) {
         let usual = 0.01...1000.0
         let terms = argument.split(separator: "/", omittingEmptySubsequences: false)

@@ -4,7 +4,7 @@ import Threading
 
 /// The tracks that are received, and their recordings.
 ///
-/// Nothing of a track is kept when it has ended, except the numbers for the summary.
+/// When a track has ended, only its numbers for the summary are kept.
 final class Reception: Sendable {
     private struct Item: Sendable {
         var track: RemoteVideoTrack
@@ -24,7 +24,7 @@ final class Reception: Sendable {
         var failure: RecordingError?
     }
 
-    /// Tracks that have ended and are listed in the summary, 1,000 of some 300 bytes.
+    /// The largest number of ended tracks that the summary lists; each takes about 300 bytes.
     private static let maximumListed = 1000
 
     private let recorderID: String
@@ -48,17 +48,17 @@ final class Reception: Sendable {
         self.reporter = reporter
     }
 
-    /// What a recording or the snapshot failed with.
+    /// The first error of a recording, or else of the snapshot.
     var error: (any Error)? {
         state.withLock { $0.failure } ?? snapshot?.failure
     }
 
-    /// Where the snapshot was to go, if no picture came for it.
+    /// The path of the snapshot, if no picture arrived for it.
     var snapshotWithoutPicture: String? {
         snapshot.flatMap { $0.isEmpty ? $0.path : nil }
     }
 
-    /// How it goes, for programs.
+    /// The status for `--json`.
     var status: SubscriberStatus {
         SubscriberStatus(tracks: state.withLock { $0.items.map(\.track) }.map { SubscriberStatus.Track($0) })
     }
@@ -78,7 +78,7 @@ final class Reception: Sendable {
         state.withLock { state in state.items.append(Item(track: track, recorder: recorder)) }
     }
 
-    /// The track is over: completes its files and lets go of it, in the background.
+    /// Completes the files of a track that has ended and removes the track, in the background.
     func end(_ track: RemoteVideoTrack) {
         state.withLock { state in
             guard state.items.contains(where: { $0.track === track }) else { return }
@@ -114,9 +114,9 @@ final class Reception: Sendable {
         if let error = recording?.error, !isReported { report(error) }
     }
 
-    /// Reports recordings that have failed, each once, as it happens: nobody should find out an hour later.
+    /// Reports failed recordings, each once, soon after the failure, so that users do not find out an hour later.
     ///
-    /// - Returns: Whether nothing is left to do: all recordings have failed, and nothing else is wanted.
+    /// - Returns: Whether nothing is left to do, because all recordings have failed and no snapshot is wanted.
     func reportFailures() -> Bool {
         let (failures, isAll) = state.withLock { state in
             var failures: [RecordingError] = []
@@ -137,7 +137,7 @@ final class Reception: Sendable {
         state.withLock { $0.failure = $0.failure ?? error }
     }
 
-    /// How it goes, in a line.
+    /// The status as one line of text.
     func statusLine() -> String {
         let now = state.withLock { state in
             state.items.indices.map { index -> String in
@@ -153,7 +153,7 @@ final class Reception: Sendable {
         return now.isEmpty ? "waiting for tracks" : now.joined(separator: "   ")
     }
 
-    /// Completes the recordings and sums up, after the session's end.
+    /// Completes the recordings and returns the summary, after the session's end.
     func finish() async -> SubscriberSummary {
         while let ending = state.withLock({ $0.endings.values.first }) { await ending.value }
         for item in state.withLock({ $0.items }) { item.recorder?.stop() }

@@ -21,9 +21,9 @@ struct RoomClientCommand: AsyncParsableCommand {
         subcommands: [ConnectCommand.self, SubscribeCommand.self, DevicesCommand.self, VerifyCommand.self]
     )
 
-    /// Runs the program, once the standard streams are there.
+    /// Opens missing standard streams, then runs the program.
     ///
-    /// The number of one that is closed would go to a socket or a file, which then got the program's output.
+    /// If a standard stream is closed, a socket or file could get its descriptor number, and then the program's output.
     static func main() async {
         var number: Int32
         repeat { number = unsafe open("/dev/null", O_RDWR | O_CLOEXEC) } while (0...STDERR_FILENO).contains(number)

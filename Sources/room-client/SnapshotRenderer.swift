@@ -2,7 +2,7 @@ import MediaFiles
 import RoomKit
 import Threading
 
-/// Writes the first picture to a PNG file as it comes, and the newest one at the end.
+/// Writes the first picture to a PNG file when it arrives, and the newest picture at the end.
 final class SnapshotRenderer: VideoRenderer {
     private struct State: Sendable {
         var newest: VideoFrame?
@@ -10,20 +10,20 @@ final class SnapshotRenderer: VideoRenderer {
         var failure: MediaFileError?
     }
 
-    /// Where the picture goes.
+    /// The path of the PNG file.
     let path: String
     private let state = Monitor(State())
 
-    /// Checks that a picture can be written to `path`.
+    /// Creates a renderer, after checking that a picture can be written to `path`.
     init(path: String) throws(MediaFileError) {
         try PNGWriter.checkReplaceable(path)
         self.path = path
     }
 
-    /// Whether no picture has come.
+    /// Whether no picture has arrived.
     var isEmpty: Bool { state.withLock { $0.newest == nil } }
 
-    /// What the writing failed with.
+    /// The error of writing the file, if any.
     var failure: MediaFileError? { state.withLock { $0.failure } }
 
     func render(_ frame: VideoFrame) {

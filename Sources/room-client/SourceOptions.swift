@@ -2,7 +2,7 @@ import ArgumentParser
 import MediaFiles
 import RoomKit
 
-/// Where the pictures come from: the options of `connect`.
+/// The options of `connect` for the source of the pictures.
 struct SourceOptions: ParsableArguments {
     /// The kinds of source.
     enum Kind: ExpressibleByArgument {
@@ -34,7 +34,7 @@ struct SourceOptions: ParsableArguments {
     @Option(help: "The camera: path, number (2 is /dev/video2), name or bus; default the first one.")
     var device: String?
 
-    @Option(help: ArgumentHelp("The camera's pixel format, as YUYV or MJPG; default the best.", valueName: "fourcc"))
+    @Option(help: ArgumentHelp("Camera pixel format, such as YUYV or MJPG; default the best.", valueName: "fourcc"))
     var pixelFormat: PixelFormat?
 
     @Option(
@@ -48,23 +48,23 @@ struct SourceOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "Frames a second, as 12.5 or 30000/1001, 0.01 to 1000; default 30, the camera's nearest, or the clip's own.",
-            discussion: "Without a camera 0.1 to 240, and at most a clip's own.",
+            "Frames per second, such as 12.5 or 30000/1001; default 30, the camera's nearest, or the clip's own.",
+            discussion: "0.01 to 1000 for cameras, 0.1 to 240 for other sources, and at most the clip's own rate.",
             valueName: "rate"
         )
     )
     var fps: FrameRate?
 
-    @Option(help: ArgumentHelp("Cut the camera's picture, after --size and before --rotate.", valueName: "WxH"))
+    @Option(help: ArgumentHelp("Center-crop the camera's picture, after --size and before --rotate.", valueName: "WxH"))
     var crop: Dimensions?
 
     @Option(help: "Turn the camera's picture clockwise: 0, 90, 180 or 270 degrees.")
     var rotate: Int = 0
 
-    @Flag(help: "Mirror the camera's picture, left for right.")
+    @Flag(help: "Mirror the camera's picture, left to right.")
     var mirror = false
 
-    @Flag(help: "Play a clip again and again.")
+    @Flag(help: "Play the clip repeatedly.")
     var loop = false
 
     func validate() throws {
@@ -89,7 +89,7 @@ struct SourceOptions: ParsableArguments {
         if loop { throw ValidationError("--loop is for clips; leave it out with a camera.") }
     }
 
-    /// What a source without a camera is asked for.
+    /// Checks the options of a source that is not a camera.
     private func validatePainted() throws {
         if loop {
             guard case .file(let path) = source else {
@@ -104,7 +104,7 @@ struct SourceOptions: ParsableArguments {
         }
     }
 
-    /// The source, not started yet; `whenFinished` is told if it fails or comes to its end by itself.
+    /// Makes the source without starting it; `whenFinished` is called if the source fails or ends by itself.
     func makeSource(whenFinished: @escaping @Sendable ((any Error)?) -> Void) throws -> any VideoCapturer {
         let source = try makeSource()
         let events = source.captureEvents()
@@ -127,7 +127,7 @@ struct SourceOptions: ParsableArguments {
         case .pattern: return PatternSource(dimensions: dimensions, frameRate: frameRate)
         case .noise: return NoiseSource(dimensions: dimensions, frameRate: frameRate)
         case .file(let path):
-            // Before the room is joined for it; a pipe gives its pictures only once.
+            // Check the clip before joining the room. A pipe is not checked, because it can be read only once.
             if Y4MReader.canBeOpenedAgain(path) { try check(Y4MReader(path: path)) }
             let clip = ClipSource(path: path, loop: loop)
             clip.requestOutputFormat(VideoFormatRequest(dimensions: size, frameRate: fps))
@@ -136,7 +136,7 @@ struct SourceOptions: ParsableArguments {
         }
     }
 
-    /// Sees whether a clip can be played as it is to be.
+    /// Checks that a clip can be played with the given options.
     private func check(_ clip: Y4MReader) throws {
         if let fps, fps.framesPerSecond > clip.frameRate.framesPerSecond {
             throw ValidationError(

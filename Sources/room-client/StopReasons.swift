@@ -11,11 +11,11 @@ enum Stop: Sendable {
     case duration
     /// The room's session ended, with an error unless we left.
     case session(RoomError?)
-    /// The publishing is done, or failed.
+    /// `publish` has returned, with the error if it failed.
     case published((any Error)?)
     /// All recordings have failed, so that there is nothing left to do.
     case recording
-    /// The source came to its end, or failed.
+    /// The source ended, with the error if it failed.
     case source((any Error)?)
 }
 
@@ -28,17 +28,17 @@ struct StopReasons: Sendable {
         (stream, continuation) = AsyncStream.makeStream(bufferingPolicy: .bufferingOldest(8))
     }
 
-    /// Gives a reason to stop; the first one counts.
+    /// Adds a reason to stop; each `wait` returns the oldest that has not been returned.
     func end(_ reason: Stop) {
         continuation.yield(reason)
     }
 
-    /// Makes Ctrl-C and SIGTERM a reason to stop; until then they end the program by themselves.
+    /// Makes Ctrl-C and SIGTERM a reason to stop; before this call they end the program at once.
     ///
-    /// A second signal, once the first has had time to work, ends the program at once. Call this when there is something
-    /// to end in good order.
+    /// A second signal ends the program at once, if the first has had time to work. Call this as soon as there is
+    /// something to shut down cleanly.
     func heedSignals() async {
-        // A reader of our output that goes away is no reason to stop sending or recording.
+        // If the reader of our output goes away, sending and recording must continue.
         signal(SIGPIPE, SIG_IGN)
         let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm)
         Task {
@@ -67,7 +67,7 @@ struct StopReasons: Sendable {
         raise(number)
     }
 
-    /// Waits for a reason, among them the end of `duration`.
+    /// Waits for a reason to stop; the end of `duration` is one.
     func wait(for duration: Duration?) async -> Stop {
         let timer = Task {
             guard let duration else { return }

@@ -15,8 +15,8 @@ struct SubscribeCommand: AsyncParsableCommand {
               room-client subscribe --room my-room --participant robot-7 --snapshot now.png --duration 5
               room-client subscribe --room my-room --dump out --format ivf --json
 
-            A dump is out/<publisher>-<track>-<our id>.webm, and beside it .frames.jsonl with a line for each frame.
-            Check it with: room-client verify out
+            A dump is named out/<publisher>-<track>-<our id>.webm. Beside it is a log, .frames.jsonl, with a line for
+            each frame. Check dumps with: room-client verify out
 
             \(ExitStatus.table)
             """
@@ -30,16 +30,16 @@ struct SubscribeCommand: AsyncParsableCommand {
     @Option(help: "Only tracks of this name or id.")
     var track: String?
 
-    @Option(help: ArgumentHelp("Write every track to a file in this directory; it is made.", valueName: "directory"))
+    @Option(help: ArgumentHelp("Directory for a dump of every track; created if missing.", valueName: "directory"))
     var dump: String?
 
-    @Option(help: "With --dump: webm (the default), ivf, y4m (raw pictures) or png (one file a picture).")
+    @Option(help: "With --dump: webm (the default), ivf, y4m (raw pictures) or png (one file per picture).")
     var format: TrackRecorder.Format?
 
-    @Option(help: ArgumentHelp("Write the first picture to this file, at the end the newest.", valueName: "file.png"))
+    @Option(help: ArgumentHelp("PNG for the first picture, replaced by the newest at the end.", valueName: "file.png"))
     var snapshot: String?
 
-    @Option(help: ArgumentHelp("Stop after so many seconds.", valueName: "seconds"))
+    @Option(help: ArgumentHelp("Stop after this many seconds.", valueName: "seconds"))
     var duration: Seconds?
 
     func validate() throws {
@@ -154,7 +154,7 @@ struct SubscribeCommand: AsyncParsableCommand {
         }
     }
 
-    /// Asks for a track, where tracks are chosen by name.
+    /// Subscribes to a track that matches `--participant` and `--track`, if either is given.
     private func consider(_ track: RemoteVideoTrack, of participant: RemoteParticipant, in room: Room) async {
         guard self.participant != nil || self.track != nil else { return }
         if let name = self.participant, name != participant.identity, name != participant.sid { return }

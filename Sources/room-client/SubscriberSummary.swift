@@ -23,14 +23,14 @@ extension SubscriberSummary.Track {
     }
 }
 
-/// The clock that an age was measured by, for people; every age is printed with it (`docs/protocol.md`, section 8.3).
+/// Names the clock behind an age, for people; every age is printed with it (`docs/protocol.md`, section 8.3).
 func clockWords(_ clock: String, errorMs: Double?) -> String {
     if clock == "same-host" { return "same clock" }
     return "estimated clock" + (errorMs.map { String(format: " ± %.1f ms", $0) } ?? "")
 }
 
 extension SubscriberSummary {
-    /// The summary for people.
+    /// The summary as text for people.
     var words: String {
         if tracks.isEmpty { return "No track was received." }
         return tracks.map { track in

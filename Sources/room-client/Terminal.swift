@@ -3,24 +3,24 @@ import MediaFiles
 import RoomKit
 import Threading
 
-/// Where the program writes: events and results on standard output, complaints on standard error.
+/// Writes events and results to standard output, and error messages to standard error.
 enum Terminal {
     /// Whether standard output is a terminal, where a live status line makes sense.
     static let isInteractive = isatty(STDOUT_FILENO) == 1
 
-    /// Why something that was written to standard output is lost, as on a full disk; `nil` if nothing is.
+    /// Why output to standard output was lost, for example on a full disk; `nil` if nothing was lost.
     ///
-    /// A reader that is gone wanted no more, and lost nothing.
+    /// If the reader of a pipe is gone, that does not count as a loss: it wanted no more output.
     static var outputFailure: MediaFileError? { failure.withLock { $0 } }
 
     private static let failure = Monitor<MediaFileError?>(nil)
-    /// The last complaints, so that the program's end does not repeat them.
+    /// The last error messages, so that they are not repeated when the program ends.
     private static let complaints = Monitor<[String]>([])
 
-    /// Whether `text` was among the last complaints.
+    /// Whether `text` is one of the last error messages.
     static func hasComplained(_ text: String) -> Bool { complaints.withLock { $0.contains(text) } }
 
-    /// Writes a line of complaint.
+    /// Writes an error message as one line.
     static func complain(_ text: String) {
         complaints.withLock { $0 = $0.suffix(15) + [text] }
         write("room-client: \(text)\n", to: STDERR_FILENO)
@@ -31,17 +31,17 @@ enum Terminal {
         write(line + "\n", to: STDOUT_FILENO)
     }
 
-    /// Writes over the present line of a terminal.
+    /// Replaces the current line of a terminal.
     static func showStatus(_ line: String) {
         write("\r\u{1B}[K" + line, to: STDOUT_FILENO)
     }
 
-    /// Takes the status line away, so that a full line can follow.
+    /// Clears the status line, so that a full line can follow.
     static func clearStatus() {
         write("\r\u{1B}[K", to: STDOUT_FILENO)
     }
 
-    /// Writes all of `text`; a reader that is gone is passed over.
+    /// Writes all of `text`; ignores that a reader is gone.
     private static func write(_ text: String, to descriptor: Int32) {
         var bytes = Array(text.utf8)[...]
         while !bytes.isEmpty {
@@ -59,12 +59,12 @@ enum Terminal {
     }
 }
 
-/// Reports a command's progress: one JSON object a line, or lines and a live status line for people.
+/// Reports a command's progress: one JSON object per line, or lines of text and a live status line for people.
 struct Reporter: Sendable {
     /// Whether JSON is written.
     var isJSON: Bool
 
-    /// Reports an event, in JSON or in words; without words only JSON reports it.
+    /// Reports an event, as JSON or as text; without `words` it is reported only as JSON.
     func report(_ event: some Encodable, _ words: String?) {
         if isJSON {
             let encoder = JSONEncoder()
@@ -82,13 +82,13 @@ struct Reporter: Sendable {
         }
     }
 
-    /// Reports a failure: a sentence on standard error and, in JSON, an object as well.
+    /// Reports a failure: a sentence on standard error and, with `--json`, also an object.
     func reportFailure(_ failure: FailureEvent) {
         if isJSON { report(failure, nil) } else { endStatus() }
         Terminal.complain(failure.sentence)
     }
 
-    /// Reports a failure unless its sentence was reported when it happened.
+    /// Reports a failure, unless its sentence was already reported when it happened.
     func reportOnce(_ failure: any Error) {
         if !Terminal.hasComplained("\(failure)") { reportFailure(FailureEvent(failure)) }
     }
@@ -103,7 +103,7 @@ struct Reporter: Sendable {
         report(ParticipantEvent("participantDisconnected", participant), "\(participant.identity) left.")
     }
 
-    /// Reports that the session is over; for people the program's last line says why.
+    /// Reports as JSON that the session is over; for people, the program's last line says why.
     func reportDisconnection(_ error: RoomError?) {
         report(DisconnectedEvent(error), nil)
     }
@@ -113,15 +113,15 @@ struct Reporter: Sendable {
         reportFailure(FailureEvent("\(count) events were missed: the program's output is read too slowly."))
     }
 
-    /// Whether there is a live line: for people, at a terminal.
+    /// Whether there is a live status line: only for text output at a terminal.
     var showsStatus: Bool { !isJSON && Terminal.isInteractive }
 
-    /// Shows a live line, where there is one.
+    /// Updates the live status line, if there is one.
     func status(_ words: String) {
         if showsStatus { Terminal.showStatus(words) }
     }
 
-    /// Ends the live line.
+    /// Clears the live status line.
     func endStatus() {
         if showsStatus { Terminal.clearStatus() }
     }

@@ -13,12 +13,14 @@ struct VerifyCommand: AsyncParsableCommand {
               room-client verify out
               room-client verify out/robot-pattern-PA_x.webm --json
 
-            Pictures of --source pattern carry a barcode, by which frames are told apart; of other sources the frames'
-            numbers alone are checked. Lost: a gap in the frames' numbers that leaving out a temporal layer does not
-            explain. Not sent: a gap in the barcodes alone, of frames that the publisher left out. Not in the file: frames
-            of the log (.frames.jsonl) that the file lacks. As a frame is written to the file first and to the log
-            second, a subscriber that is killed leaves none of these, and at most one frame that is not in the log. The
-            exit code is 65 if there is more of either, or anything was lost, doubled, reordered or torn.
+            Pictures of --source pattern contain a barcode that identifies the frame. For other sources, only the
+            frames' numbers are checked. "Lost" counts gaps in the frames' numbers, except those where a temporal layer
+            was left out. "Not sent" counts gaps in the barcodes alone: frames that the publisher left out. "Not in the
+            file" counts frames of the log (.frames.jsonl) that the file lacks.
+
+            Each frame is written to the file first and to the log second. So if a subscriber is killed, every frame of
+            the log is in the file, and at most one frame of the file is not in the log. The exit code is 65 if more
+            frames are missing, or if any frame was lost, doubled, reordered or torn.
 
             \(ExitStatus.table)
             """
@@ -27,7 +29,7 @@ struct VerifyCommand: AsyncParsableCommand {
     @Argument(help: ArgumentHelp("A dump (.webm, .ivf, .y4m) or a directory of dumps.", valueName: "file or directory"))
     var path: String
 
-    @Flag(help: "Write one JSON object a line instead of text for people.")
+    @Flag(help: "Write one JSON object per line instead of text for people.")
     var json = false
 
     func run() async throws {
@@ -42,7 +44,7 @@ struct VerifyCommand: AsyncParsableCommand {
                     reporter.report(outcome.result, outcome.result.words)
                     total.add(outcome)
                 } catch {
-                    // What is no error of the system's is one of the content.
+                    // Any error that is not a `MediaFileError` means damaged content.
                     failures.append((error as? MediaFileError).map { ExitStatus($0) } ?? .badData)
                     reporter.report(UnreadableFile(file: file, error: "\(error)"), nil)
                     Terminal.complain("\(error)")
@@ -55,7 +57,7 @@ struct VerifyCommand: AsyncParsableCommand {
         }
     }
 
-    /// The files to check: one, or those of a directory that are dumps.
+    /// The files to check: the file itself, or all dumps in the directory.
     private func dumps() throws -> [String] {
         var isDirectory: ObjCBool = false
         guard unsafe FileManager.default.fileExists(atPath: path, isDirectory: &isDirectory), isDirectory.boolValue
@@ -78,14 +80,14 @@ struct UnreadableFile: Encodable {
     var error: String
 }
 
-/// What was found in one dump.
+/// The result for one dump.
 struct VerificationResult: Encodable {
     var event = "file"
     var file: String
     var width: Int
     var height: Int
     var frames = 0
-    /// Captured, and left out by the publisher.
+    /// Frames that were captured but left out by the publisher.
     var notSent = 0
     /// Gaps in the frames' numbers that leaving out a temporal layer does not explain.
     var lost = 0
@@ -94,10 +96,10 @@ struct VerificationResult: Encodable {
     var duplicated = 0
     var reordered = 0
     var torn = 0
-    /// Pictures without a readable barcode: all, for another source than the pattern.
+    /// Pictures without a readable barcode; all of them, if the source is not the pattern.
     var unreadable = 0
     var frozen = 0
-    /// Frames from the relay's cache, decoded and not shown.
+    /// Frames from the relay's cache, which were decoded but not shown.
     var catchUp = 0
     /// Frames of the log that the file lacks.
     var notInFile = 0
@@ -107,10 +109,11 @@ struct VerificationResult: Encodable {
     @Nullable var clockErrorMs: Double? = nil
     @Nullable var latencyMs: Percentiles? = nil
 
-    /// The most frames that the log may lack.
+    /// The largest number of frames that the log may lack.
     ///
-    /// A frame is in the file before its line is in the log, each by one call to the system (`RecordingFiles.write`):
-    /// whoever is killed between the two leaves one, and never a line without its frame.
+    /// A frame is written to the file before its line is written to the log, each by one system call
+    /// (`RecordingFiles.write`). A program that is killed between the two leaves one frame without a line, and never a
+    /// line without its frame.
     private static let notLoggedAtMost = 1
 
     /// Whether anything is wrong.
@@ -118,7 +121,7 @@ struct VerificationResult: Encodable {
         lost + duplicated + reordered + torn + notInFile > 0 || notInLog > Self.notLoggedAtMost
     }
 
-    /// The result for people.
+    /// The result as text for people.
     var words: String {
         let latency = latencyMs.map {
             String(format: ", latency p50 %.1f p95 %.1f p99 %.1f ms, ", $0.p50, $0.p95, $0.p99 ?? $0.p95)
@@ -135,7 +138,7 @@ struct VerificationResult: Encodable {
     }
 }
 
-/// What was found in all dumps.
+/// The result for all dumps.
 struct VerificationSummary: Encodable {
     var event = "summary"
     var files = 0
@@ -147,7 +150,7 @@ struct VerificationSummary: Encodable {
     var torn = 0
     var notInFile = 0
     var notInLog = 0
-    /// The worst of the files' clocks.
+    /// The worst clock of all files.
     @Nullable var clock: String? = nil
     @Nullable var clockErrorMs: Double? = nil
     @Nullable var latencyMs: Percentiles? = nil
@@ -183,7 +186,7 @@ struct VerificationSummary: Encodable {
         latencyMs = Percentiles(of: latencies)
     }
 
-    /// The summary for people.
+    /// The summary as text for people.
     var words: String {
         let missing = notInFile > 0 ? ", \(notInFile) not in their files" : ""
         return """
@@ -194,7 +197,7 @@ struct VerificationSummary: Encodable {
 }
 
 extension Percentiles {
-    /// The percentiles of samples in milliseconds, by nearest rank; `nil` of none.
+    /// Computes the percentiles of samples in milliseconds, by nearest rank; `nil` without samples.
     init?(of samples: [Double]) {
         guard !samples.isEmpty else { return nil }
         let sorted = samples.sorted()

@@ -1,6 +1,6 @@
 import RoomKit
 
-/// A publisher and a subscriber who mind their own business while something goes on around them.
+/// A publisher and a subscriber that must not be affected by what else happens at the server.
 package final class Bystanders: Sendable {
     private let author: Member
     private let viewer: Member
@@ -9,7 +9,7 @@ package final class Bystanders: Sendable {
     private let recorder: TrackRecorder
     private let directory: TemporaryDirectory
 
-    /// Joins both to `room`, which nobody else need be in.
+    /// Joins both to `room`, in which nobody else needs to be.
     package init(on stage: Stage, room: String = "bystanders") async throws {
         viewer = try await stage.join("bystanding-viewer", room: room)
         author = try await stage.join("bystanding-author", room: room)
@@ -21,13 +21,13 @@ package final class Bystanders: Sendable {
         try await frames(3)
     }
 
-    /// Waits for so many more frames to be received.
+    /// Waits until `count` more frames are received.
     package func frames(_ count: Int) async throws {
         let before = recorder.statistics.framesWritten
         try await eventually("the bystanders go on") { recorder.statistics.framesWritten >= before + count }
     }
 
-    /// Lets both leave; what was wrong with what the subscriber got, by the numbers on the wire and in the pictures.
+    /// Makes both leave; returns the faults in what the subscriber got, by the numbers on the wire and in the pictures.
     package func faults() async throws -> [String] {
         try await frames(5)
         var faults: [String] = []
@@ -43,7 +43,7 @@ package final class Bystanders: Sendable {
         let accounted =
             remote.statistics.framesDropped + recorder.statistics.framesDropped + track.statistics.framesExpired
         if dump.missing > accounted { faults.append("\(dump.missing) frames missing, \(accounted) accounted for") }
-        // One at the beginning; a receiver that falls behind on a busy machine may need another.
+        // There is one keyframe at the beginning. A receiver that falls behind on a busy machine may need another.
         if track.statistics.keyframes > 1 + accounted { faults.append("\(track.statistics.keyframes) keyframes") }
         if track.statistics.unaccounted != 0 { faults.append("captured \(track.statistics)") }
         return faults

@@ -4,7 +4,7 @@ package import RoomKit
 package import SyntheticSources
 import VP8Codec
 
-/// What decoding a dump of the test pattern shows, and what its log says.
+/// The pictures of a decoded dump of the test pattern, and the lines of its log.
 package struct DumpReading {
     /// The size that the file states.
     package var dimensions: Dimensions
@@ -12,7 +12,7 @@ package struct DumpReading {
     package var numbers: [UInt32] = []
     /// The sizes of the pictures, each once.
     package var pictureSizes: Set<Dimensions> = []
-    /// What the checker of sequences says of the barcodes.
+    /// The sequence checker's result for the barcodes.
     package var counts: FrameSequenceChecker.Counts
     /// The lines of `.frames.jsonl`.
     package var log: [FrameLogEntry]
@@ -47,10 +47,10 @@ package struct DumpReading {
         }
     }
 
-    /// What is wrong with the dump; empty for one in which nothing was lost, doubled, reordered or torn.
+    /// The faults of the dump; empty if nothing was lost, doubled, reordered or torn.
     ///
-    /// A frame that is missing in the wire's numbers must be explained by a temporal layer that was left out whole: the
-    /// index of layer 0 goes on without a gap.
+    /// A gap in the wire's frame numbers is a fault unless a whole temporal layer was left out. In that case the index
+    /// of layer 0 continues without a gap.
     package var faults: [String] {
         var faults: [String] = []
         if counts.frames == 0 { faults.append("no frames") }

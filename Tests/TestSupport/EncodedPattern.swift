@@ -4,7 +4,7 @@ import SyntheticSources
 import Threading
 import VP8Codec
 
-/// Encodes frames of the test pattern and cuts them into packets, for those who send without RoomKit.
+/// Encodes frames of the test pattern and cuts them into packets, for tests that send without RoomKit.
 package struct EncodedPattern: ~Copyable {
     private var encoder: VP8Encoder
     private let packetizer: Packetizer
@@ -21,9 +21,9 @@ package struct EncodedPattern: ~Copyable {
         self.size = size
     }
 
-    /// The packets of the next frame, stamped as captured 33 ms after the one before.
+    /// The packets of the next frame, whose capture time is 33 ms after that of the frame before.
     ///
-    /// The first frame is a keyframe, and so is one on demand.
+    /// The first frame is a keyframe. Later frames are keyframes on demand.
     package mutating func next(isKeyframe: Bool = false) throws -> [[UInt8]] {
         for _ in 0..<30 {
             let packets = try encode(isKeyframe: isKeyframe)
@@ -34,7 +34,7 @@ package struct EncodedPattern: ~Copyable {
 
     /// The packets of the next frame; none if the encoder leaves it out to hold its rate.
     private mutating func encode(isKeyframe: Bool) throws -> [[UInt8]] {
-        // At the rate that the encoder expects, however soon it is asked.
+        // The stamps have the rate that the encoder expects, however soon this is called.
         let now = start + .milliseconds(33) * Int(number)
         let buffer = VideoBuffer(dimensions: size)
         buffer.withMutablePlanes { luma, chromaU, chromaV in
@@ -61,7 +61,7 @@ package struct EncodedPattern: ~Copyable {
     }
 }
 
-/// The packets of a frame of `payload`, with a header that `change` may spoil.
+/// The packets of a frame that contains `payload`; `change` may damage their headers.
 package func makeVideoPackets(
     alias: UInt32,
     number: UInt32,

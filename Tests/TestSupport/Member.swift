@@ -2,7 +2,7 @@ package import MediaCore
 package import RoomKit
 import Threading
 
-/// A participant of a room by way of RoomKit, with everything that happened to it.
+/// A participant of a room that uses RoomKit and keeps all its events.
 package final class Member: Sendable {
     /// The room.
     package let room: Room
@@ -22,13 +22,13 @@ package final class Member: Sendable {
         }
     }
 
-    /// What has happened so far.
+    /// The events so far.
     package var events: [RoomEvent] { seen.withLock { $0.events } }
 
-    /// Whether the room has said that nothing more will happen.
+    /// Whether the room's events have ended.
     package var isOver: Bool { seen.withLock { $0.isOver } }
 
-    /// Waits for the first event of which `pick` makes something.
+    /// Waits for the first event for which `pick` returns a value.
     package func event<Value>(_ what: String, _ pick: (RoomEvent) throws -> Value?) async throws -> Value {
         try await eventual(what) {
             for event in events {
@@ -49,7 +49,7 @@ package final class Member: Sendable {
         }
     }
 
-    /// Waits for the session's end, and gives the error that ended it.
+    /// Waits for the session's end; returns the error that ended it.
     package func ending() async throws -> RoomError? {
         let ending = try await event("the session ends") { event -> RoomError?? in
             if case .disconnected(let error) = event { .some(error) } else { nil }
@@ -59,7 +59,7 @@ package final class Member: Sendable {
     }
 }
 
-/// Counts the pictures that it is shown.
+/// Counts the pictures that it receives.
 package final class CountingRenderer: VideoRenderer {
     private let state = Monitor((frames: 0, sizes: Set<Dimensions>()))
     private let whenRendering: @Sendable () -> Void

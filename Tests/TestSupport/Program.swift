@@ -2,8 +2,9 @@ import FoundationEssentials
 import Glibc
 import Threading
 
-/// One of the package's programs as a process, with what it writes. (Foundation's `Process` leaks a weak reference,
-/// which LeakSanitizer reports.)
+/// Runs one of the package's programs as a process and collects its output.
+///
+/// It does not use Foundation's `Process`, which leaks a weak reference that LeakSanitizer reports.
 package final class Program: Sendable {
     /// How a program ended.
     package enum Ending: Hashable, Sendable {
@@ -19,26 +20,26 @@ package final class Program: Sendable {
     private let complaints: Outlet
     private let ending = Monitor<Ending?>(nil)
 
-    /// What becomes of a program's standard error.
+    /// The destination of a program's standard error.
     package enum ErrorReading: Sendable {
         /// It is gathered in `errors`.
         case read
-        /// It fills up.
+        /// Nobody reads it, so it fills up.
         case unread
         /// Its reader has gone.
         case closed
     }
 
-    /// Starts `name`, which lies beside the test program.
+    /// Starts the program `name`, which is in the directory of the test program.
     ///
     /// - Parameters:
     ///   - name: The program's name, or an absolute path, or a name for the shell's search path.
-    ///   - arguments: What it is given.
-    ///   - isOutputRead: Whether anybody reads its standard output; else it is closed.
-    ///   - errors: What becomes of its standard error.
-    ///   - areLeaksSought: Whether LeakSanitizer looks at its end, where that is built in. Where ArgumentParser itself
-    ///     ends the program, from deep inside of its parsing, some of its arrays are always left.
-    /// - Throws: When it cannot be started.
+    ///   - arguments: The program's arguments.
+    ///   - isOutputRead: Whether its standard output is read; otherwise it is closed.
+    ///   - errors: The destination of its standard error.
+    ///   - areLeaksSought: Whether LeakSanitizer, if it is built in, checks the program at its end. If ArgumentParser
+    ///     itself ends the program while parsing, it always leaks some of its arrays.
+    /// - Throws: An error if the program cannot be started.
     package init(
         _ name: String,
         _ arguments: [String],
@@ -54,7 +55,7 @@ package final class Program: Sendable {
         posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
         posix_spawn_file_actions_adddup2(&actions, output.writer, 1)
         posix_spawn_file_actions_adddup2(&actions, complaints.writer, 2)
-        // The test's own handling of signals is not the program's.
+        // The program must not inherit the test's signal handling.
         var attributes = posix_spawnattr_t()
         posix_spawnattr_init(&attributes)
         defer { posix_spawnattr_destroy(&attributes) }
@@ -105,9 +106,9 @@ package final class Program: Sendable {
     /// The whole lines of its standard output.
     package var lines: [String] { text.split(separator: "\n").map(String.init) }
 
-    /// The objects of its standard output, a line each.
+    /// The JSON objects of its standard output, one per line.
     ///
-    /// - Throws: Where a line is not a JSON object.
+    /// - Throws: An error if a line is not a JSON object.
     package func events() throws -> [JSONObject] {
         let decoder = JSONDecoder()
         return try lines.map { line in
@@ -124,7 +125,7 @@ package final class Program: Sendable {
         kill(identifier, signal)
     }
 
-    /// Waits for its end, and for the end of what it wrote.
+    /// Waits until it has ended and all its output is read.
     package func end() async throws -> Ending {
         let ending = try await eventual("the program ends; it said: \(errors)") {
             self.ending.withLock { $0 }
@@ -146,7 +147,7 @@ package final class Program: Sendable {
         try await eventually("\"\(part)\" comes; instead: \(text) \(errors)") { errors.contains(part) }
     }
 
-    /// Where the program `name` is: beside the tests if it is one of ours.
+    /// The path of the program `name`; our own programs are beside the tests.
     package static func path(of name: String) -> String {
         guard name.hasPrefix("room-") else { return name }
         var buffer = [CChar](repeating: 0, count: 4096)
@@ -155,7 +156,7 @@ package final class Program: Sendable {
         return own[..<(own.lastIndex(of: "/") ?? own.startIndex)] + "/" + name
     }
 
-    /// The test's environment without what the programs would read.
+    /// The test's environment without the variables that the programs read.
     private static func environment(areLeaksSought: Bool) -> [String] {
         var strings = areLeaksSought ? [] : ["ASAN_OPTIONS=detect_leaks=0"]
         var next = environ
@@ -169,7 +170,7 @@ package final class Program: Sendable {
     }
 }
 
-/// What a program writes to one of its outputs.
+/// Collects what a program writes to one of its outputs.
 private final class Outlet: Sendable {
     let writer: Int32
     private let reader: Int32
@@ -177,7 +178,7 @@ private final class Outlet: Sendable {
 
     init() throws {
         var ends: [Int32] = [0, 0]
-        // A pair of sockets, because those can be made at once so that no other child inherits them.
+        // A socket pair can be created close-on-exec in one call, so that no other child inherits it.
         let kind = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
         guard socketpair(AF_UNIX, kind, 0, &ends) == 0 else { throw TestFailure("no pipe: errno \(errno)") }
         reader = ends[0]
@@ -188,7 +189,7 @@ private final class Outlet: Sendable {
 
     var isOver: Bool { state.withLock { $0.isOver } }
 
-    /// Has it hold no more than a few lines, which nobody will read.
+    /// Limits the buffer to a few lines, which nobody will read.
     func shrink() {
         state.withLock { $0.isOver = true }
         var size: Int32 = 2048

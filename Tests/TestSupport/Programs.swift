@@ -16,7 +16,7 @@ package struct ServerProgram: Sendable {
                 guard program.isRunning else { throw TestFailure("it ended: \(program.errors)") }
                 return nil
             }
-            // The rest of the line may not be there yet.
+            // The rest of the line may not have arrived yet.
             return address.contains("\n") ? Int(address.prefix { $0.isNumber }) : nil
         }
     }
@@ -48,7 +48,7 @@ package struct ServerProgram: Sendable {
     }
 }
 
-/// Ends programs with `signal`, and gives how each ended.
+/// Ends programs with `signal`; returns how each ended.
 package func end(_ programs: [Program], with signal: Int32) async throws -> [Program.Ending] {
     for program in programs { program.send(signal) }
     var endings: [Program.Ending] = []
@@ -60,7 +60,7 @@ package func end(_ programs: [Program], with signal: Int32) async throws -> [Pro
     return endings
 }
 
-/// Waits until the log of a dump in `directory` has so many lines; gives the dump's path without extension.
+/// Waits until the log of a dump in `directory` has `frames` lines; returns the dump's path without extension.
 package func recorded(_ frames: Int, in directory: String) async throws -> String {
     try await eventual("\(frames) frames are recorded") {
         for name in fileNames(in: directory) where name.hasSuffix(".frames.jsonl") {

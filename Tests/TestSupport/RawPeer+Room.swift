@@ -14,7 +14,7 @@ extension RawPeer {
         send(text: ClientMessage.join(Join(room: room, identity: identity)).text)
     }
 
-    /// Reads messages until `pick` makes something of one; `nil` if the peer hangs up before.
+    /// Reads messages until `pick` returns a value for one; `nil` if the peer hangs up first.
     package func message<Value>(_ pick: (ServerMessage) -> Value?) -> Value? {
         var bytes: [UInt8] = []
         while true {
@@ -28,7 +28,7 @@ extension RawPeer {
         }
     }
 
-    /// Publishes a track and gives the alias for its packets.
+    /// Publishes a track; returns the alias for its packets.
     package func publish(_ name: String) -> UInt32? {
         let request = Publish(requestId: 1, name: name, source: "other", width: 320, height: 180, frameRate: 30)
         send(text: ClientMessage.publish(request).text)

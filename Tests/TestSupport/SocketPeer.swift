@@ -3,16 +3,16 @@ package import RoomProtocol
 import Threading
 package import WebSockets
 
-/// What a `SocketPeer` saw.
+/// Something that happened to a `SocketPeer`.
 package enum SocketEvent: Sendable {
     case opened
     case text(String)
     case closed(WebSocketClosure)
 }
 
-/// One end of a WebSocket that does what a test tells it: a client without RoomKit, or a server without a relay.
+/// One end of a WebSocket that a test controls: a client without RoomKit, or a server without a relay.
 package final class SocketPeer: WebSocketHandler, @unchecked Sendable {
-    // `@unchecked Sendable`: `connection` is used on the loop alone.
+    // It is `@unchecked Sendable` because `connection` is used only on the loop.
 
     private struct State: Sendable {
         var events: [SocketEvent] = []
@@ -33,7 +33,7 @@ package final class SocketPeer: WebSocketHandler, @unchecked Sendable {
     private let state = Monitor(State())
     private var connection: WebSocketConnection?
 
-    /// An end on `loop` that calls `whenText` for every text message.
+    /// Creates an end on `loop` that calls `whenText` for every text message.
     package init(
         on loop: WebSocketLoop,
         isServer: Bool = false,
@@ -154,7 +154,7 @@ package final class SocketClients: Sendable {
 
     deinit {
         let loop = loop
-        // Not on this thread, which may be the loop's own.
+        // Stop on another thread, because this one may be the loop's own.
         _ = try? WorkerThread(name: "peers-end") { loop.shutdown() }
     }
 
@@ -176,10 +176,10 @@ package final class SocketClients: Sendable {
     }
 }
 
-/// More than any server sends.
+/// The message limits of a client; they exceed what any server sends.
 package let largeLimits = MessageLimits(maximumBinaryMessage: 1 << 20, maximumTextMessage: 4 << 20)
 
-/// A server that answers `join`, and then does as it is told.
+/// A server that answers `join`, and then sends what a test tells it to send.
 package final class ScriptedServer: Sendable {
     /// Where it listens.
     package let port: UInt16
@@ -214,7 +214,7 @@ package final class ScriptedServer: Sendable {
         loop.shutdown()
     }
 
-    /// Answers `join` with a room in which `theirs` has published `pattern`, under the alias 7, subscribed to.
+    /// Answers `join` with a room in which `theirs` has published `pattern`, and subscribes us to it under the alias 7.
     @Sendable package static func welcome(_ peer: SocketPeer, _ text: String) {
         guard case .join(let join)? = try? ClientMessage(reading: text) else { return }
         peer.tell(.joined(joined(join)))

@@ -3,15 +3,15 @@ import RelayCore
 package import RelayServer
 package import RoomKit
 
-/// A relay of its own for a test, and a room on it.
+/// A test's own relay, and a room on it.
 package final class Stage: Sendable {
     /// The relay.
     package let server: RelayServer
 
     /// Starts a relay at a free port.
     ///
-    /// Unless `isLenient` is `false` it leaves nothing out for a subscriber that lags: the machine that runs the tests
-    /// may be busy, and what is tested is mostly something else.
+    /// If `isLenient` is `true`, the relay drops nothing for a subscriber that lags up to 20 s. The machine that runs
+    /// the tests may be busy, and most tests are about something else.
     package init(isLenient: Bool = true, change: (inout RelayServer.Options) -> Void = { _ in }) throws {
         var options = RelayServer.Options()
         options.port = 0
@@ -29,10 +29,10 @@ package final class Stage: Sendable {
         server.stop()
     }
 
-    /// Where the relay listens.
+    /// The relay's URL.
     package var url: String { "ws://127.0.0.1:\(server.port)" }
 
-    /// What a member joins with.
+    /// The options with which a member joins.
     package func options(_ identity: String, room: String = "stage") -> ConnectOptions {
         var options = ConnectOptions(roomName: room)
         options.url = url
@@ -51,7 +51,7 @@ package final class Stage: Sendable {
         return try await Member(options)
     }
 
-    /// Has an author publish the test pattern and a viewer decode at least `frames` frames of it.
+    /// Makes an author publish the test pattern, and waits until a viewer has decoded at least `frames` frames of it.
     package func show(
         frames: Int
     ) async throws -> (viewer: Member, author: Member, track: LocalVideoTrack, remote: RemoteVideoTrack) {
@@ -78,6 +78,6 @@ package func makePattern(
 }
 
 extension LocalVideoTrackStatistics {
-    /// Captured pictures of which nothing is known; 0 once a track is not published any more.
+    /// Captured pictures that were neither encoded nor dropped; 0 once the track is no longer published.
     package var unaccounted: Int { framesCaptured - framesEncoded - framesDropped.total }
 }

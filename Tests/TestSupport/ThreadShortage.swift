@@ -1,9 +1,10 @@
 import Foundation
 
-/// Leaves this process, one of an exit test, without memory for the stack of another thread, but with plenty for the rest.
+/// Leaves this process, one of an exit test, without memory for the stack of another thread, but with plenty for the
+/// rest.
 ///
-/// A limit on the number of threads would not do: it counts all of a user's, and root is exempt. So further threads are
-/// given large stacks, and the process less than one of them.
+/// A limit on the number of threads does not work: it counts all threads of a user, and root is exempt. So further
+/// threads get large stacks, and the process gets less memory than one such stack.
 package func leaveNoThreads() throws {
     let stackByteCount = 1 << 30
     try setDefaultStackSize(stackByteCount)
@@ -18,9 +19,9 @@ package func leaveNoThreads() throws {
     guard setrlimit(memory, &limit) == 0 else { throw TestFailure("no limit can be set: errno \(errno)") }
 }
 
-/// Gives threads that are begun from now on stacks of `byteCount`, unless they ask for another size.
+/// Sets the stack size of threads that begin from now on to `byteCount`, unless they request another size.
 private func setDefaultStackSize(_ byteCount: Int) throws {
-    // A GNU extension, which Swift's Glibc module leaves out.
+    // This is a GNU extension, which Swift's Glibc module does not export.
     typealias SetDefault = @convention(c) (UnsafePointer<pthread_attr_t>) -> Int32
     guard let address = unsafe dlsym(nil, "pthread_setattr_default_np") else {
         throw TestFailure("this C library has no pthread_setattr_default_np")

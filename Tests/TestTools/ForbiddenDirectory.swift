@@ -1,7 +1,7 @@
 import Glibc
 package import Testing
 
-/// A directory in which nobody may make anything, not even root: that of sysfs.
+/// The directory of sysfs, in which nobody can create files, not even root.
 package enum ForbiddenDirectory {
     /// `nil` where there is none, as in a bare root without `/sys`.
     package static let path: String? = {
@@ -13,6 +13,6 @@ package enum ForbiddenDirectory {
         return errno == EPERM || errno == EACCES ? "/sys" : nil
     }()
 
-    /// Why a test that needs it is left out.
+    /// Why a test that needs it is skipped.
     package static let absence: Comment = "nothing here refuses root; mount sysfs at /sys"
 }

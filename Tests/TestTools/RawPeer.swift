@@ -1,6 +1,6 @@
 import Glibc
 
-/// A plain TCP socket that does as a hostile peer does; its calls block, and give up after some seconds.
+/// A plain TCP socket for acting like a hostile peer; its calls block, and give up after some seconds.
 package final class RawPeer {
     private var descriptor: Int32
 
@@ -113,7 +113,7 @@ package final class RawPeer {
         }
     }
 
-    /// Reads until the peer hangs up; the close code of the message with which it said why.
+    /// Reads until the peer hangs up; returns the close code of its close message.
     package func closeCode() -> Int? {
         guard let payload = closePayload(of: receiveAll()), payload.count >= 2 else { return nil }
         return Int(payload[0]) << 8 | Int(payload[1])
@@ -142,7 +142,7 @@ package final class RawPeer {
         return String(decoding: answer, as: UTF8.self)
     }
 
-    /// Says that nothing more will be sent; what comes can still be read.
+    /// Shuts down sending; data from the peer can still be read.
     package func endSending() { shutdown(descriptor, Int32(SHUT_WR)) }
 
     /// Ends with a reset instead of an orderly close.
@@ -174,7 +174,7 @@ package func messages(in bytes: [UInt8]) -> [(opcode: UInt8, payload: [UInt8])] 
     return found
 }
 
-/// What the last close message among a server's messages holds; `nil` if there is none.
+/// The contents of the last close message among a server's messages; `nil` if there is none.
 package func closePayload(of bytes: [UInt8]) -> [UInt8]? {
     messages(in: bytes).last { $0.opcode == 8 }?.payload
 }
@@ -198,7 +198,7 @@ package func clientFrame(
     return bytes + (isMasked ? [0, 0, 0, 0] : []) + payload
 }
 
-/// A listening TCP socket that says nothing, or `greeting`, to whoever connects.
+/// A listening TCP socket that sends nothing, or `greeting`, to each client that connects.
 package final class SilentServer: Sendable {
     /// The port.
     package let port: UInt16
@@ -229,7 +229,7 @@ package final class SilentServer: Sendable {
     package func answer(_ bytes: [UInt8]) {
         let peer = Glibc.accept(descriptor, nil, nil)
         guard peer >= 0 else { return }
-        // What came is read first: a close with unread bytes would be a reset, and the answer lost.
+        // Read first: closing with unread bytes would reset the connection, and the answer would be lost.
         var request = [UInt8](repeating: 0, count: 4096)
         _ = recv(peer, &request, request.count, 0)
         _ = Glibc.send(peer, bytes, bytes.count, Int32(MSG_NOSIGNAL))

@@ -2,7 +2,7 @@ import Glibc
 
 /// By how much the resident memory of this process has grown since it was `before`, in bytes.
 ///
-/// 0 under AddressSanitizer, which keeps what is freed for a while, to see whether it is used.
+/// It is 0 under AddressSanitizer, which keeps freed memory for a while to detect its use.
 package func residentGrowth(since before: Int) throws -> Int {
     dlsym(nil, "__asan_init") == nil ? try residentBytes() - before : 0
 }

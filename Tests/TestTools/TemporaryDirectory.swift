@@ -1,6 +1,6 @@
 import Glibc
 
-/// A directory that goes, with all in it, when the last reference does.
+/// A directory that is removed, with its contents, when the last reference to it goes.
 package final class TemporaryDirectory: Sendable {
     /// The absolute path.
     package let path: String

@@ -12,12 +12,12 @@ package struct TestFailure: Error, CustomStringConvertible {
     }
 }
 
-/// How long a condition may take to hold, however busy the machine is; no test depends on how soon it does.
+/// The longest time that a condition may take to become true on a busy machine; no test depends on a shorter time.
 package let patience: Duration = .seconds(30)
 
 /// Waits until `condition` holds.
 ///
-/// Looks every few milliseconds rather than blocking, because tests run on the few threads of the concurrency pool.
+/// It checks every few milliseconds instead of blocking, because tests run on the few threads of the concurrency pool.
 ///
 /// - Throws: `TestFailure` with `what` if it does not within `patience`.
 package func eventually(

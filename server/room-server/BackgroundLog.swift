@@ -5,8 +5,8 @@ import Threading
 
 /// Writes a log's lines to standard error on a thread of its own.
 ///
-/// A reader that stalls, a pager or a full pipe, must never hold up the relay, whose thread logs. Up to 1,024 lines wait
-/// for it; beyond that the newest are lost, and counted in the next line that goes out.
+/// The relay's thread logs, and a stalled reader, such as a pager or a full pipe, must never hold it up. Up to 1,024
+/// lines wait to be written. Above that the newest lines are lost, and the next line that is written says how many.
 final class BackgroundLog: Sendable {
     private static let depth = 1024
 
@@ -19,7 +19,7 @@ final class BackgroundLog: Sendable {
     /// - Throws: `ThreadShortage` when there is no thread for it.
     init() throws(ThreadShortage) {
         let (lines, lost, isDone) = (lines, lost, isDone)
-        // Never joined: it may stand in a write for ever.
+        // The thread is never joined, because it may block in a write for ever.
         _ = try WorkerThread(name: "log") {
             while let line = lines.take() {
                 let count = lost.change { count in
@@ -38,19 +38,19 @@ final class BackgroundLog: Sendable {
         if !lines.put(line) { lost.change { $0 += 1 } }
     }
 
-    /// Ends the log, when its last lines are written or after a second.
+    /// Ends the log once its last lines are written, or after one second.
     func close() {
         lines.close()
         _ = isDone.wait(until: MonotonicClock.now + .seconds(1)) { $0 ? true : nil }
     }
 
     private static func write(_ text: String) {
-        // Nobody is left to be told if this fails.
+        // If this fails, there is nowhere to report it.
         try? FileHandle.standardError.write(contentsOf: Data(text.utf8))
     }
 }
 
-/// Formats what is logged as `time level: message key=value …` for a `BackgroundLog`.
+/// Formats log events as `time level: message key=value …` for a `BackgroundLog`.
 struct BackgroundLogHandler: LogHandler {
     let log: BackgroundLog
     var logLevel = Logger.Level.info

@@ -12,33 +12,34 @@ struct RoomServer: AsyncParsableCommand {
         commandName: "room-server",
         abstract: "Relays live video between the participants of rooms.",
         discussion: """
-            Listens on this machine alone unless told otherwise, so that the first run needs no set-up:
+            By default the server accepts only connections from this machine. The first run needs no set-up:
 
               room-server
               room-client connect --room my-room --source pattern
               room-client subscribe --room my-room --dump out
 
-            A web page may connect if this server itself is where the browser has it from, by an address, localhost or
-            a --host-name, or if its origin is given by --allow-origin; programs may always:
+            Programs that are not browsers may always connect. A web page may connect if the browser loaded it from this
+            server's own host and port, and the host is an address, localhost or a --host-name. Pages from elsewhere may
+            connect if --allow-origin gives their origin:
 
               room-server --allow-origin https://lab.example --allow-origin http://localhost:5173
 
-            --config takes a JSON file with limits under the names of docs/protocol.md, section 11: times in seconds,
-            sizes in bytes, rates in bits per second:
+            --config reads limits from a JSON file. Their names are in docs/protocol.md, section 11. Times are in
+            seconds, sizes in bytes, rates in bits per second:
 
               {"maximumRooms": 10, "joinTimeout": 5, "stream.liveWindow": 0.8}
 
-            A socket that systemd hands over (LISTEN_FDS) is listened at in place of an address.
+            If systemd passes a listening socket (LISTEN_FDS), the server uses it instead of an address.
 
-            Exit codes: 0 after Ctrl-C or SIGTERM, 64 usage, 65 a --config file that cannot be used, 66 one that cannot be
-            read, 69 the address cannot be listened at.
+            Exit codes: 0 after Ctrl-C or SIGTERM, 64 usage, 65 the --config file cannot be used, 66 the --config file
+            cannot be read, 69 the server cannot listen at the address.
             """,
         version: RelayServer.version
     )
 
-    /// Runs the program, once the standard streams are there.
+    /// Opens missing standard streams, then runs the program.
     ///
-    /// The number of one that is closed would go to a socket, which then got the log.
+    /// If a standard stream is closed, a socket could get its descriptor number, and then the log.
     static func main() async {
         var number: Int32
         repeat { number = unsafe open("/dev/null", O_RDWR | O_CLOEXEC) } while (0...STDERR_FILENO).contains(number)
@@ -47,7 +48,7 @@ struct RoomServer: AsyncParsableCommand {
     }
 
     @Option(
-        help: "Address of this machine's loopback to listen at, default 127.0.0.1; for others see --insecure-listen."
+        help: "Loopback address to listen at, default 127.0.0.1; for other addresses see --insecure-listen."
     )
     var host: String?
 
@@ -56,8 +57,8 @@ struct RoomServer: AsyncParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "Address to listen at for a network in which everybody may join, publish and watch.",
-            discussion: "There are no access tokens yet: whoever reaches the port is in.",
+            "Address to listen at in a network where everybody may join, publish and watch.",
+            discussion: "There are no access tokens yet: anybody who reaches the port can join.",
             valueName: "address"
         )
     )
@@ -65,7 +66,7 @@ struct RoomServer: AsyncParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "Listen at a Unix socket in place of TCP; who may open it is a matter of its directory.",
+            "Listen at a Unix socket instead of TCP; its directory's permissions decide who may connect.",
             valueName: "path"
         )
     )
@@ -144,7 +145,7 @@ struct RoomServer: AsyncParsableCommand {
         return 3
     }
 
-    /// What the server is started with.
+    /// The options for starting the server.
     private func options(logger: Logger) throws -> RelayServer.Options {
         var options = RelayServer.Options()
         options.host = insecureListen ?? host ?? options.host
@@ -169,7 +170,7 @@ struct RoomServer: AsyncParsableCommand {
     }
 
     func run() async throws {
-        // A reader of the log that goes away is no reason to stop relaying.
+        // If the reader of the log goes away, relaying must continue.
         signal(SIGPIPE, SIG_IGN)
         let log: BackgroundLog
         do {
@@ -187,7 +188,7 @@ struct RoomServer: AsyncParsableCommand {
         } catch {
             throw Self.failure("\(error)")
         }
-        // Before the log says that it listens: who has read that may send a signal.
+        // Trap signals before logging that the server listens: a program that reads that line may send a signal.
         let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm)
         if insecureListen != nil {
             logger.warning("everybody who reaches \(server.url) may join, publish and watch")
@@ -200,7 +201,7 @@ struct RoomServer: AsyncParsableCommand {
         server.stop()
     }
 
-    /// Says why the server cannot be; gives the code to end with.
+    /// Writes why the server cannot run; returns the exit code.
     private static func failure(_ sentence: String, code: Int32 = 69) -> ExitCode {
         FileHandle.standardError.write(Data("room-server: \(sentence)\n".utf8))
         return ExitCode(code)

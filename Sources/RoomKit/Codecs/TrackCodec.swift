@@ -1,66 +1,66 @@
 package import MediaCore
 package import MediaFiles
 
-/// The codecs of this library: one entry says how tracks of a codec are named, encoded, decoded and stored.
+/// The codecs of this library: each entry says how a codec's tracks are named, encoded, decoded and stored.
 ///
-/// A further codec is a further entry in `all`.
+/// To add a codec, add an entry to `all`.
 package struct TrackCodec: Sendable {
     /// The `kind` of its tracks on the wire.
     package let kind: String
     /// Its `codec` on the wire.
     package let name: String
-    /// How files name it.
+    /// Its name in files.
     package let stored: StoredVideoCodec
-    /// The size whose area is the largest that is encoded and decoded.
+    /// The limit for encoding and decoding: pictures may have at most the area of this size.
     package let maximumDimensions: Dimensions
-    /// Opens an encoder; throws where it cannot have the settings, or there is no memory for it.
+    /// Opens an encoder; throws if the settings cannot be used, or there is no memory for it.
     let makeEncoder: @Sendable (FrameEncoderSettings) throws -> any FrameEncoder
-    /// Opens a decoder; throws where there is no memory for it.
+    /// Opens a decoder; throws if there is no memory for it.
     package let makeDecoder: @Sendable () throws -> any FrameDecoder
-    /// The size of the picture that a keyframe states; `nil` for other frames and other bytes.
+    /// Reads the picture's size from a keyframe; `nil` for other frames and other bytes.
     package let keyframeDimensions: @Sendable (RawSpan) -> Dimensions?
 
-    /// Every codec that tracks may have, the one for new tracks first.
+    /// Every codec that tracks may have; the first is used for new tracks.
     package static let all = [vp8]
 
     /// The codec of the tracks that we publish.
     static var forPublishing: TrackCodec { all[0] }
 
-    /// The codec of a track as announced; `nil` for one that this library does not know.
+    /// The codec of an announced track; `nil` if this library does not support it.
     package static func named(_ name: String?, kind: String) -> TrackCodec? {
         all.first { $0.kind == kind && $0.name == name }
     }
 
-    /// The codec of a file; `nil` for one that this library does not know.
+    /// The codec of a file; `nil` if this library does not support it.
     package static func stored(_ stored: StoredVideoCodec) -> TrackCodec? {
         all.first { $0.stored == stored }
     }
 
-    /// Whether pictures of this size are encoded and decoded.
+    /// Whether pictures of this size can be encoded and decoded.
     func allows(_ dimensions: Dimensions) -> Bool { dimensions.area <= maximumDimensions.area }
 }
 
-/// How a frame encoder is opened.
+/// The settings of a frame encoder.
 struct FrameEncoderSettings: Sendable {
     /// The size of the first frames, and the largest that later ones may have.
     var dimensions: Dimensions
-    /// What all temporal layers together come to; `nil` for the usual rate of the size.
+    /// The target bitrate of all temporal layers together; `nil` for the default of the size.
     var targetBitrate: Bitrate?
-    /// The rate at which frames will about come.
+    /// The approximate rate of the frames.
     var frameRate: FrameRate
 }
 
 /// Encodes the frames of one track; confine to one thread.
 protocol FrameEncoder: AnyObject {
-    /// Encodes a frame and lends the packet to `body`.
+    /// Encodes a frame and lends the compressed frame to `body`.
     ///
-    /// A frame of another size than the one before begins with a keyframe; neither side is longer than in the settings.
-    /// `body` is called at most once, and returns whether the packet will be sent; if not, its number is used again and
-    /// the next frame becomes a keyframe.
+    /// If the frame's size differs from the one before, it becomes a keyframe. Neither side may be longer than in the
+    /// settings. `body` is called at most once. It returns whether the compressed frame will be sent. If it returns
+    /// `false`, the frame's number is used again and the next frame becomes a keyframe.
     ///
-    /// - Returns: What is known of the frame; `nil` if the encoder left it out to hold its rate, or `body` did not take
-    ///   it.
-    /// - Throws: When the library fails; the next frame becomes a keyframe.
+    /// - Returns: The frame's properties; `nil` if the encoder left the frame out to hold its rate, or `body` returned
+    ///   `false`.
+    /// - Throws: An error if the library fails; the next frame then becomes a keyframe.
     func encode(
         _ frame: VideoFrame,
         forceKeyframe: Bool,
@@ -70,12 +70,12 @@ protocol FrameEncoder: AnyObject {
 
 /// Decodes the frames of one track; confine to one thread.
 package protocol FrameDecoder: AnyObject {
-    /// Decodes one frame; after an error, decoding goes on with the next keyframe.
+    /// Decodes one frame; after an error, decoding continues with the next keyframe.
     ///
-    /// `makeBuffer` is called for a frame that is shown, with its size. It returns a buffer of that size which the caller
-    /// alone holds, or `nil` if nobody wants the picture.
+    /// For a frame that is shown, `makeBuffer` is called with its size. It returns a buffer of that size that nobody
+    /// else holds, or `nil` if nobody wants the picture.
     ///
-    /// - Returns: The picture; `nil` if `makeBuffer` returned `nil`, and for a frame that is not shown.
+    /// - Returns: The picture; `nil` if `makeBuffer` returned `nil`, or the frame is not shown.
     func decode(
         _ bytes: RawSpan,
         timestamp: MonotonicInstant,
@@ -85,7 +85,7 @@ package protocol FrameDecoder: AnyObject {
 
 /// Why a frame was not decoded.
 package struct DecodingFailure: Error, CustomStringConvertible {
-    /// Whether no other frame of the track will do better, as with pictures that are too large.
+    /// Whether later frames will fail too, for example because the pictures are too large.
     package var isFinal: Bool
     /// What happened, as a sentence.
     package var description: String

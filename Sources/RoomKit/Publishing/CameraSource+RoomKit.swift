@@ -2,30 +2,30 @@ public import MediaCore
 public import V4L2Capture
 import VideoProcessing
 
-/// What is done to a camera's frames while they are converted, before any sink gets them.
+/// Crops, turns and mirrors a camera's frames while they are converted, before any sink gets them.
 public struct CameraTransform: Hashable, Sendable {
-    /// Center-cropped to this size, after scaling and before turning; `nil` keeps the whole frame.
+    /// The size to center-crop to, after scaling and before turning; `nil` keeps the whole frame.
     ///
-    /// Sides are brought down to even ones, and to what the frame has.
+    /// Sides are reduced to even numbers, and to the sides of the frame.
     public var crop: Dimensions?
-    /// Turned clockwise.
+    /// The clockwise rotation.
     public var rotation = VideoRotation.none
-    /// Mirrored, left for right, after turning.
+    /// Whether frames are mirrored, left to right, after turning.
     public var isMirrored = false
 
-    /// Nothing is done.
+    /// Creates a transform that changes nothing.
     public init() {}
 }
 
 extension CameraSource {
-    /// A source of frames from `device`, which is opened by the first start.
+    /// Creates a source of frames from `device`; the first start opens the device.
     ///
     /// - Parameters:
     ///   - device: One of `CameraSource.devices()`.
-    ///   - request: The wanted format. The camera runs at its smallest size that covers the wanted one, or else at its
-    ///     largest; frames are center-cropped and scaled down, never up. What is left open is 640x480 at 30 frames per
-    ///     second, or the nearest that the camera has.
-    ///   - transform: What is done to the frames in that size.
+    ///   - request: The requested format. The camera runs at its smallest size that covers the requested one, or else
+    ///     at its largest. Frames are center-cropped and scaled down, never up. Fields that are `nil` default to
+    ///     640x480 at 30 frames per second, or the camera's nearest.
+    ///   - transform: Crops, turns and mirrors the frames of that size.
     public convenience init(
         device: CaptureDevice,
         request: VideoFormatRequest = VideoFormatRequest(),

@@ -4,22 +4,23 @@ import Threading
 
 /// Video that this program publishes.
 ///
-/// Several tracks may share one source: each has its own format request, its own counts, and uses the source by itself.
+/// Several tracks may share one source. Each has its own format request and counts, and starts and stops using the
+/// source independently.
 public final class LocalVideoTrack: Sendable {
-    /// Where the frames come from.
+    /// The source of the frames.
     public let source: any VideoSource
     /// The track's name; unique among a participant's tracks.
     public let name: String
-    /// What the track is announced to show: the source's `kind`, as `camera` or `screen`.
+    /// The announced kind of source, which is the source's `kind`, such as `camera` or `screen`.
     public var sourceKind: String { source.kind.rawValue }
 
     private struct State: Sendable {
         var publisher: VideoPublisher?
         var isEnabled = true
         var request = VideoFormatRequest()
-        /// What the source counted for the publisher, once it has stopped.
+        /// The source's counts for the publisher, once the publisher has stopped using it.
         var finalCapture: CaptureStatistics?
-        /// Ends the waiting for a first frame when the source ends.
+        /// Ends the wait for a first frame when the source ends.
         var startWatch: Task<Void, Never>?
     }
 
@@ -27,18 +28,18 @@ public final class LocalVideoTrack: Sendable {
     /// Renderers that receive each captured frame.
     let renderers = Monitor<[any VideoRenderer]>([])
 
-    /// A track of the frames of `source`; publishing it starts a source that can be started.
+    /// Creates a track with the frames of `source`; publishing the track starts the source, if it can be started.
     ///
-    /// Without a `name` (1 to 128 bytes of UTF-8) the track is named by the source's kind.
+    /// The name has 1 to 128 bytes of UTF-8. If `name` is `nil`, the source's kind is the name.
     public init(source: any VideoSource, name: String? = nil) {
         self.source = source
         self.name = name ?? source.kind.rawValue
     }
 
-    /// Asks for another format of this track alone; fields that are `nil` stay as they are.
+    /// Requests another format for this track alone; fields that are `nil` stay as they are.
     ///
-    /// A lower rate leaves frames out, and a size is made by cropping and scaling down. To change what the source itself
-    /// makes, for all its tracks, use `source.requestOutputFormat(_:)`.
+    /// For a lower rate, frames are left out. For a size, frames are cropped and scaled down. To change the format of
+    /// the source itself, for all its tracks, use `source.requestOutputFormat(_:)`.
     public func requestOutputFormat(_ request: VideoFormatRequest) {
         let publisher = state.withLock { state in
             state.request.merge(request)
@@ -47,12 +48,12 @@ public final class LocalVideoTrack: Sendable {
         if let publisher { source.sinks.request(request, for: publisher) }
     }
 
-    /// Whether pictures are sent; a track that is not enabled stays published, and its source runs on.
+    /// Whether pictures are sent; a track that is not enabled stays published, and its source keeps running.
     public var isEnabled: Bool { state.withLock { $0.isEnabled } }
 
-    /// Pauses or resumes sending; a track may also be published paused.
+    /// Pauses or resumes sending; a track that is paused may be published too.
     ///
-    /// Takes effect at once; returns when the message to the server is on its way. The first frame after a pause is a
+    /// It takes effect at once. It returns when the message to the server is queued. The first frame after a pause is a
     /// keyframe.
     public func setEnabled(_ isEnabled: Bool) async {
         let publisher = state.withLock { state in
@@ -63,35 +64,36 @@ public final class LocalVideoTrack: Sendable {
         await publisher?.announceEnabled()
     }
 
-    /// Hands every captured picture to `renderer` while the track is published, as a preview; adding it twice does nothing.
+    /// Passes every captured picture to `renderer` while the track is published, as a preview; adding it twice does
+    /// nothing.
     ///
-    /// Called on the source's thread with the picture as it was captured, whether or not anybody receives the track. A
-    /// renderer that is slow costs pictures of the track. The track keeps it until it is removed.
+    /// The renderer is called on the source's thread with the picture as it was captured, even if nobody receives the
+    /// track. A slow renderer makes the track lose pictures. The track keeps the renderer until it is removed.
     public func addRenderer(_ renderer: any VideoRenderer) {
         renderers.withLock { renderers in
             if !renderers.contains(where: { $0 === renderer }) { renderers.append(renderer) }
         }
     }
 
-    /// Hands pictures to `renderer` no longer; one that is under way may still come.
+    /// Stops passing pictures to `renderer`; a call that has already begun may still finish.
     public func removeRenderer(_ renderer: any VideoRenderer) {
         renderers.withLock { renderers in renderers.removeAll { $0 === renderer } }
     }
 
-    /// The size as published, upright, cropped and scaled; `nil` before the first picture.
+    /// The published size: upright, cropped and scaled; `nil` before the first picture.
     ///
-    /// Later pictures may have another one, if the source is asked for it.
+    /// Later pictures may have another size, if one is requested from the source.
     public var dimensions: Dimensions? { attached?.dimensions }
 
-    /// What has become of the frames since the track was published; final once it is unpublished.
+    /// Counts of the frames since the track was published; final once the track is unpublished.
     ///
-    /// May be read from any thread.
+    /// Any thread may read this.
     public var statistics: LocalVideoTrackStatistics {
         let (publisher, finalCapture) = state.withLock { ($0.publisher, $0.finalCapture) }
         guard let publisher else { return LocalVideoTrackStatistics() }
         let capture = finalCapture ?? source.sinks.statistics(of: publisher)
         var statistics = publisher.statistics
-        // What came here and what was dropped before: a source that counts nothing adds nothing.
+        // The publisher counts the frames that reached it. The source adds those it dropped before, if it counts any.
         statistics.framesCaptured += capture.framesDropped.total
         statistics.framesMissed = capture.framesMissed
         statistics.timestampsReplaced = capture.timestampsReplaced
@@ -100,12 +102,12 @@ public final class LocalVideoTrack: Sendable {
         return statistics
     }
 
-    /// Why pictures are not encoded at present; `nil` while they are.
+    /// Why pictures cannot be encoded at present; `nil` while they can.
     ///
-    /// Each such failure also comes as `RoomEvent.localTrackFailed`, and so does a failure of the source.
+    /// Each such failure is also reported as `RoomEvent.localTrackFailed`, and so is a failure of the source.
     public var failure: RoomError? { attached?.failure }
 
-    /// Takes the publisher that works for the track from now on; `false` if it has one already.
+    /// Attaches the publisher that works for the track from now on; `false` if the track already has one.
     func attach(_ publisher: VideoPublisher) -> Bool {
         state.withLock { state in
             if let current = state.publisher, !current.isOver { return false }
@@ -118,11 +120,11 @@ public final class LocalVideoTrack: Sendable {
 
     // MARK: The source, on behalf of a publisher
 
-    /// Hands the source's frames to `publisher`, and starts capturing for it.
+    /// Connects `publisher` to the source, and starts capturing for it.
     ///
-    /// The publisher's waiting for a first frame ends when the source fails or comes to its end.
+    /// If the source fails or ends, the publisher stops waiting for a first frame.
     ///
-    /// - Throws: What the source throws; `stopSource(for:)` must be called all the same.
+    /// - Throws: The error of the source's start; `stopSource(for:)` must be called even then.
     func startSource(for publisher: VideoPublisher) async throws {
         let events = source.captureEvents()
         let watch = Task {
@@ -142,7 +144,7 @@ public final class LocalVideoTrack: Sendable {
         try await (source as? any VideoCapturer)?.startCapture(for: publisher)
     }
 
-    /// Ends the use of the source by `publisher`, which gets no frame after this returns; may be called twice.
+    /// Disconnects `publisher` from the source; it gets no frame after this returns; a second call does nothing.
     func stopSource(for publisher: VideoPublisher) async {
         await (source as? any VideoCapturer)?.stopCapture(for: publisher)
         let watch = state.withLock { state -> Task<Void, Never>? in
@@ -153,13 +155,13 @@ public final class LocalVideoTrack: Sendable {
         watch?.cancel()
     }
 
-    /// How long a first frame may take: ten seconds, or three frame intervals of a slow source.
+    /// How long to wait for a first frame: ten seconds, or three frame intervals of a slow source.
     var firstFramePatience: Duration {
         let rate = (source as? any VideoCapturer)?.captureFormat?.frameRate
         return max(.seconds(10), min(rate.map { $0.interval * 3 } ?? .zero, .seconds(3600)))
     }
 
-    /// The rate at which frames will come: the source's, or a lower one that was asked for; 30 where nothing is known.
+    /// The expected frame rate: the source's rate, or a lower requested one; 30 if nothing is known.
     func expectedFrameRate(for publisher: VideoPublisher) -> FrameRate {
         let captured = (source as? any VideoCapturer)?.captureFormat?.frameRate
         let requested = source.sinks.rate(of: publisher)
@@ -169,33 +171,33 @@ public final class LocalVideoTrack: Sendable {
     private var attached: VideoPublisher? { state.withLock { $0.publisher } }
 }
 
-/// What has become of a local track's frames.
+/// Counts of a local track's frames.
 ///
-/// Of a track that is not published any more: captured = encoded + dropped.
+/// Once the track is no longer published, captured = encoded + dropped.
 public struct LocalVideoTrackStatistics: Hashable, Sendable {
-    /// Frames that the source took.
+    /// Frames that the source captured.
     public var framesCaptured = 0
-    /// Frames that the device left out by itself, as its sequence numbers tell; not among those captured.
+    /// Frames that the device skipped, according to its sequence numbers; they are not part of `framesCaptured`.
     public var framesMissed = 0
-    /// Frames whose time stamp by the device could not be true, and was replaced by the time at which they were taken.
+    /// Frames whose device time stamp could not be true and was replaced by the time at which the frame was taken.
     public var timestampsReplaced = 0
-    /// From the first to the last frame captured, by the device's stamps; zero where the source cannot say.
+    /// The time from the first to the last captured frame, by the device's stamps; zero if the source does not know it.
     ///
     /// The device's own rate is `framesCaptured + framesMissed - 1` frames in this time.
     public var captureDuration = Duration.zero
     /// Frames that were encoded.
     public var framesEncoded = 0
-    /// Encoded frames that were handed to the network, whole.
+    /// Encoded frames that were completely handed to the network.
     public var framesSent = 0
-    /// Encoded frames that were given up because the network did not take them in time.
+    /// Encoded frames that were discarded because the network did not take them in time.
     public var framesExpired = 0
     /// Encoded frames that decode without any other.
     public var keyframes = 0
-    /// Bytes handed to the network, with the headers of media packets.
+    /// Bytes handed to the network, including the headers of media packets.
     public var bytesSent = 0
     /// Captured frames that were not encoded, by reason.
     public var framesDropped = FrameDropCounts()
 
-    /// Nothing yet.
+    /// Creates counts that are all zero.
     public init() {}
 }

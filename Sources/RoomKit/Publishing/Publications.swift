@@ -2,7 +2,7 @@ import MediaCore
 import RoomProtocol
 import Threading
 
-/// A local track in a room, from the call of `publish` to its withdrawal; confined to the room.
+/// A local track in a room, from the call of `publish` until it is withdrawn; confined to the room.
 final class Publication {
     let track: LocalVideoTrack
     let publisher: VideoPublisher
@@ -10,13 +10,13 @@ final class Publication {
     var trackID: String?
     /// Whether `unpublish` was called before the publication was complete.
     var isWithdrawn = false
-    /// The server's answer, while it is asked.
+    /// Will hold the server's answer, while a request is open.
     var reply: Promise<Result<TrackInfo, RoomError>>?
-    /// Whether the track is enabled, as the server was told last.
+    /// The value of `isEnabled` that the server was told last.
     var announcedEnabled = true
-    /// Reports when the track's camera fails.
+    /// Reports failures of the track's source.
     var watch: Task<Void, Never>?
-    /// The withdrawing, once it has begun.
+    /// The task that withdraws the track, once it has begun.
     var withdrawal: Task<Void, Never>?
     /// Fulfilled when `publish` has returned or failed.
     let settled = Promise<Void>()
@@ -26,21 +26,21 @@ final class Publication {
         self.publisher = publisher
     }
 
-    /// Ends all waiting that `publish` may be in, so that it fails.
+    /// Ends whatever `publish` may be waiting for, so that it fails.
     func giveUp() {
         publisher.giveUpWaiting()
         reply?.fulfill(.failure(Self.unpublished))
     }
 
-    /// What `publish` throws when the track is withdrawn meanwhile.
+    /// The error that `publish` throws if the track is withdrawn meanwhile.
     static let unpublished = RoomError(.unpublished, "The track was unpublished before its publication was complete.")
 }
 
-/// What a room publishes, and what it has asked the server; confined to the room.
+/// The tracks that a room publishes, and its open requests to the server; confined to the room.
 struct Publications {
     /// The tracks, in the order in which `publish` was called.
     private(set) var all: [Publication] = []
-    /// Which encodings of our tracks somebody receives, by track; it may be told before a track begins.
+    /// The encodings that somebody receives, by track; the server may report them before we begin to encode a track.
     private var wantedLayers: [String: [Int]] = [:]
     private var requests: [Int: Publication] = [:]
     private var nextRequestID = 1
@@ -58,7 +58,7 @@ struct Publications {
         all.append(publication)
     }
 
-    /// Forgets a publication.
+    /// Removes a publication.
     ///
     /// - Returns: Whether it was there.
     @discardableResult
@@ -83,18 +83,18 @@ struct Publications {
         requests.removeValue(forKey: number)?.reply = nil
     }
 
-    /// Hands the server's answer to whoever waits for it.
+    /// Passes the server's answer to the task that waits for it.
     ///
-    /// - Returns: Whether somebody does.
+    /// - Returns: Whether a task waits.
     func answer(_ number: Int, with result: Result<TrackInfo, RoomError>) -> Bool {
         guard let reply = requests[number]?.reply else { return false }
         reply.fulfill(result)
         return true
     }
 
-    /// Notes which encodings of a track somebody receives.
+    /// Records which encodings of a track somebody receives.
     mutating func setWanted(_ layers: [Int], trackID: String) {
-        // Worth remembering only for a track that is published or about to be.
+        // This matters only for a track that is published or about to be.
         let isOurs = all.contains { $0.trackID == trackID || $0.trackID == nil }
         if isOurs && wantedLayers.count < 4 * WireFormat.maximumTracksPerParticipant { wantedLayers[trackID] = layers }
         publication(withID: trackID)?.publisher.setWanted(!layers.isEmpty)
@@ -103,7 +103,7 @@ struct Publications {
     /// Whether somebody receives a track.
     func isWanted(_ trackID: String) -> Bool { wantedLayers[trackID].map { !$0.isEmpty } ?? false }
 
-    /// Forgets everything; what waits for the server fails with `error`.
+    /// Removes all publications; open requests to the server fail with `error`.
     mutating func end(with error: RoomError) -> [Publication] {
         for publication in requests.values { publication.reply?.fulfill(.failure(error)) }
         defer { (all, wantedLayers) = ([], [:]) }

@@ -4,7 +4,7 @@ import RoomProtocol
 import Threading
 import WebSockets
 
-/// Publishing: from a track's source to the server's answer that it is in the room, and back.
+/// Publishes tracks, from starting the source to the server's answer, and withdraws them.
 extension Room {
     func publish(_ track: LocalVideoTrack, options: VideoPublishOptions) async throws {
         guard !link.hasEnded else { throw link.ending }
@@ -27,7 +27,7 @@ extension Room {
         }
     }
 
-    /// Starts a track's source, announces the track with what the source delivers, and begins to encode.
+    /// Starts a track's source, announces the track with the source's size and rate, and begins to encode.
     private func start(_ publication: Publication) async throws {
         let track = publication.track
         let events = track.source.captureEvents()
@@ -43,7 +43,7 @@ extension Room {
         guard codec.allows(dimensions) else { throw tooLarge(dimensions, for: codec) }
         let info = try await announce(publication, codec, dimensions: dimensions, frameRate: rate)
         do {
-            // The session may have ended, or the track been withdrawn, between the answer and now.
+            // Since the answer, the session may have ended or the track may have been withdrawn.
             try check(publication)
             try begin(publication, codec, info, dimensions: dimensions, frameRate: rate)
         } catch {
@@ -55,7 +55,7 @@ extension Room {
         }
     }
 
-    /// Throws if there is no use in going on with a publication.
+    /// Throws if the publication must not continue: the task is cancelled, the session over or the track withdrawn.
     private func check(_ publication: Publication) throws {
         try Task.checkCancellation()
         if link.hasEnded { throw link.ending }
@@ -94,7 +94,7 @@ extension Room {
             )
         )
         guard let result = await reply.value(within: .seconds(10)) else {
-            // An answer in the last moment: nobody will publish what it accepts.
+            // The answer came at the last moment, after we gave up: withdraw the track that it accepts.
             if case .success(let info)? = reply.current { send(.unpublish(Unpublish(trackId: info.id))) }
             try Task.checkCancellation()
             throw RoomError(.connectionLost, "The server did not answer the request to publish in time.")
@@ -131,9 +131,10 @@ extension Room {
         announceEnabled(trackID: info.id)
     }
 
-    /// Tells the server whether a track is enabled, if that is news to it.
+    /// Tells the server whether a track is enabled, if that has changed.
     ///
-    /// The state is read here rather than by the caller: of several callers the last to arrive would otherwise win.
+    /// The state is read here and not by the caller: otherwise the caller that arrives last would win, even with an old
+    /// value.
     func announceEnabled(trackID: String) {
         guard let publication = publications.publication(withID: trackID) else { return }
         let isEnabled = publication.publisher.isEnabled
@@ -142,7 +143,7 @@ extension Room {
         send(isEnabled ? .enable(Enable(trackId: trackID)) : .disable(Disable(trackId: trackID)))
     }
 
-    /// The tracks that are published at present.
+    /// The tracks that are published now.
     var localTracks: [LocalVideoTrack] { publications.published.map(\.track) }
 
     // MARK: Withdrawing
@@ -152,10 +153,10 @@ extension Room {
         await withdraw(publication).value
     }
 
-    /// Begins to withdraw a track, once; the result is done when its threads have ended.
+    /// Begins to withdraw a track, only once; the returned task finishes when the track's threads have ended.
     func withdraw(_ publication: Publication) -> Task<Void, Never> {
         if let withdrawal = publication.withdrawal { return withdrawal }
-        // In a task of its own, because a cancelled one would wait for nothing.
+        // This needs a task of its own, because a cancelled task would not wait.
         let withdrawal = Task {
             await publication.trackID == nil ? abandon(publication) : end(publication)
         }
@@ -163,11 +164,11 @@ extension Room {
         return withdrawal
     }
 
-    /// Has a `publish` that is under way fail, and waits for that.
+    /// Makes a running `publish` fail, and waits until it has failed.
     private func abandon(_ publication: Publication) async {
         publication.isWithdrawn = true
         publication.giveUp()
-        // Its start may wait for something that never comes, as a pipe's writer.
+        // The source's start may wait for something that never comes, such as a pipe's writer.
         await publication.track.stopSource(for: publication.publisher)
         _ = await publication.settled.value()
     }
@@ -176,7 +177,7 @@ extension Room {
         let publisher = publication.publisher
         publication.watch?.cancel()
         await stop(publication.track, publisher)
-        // The frames that are encoded go out first.
+        // First send the frames that are already encoded.
         path.value.requestWrite()
         await publisher.sendQueue.drain(within: .milliseconds(500))
         publisher.sendQueue.close()
@@ -193,7 +194,7 @@ extension Room {
         await publisher.stop()
     }
 
-    /// Ends everything that is published, or about to be, after the session's end.
+    /// Ends all tracks that are published, or about to be, after the session's end.
     func endPublications(with error: RoomError) {
         for publication in publications.end(with: error) {
             publication.watch?.cancel()
@@ -202,7 +203,7 @@ extension Room {
             path.value.remove(publication.publisher.sendQueue)
             let (track, publisher) = (publication.track, publication.publisher)
             guard publication.trackID != nil else {
-                // Its start may wait for something that never comes, as a pipe's writer.
+                // The source's start may wait for something that never comes, such as a pipe's writer.
                 finishLater { await track.stopSource(for: publisher) }
                 continue
             }

@@ -1,14 +1,14 @@
 import MediaCore
 import Threading
 
-/// Encoded frames on their way from an encoder to its connection.
+/// The queue of encoded frames between an encoder and its connection.
 ///
-/// Depth: two frames; whoever encodes asks `hasRoom` first, so that what cannot be sent is dropped before it is
-/// encoded. A frame that waited longer than `deadline` is given up with all after it, and the next one must be a
-/// keyframe; one that only half went out is finished. A frame that was encoded meanwhile refers to what was given up,
-/// and is given up as well.
+/// Its depth is two frames. The encoder checks `hasRoom` first, so a frame that cannot be sent is dropped before it is
+/// encoded. A frame that has waited longer than `deadline` is discarded with all frames after it, and the next frame
+/// must be a keyframe. A frame that is already partly sent is finished. A frame that was being encoded meanwhile refers
+/// to a discarded one, and is discarded as well.
 final class SendQueue: Sendable {
-    /// What the queue has passed on and given up.
+    /// Counts of what was sent and discarded.
     struct Counts: Sendable {
         var framesSent = 0
         var framesExpired = 0
@@ -29,10 +29,10 @@ final class SendQueue: Sendable {
         var counts = Counts()
         var isBroken = false
         var isClosed = false
-        /// Whoever waits for all frames to go out.
+        /// Promises to fulfill when no frame waits any more.
         var drained: [Promise<Void>] = []
 
-        /// Those who waited for this.
+        /// Takes the promises to fulfill, if the queue is empty or closed.
         mutating func takeDrained() -> [Promise<Void>] {
             guard entries.isEmpty || isClosed else { return [] }
             defer { drained = [] }
@@ -41,7 +41,7 @@ final class SendQueue: Sendable {
     }
 
     private static let depth = 2
-    /// Longer than a keyframe takes on any usable link, and what a viewer still takes for live.
+    /// A keyframe takes less time on any usable link, and a viewer still perceives this delay as live.
     private static let deadline: Duration = .milliseconds(400)
 
     private let state = Monitor(State())
@@ -62,7 +62,7 @@ final class SendQueue: Sendable {
     ) {
         state.withLock { state in
             if isKeyframe { state.isBroken = false }
-            // Frames were given up since the encoder asked, while it made this one.
+            // Frames were discarded while the encoder made this one.
             guard !state.isBroken, !state.isClosed else {
                 state.counts.framesExpired += 1
                 return
@@ -99,7 +99,7 @@ final class SendQueue: Sendable {
         return packet
     }
 
-    /// Waits until all frames have gone out or been given up, or the queue is closed; at most `timeout`.
+    /// Waits until all frames are sent or discarded, or the queue is closed; at most `timeout`.
     func drain(within timeout: Duration) async {
         let promise = Promise<Void>()
         let isDrained = state.withLock { state in
@@ -109,10 +109,10 @@ final class SendQueue: Sendable {
         if !isDrained { _ = await promise.value(within: timeout) }
     }
 
-    /// Nothing will be sent any more: gives up what waits.
+    /// Discards all waiting frames; nothing is sent from now on.
     func close() {
         let drained = state.withLock { state in
-            // A frame that half went out is not sent either.
+            // A frame that was partly sent counts as expired too.
             state.counts.framesExpired += state.entries.count { $0.isLast }
             state.entries.removeAll()
             state.frames = 0
@@ -122,7 +122,7 @@ final class SendQueue: Sendable {
         for promise in drained { promise.fulfill(()) }
     }
 
-    /// Whether frames were given up since the last call, so that the next one must be a keyframe.
+    /// Whether frames were discarded since the last call, so that the next one must be a keyframe.
     func takeBroken() -> Bool {
         state.withLock { state in
             defer { state.isBroken = false }

@@ -5,7 +5,7 @@ import VideoProcessing
 
 /// Encodes the pictures of one track and cuts them into packets; confined to the encoder's thread.
 ///
-/// The encoder is opened with the first picture, for the size that the track was announced with, and numbers the frames.
+/// The first picture opens the encoder, with the track's announced size. The encoder numbers the frames.
 struct TrackEncoding: ~Copyable {
     /// The packets of the frame encoded last.
     var packets: [PacketBuffer] = []
@@ -18,7 +18,7 @@ struct TrackEncoding: ~Copyable {
     private let scaler = FrameScaler()
     private var encoder: (any FrameEncoder)?
 
-    /// An encoding whose frames are no larger than `settings.dimensions`.
+    /// Creates an encoding whose frames are no larger than `settings.dimensions`.
     init(codec: TrackCodec, packetizer: Packetizer, settings: FrameEncoderSettings) {
         self.codec = codec
         self.packetizer = packetizer
@@ -26,11 +26,12 @@ struct TrackEncoding: ~Copyable {
         packets.reserveCapacity(64)
     }
 
-    /// Encodes a picture and cuts it into `packets`; `nil` if the encoder left it out.
+    /// Encodes a picture and cuts it into `packets`; returns `nil` if the encoder left it out.
     ///
-    /// `sizing` is applied to the upright picture. One that is larger than the track was announced is scaled down further.
+    /// `sizing` is applied to the upright picture. If the result is larger than the announced size, it is scaled down
+    /// further.
     ///
-    /// - Throws: `encodingFailed`; then the next frame is a keyframe.
+    /// - Throws: `encodingFailed`; the next frame is then a keyframe.
     mutating func encode(
         _ frame: VideoFrame,
         sizing: FrameTransform,
@@ -87,7 +88,7 @@ struct TrackEncoding: ~Copyable {
         }
     }
 
-    /// `sizing`, or where its result were larger than the track was announced, what makes the picture fit.
+    /// Returns `sizing`, or a transform that makes the picture fit if the result would exceed the announced size.
     private func limited(_ sizing: FrameTransform, for dimensions: Dimensions) -> FrameTransform {
         let size = sizing.outputDimensions(for: dimensions)
         guard !size.fits(in: settings.dimensions) else { return sizing }
@@ -96,10 +97,10 @@ struct TrackEncoding: ~Copyable {
 }
 
 extension Dimensions {
-    /// Whether neither side is longer than that of `limit`.
+    /// Whether neither side is longer than the same side of `limit`.
     fileprivate func fits(in limit: Dimensions) -> Bool { width <= limit.width && height <= limit.height }
 
-    /// The largest size of this shape that fits in `limit`.
+    /// The largest size with this aspect ratio that fits in `limit`.
     fileprivate func scaledDown(toFit limit: Dimensions) -> Dimensions {
         let isTooWide = width * limit.height > limit.width * height
         return isTooWide

@@ -6,26 +6,29 @@ import VideoProcessing
 
 /// Takes a local track's pictures, encodes them on a thread of its own and queues the packets for the connection.
 ///
-/// Pictures wait in a mailbox of one, where the newest wins. A picture is dropped before it is encoded, never after:
-/// when nobody receives the track, when the connection has not taken the frames before, or to hold the bit rate. A
-/// rotated picture is turned upright first, because the wire has no place for a rotation. A size that the source was
-/// asked for and does not make itself is made here, by cropping and scaling down.
+/// Pictures wait in a mailbox that holds one; the newest wins. A picture is dropped before it is encoded: if nobody
+/// receives the track, if the connection has not taken the earlier frames, or to hold the bitrate. An encoded frame is
+/// discarded only if it waits too long in the send queue. A rotated picture is turned upright before encoding, because
+/// the wire format has no field for a rotation. If a size was requested that the source does not make itself, it is
+/// made here by cropping and scaling down.
 final class VideoPublisher: VideoSink, Sendable {
-    /// What ties a publisher to its session, once the server has accepted the track.
+    /// Connects a publisher to its session, once the server has accepted the track.
     struct Route: Sendable {
         var trackID: String
         var codec: TrackCodec
         var packetizer: Packetizer
         /// The size that the track was announced with; no larger picture is sent.
         var dimensions: Dimensions
-        /// The rate at which pictures will about come.
+        /// The approximate rate of the pictures.
         var frameRate: FrameRate
         var clock: ClockBox
-        /// Makes the connection ask for packets; may be called from any thread.
+        /// Makes the connection ask for packets; any thread may call it.
         var wake: @Sendable () -> Void
-        /// Tells the server whether the track is enabled, as `isEnabled` says then.
+        /// Tells the server the present value of `isEnabled`.
         var announceEnabled: @Sendable () async -> Void
-        /// Reports that pictures cannot be encoded, on the encoder's thread; once, until one can again.
+        /// Reports that pictures cannot be encoded.
+        ///
+        /// It is called on the encoder's thread, once for each series of failures.
         var reportFailure: @Sendable (RoomError) -> Void
     }
 
@@ -71,11 +74,11 @@ final class VideoPublisher: VideoSink, Sendable {
         } else if mailbox.put(frame) != nil {
             drop(.encoderBusy)
         }
-        // After the encoder has it, which they must not hold up.
+        // Renderers come after the encoder, because they must not delay it.
         for renderer in renderers.withLock({ $0 }) { renderer.render(frame) }
     }
 
-    /// What brings an upright picture to the wanted size.
+    /// The transform that brings an upright picture to the requested size.
     private var sizing: FrameTransform { FrameTransform(size: wantedSize.withLock { $0 }) }
 
     // MARK: Control, from any thread
@@ -89,7 +92,7 @@ final class VideoPublisher: VideoSink, Sendable {
         return statistics
     }
 
-    /// The upright size of the first picture, once it is there.
+    /// The upright size of the first picture, once that has arrived.
     var dimensions: Dimensions? { firstFrame.current ?? nil }
 
     var failure: RoomError? { error.withLock { $0 } }
@@ -99,12 +102,12 @@ final class VideoPublisher: VideoSink, Sendable {
 
     var trackID: String? { route.withLock { $0?.trackID } }
 
-    /// The upright size of the first picture, waited for at most `timeout`.
+    /// Waits at most `timeout` for the first picture; returns its upright size.
     func firstDimensions(within timeout: Duration) async -> Dimensions? {
         await firstFrame.value(within: timeout) ?? nil
     }
 
-    /// Ends the waiting for the first picture.
+    /// Ends the wait for the first picture.
     func giveUpWaiting() {
         firstFrame.fulfill(nil)
     }
@@ -126,13 +129,13 @@ final class VideoPublisher: VideoSink, Sendable {
         self.route.withLock { $0 = route }
     }
 
-    /// Whether somebody receives the track; when somebody begins to, the next frame is a keyframe.
+    /// Sets whether somebody receives the track; with `true` the next frame is a keyframe.
     func setWanted(_ isWanted: Bool) {
         if isWanted { isKeyframeWanted.store(true, ordering: .relaxed) }
         self.isWanted.store(isWanted, ordering: .relaxed)
     }
 
-    /// Whether pictures are encoded; when they are again, the next frame is a keyframe.
+    /// Sets whether pictures are encoded; with `true` the next frame is a keyframe.
     func setEnabled(_ isEnabled: Bool) {
         if isEnabled { isKeyframeWanted.store(true, ordering: .relaxed) }
         isEnabledFlag.store(isEnabled, ordering: .relaxed)
@@ -141,7 +144,7 @@ final class VideoPublisher: VideoSink, Sendable {
     /// Whether pictures are encoded.
     var isEnabled: Bool { isEnabledFlag.load(ordering: .relaxed) }
 
-    /// Tells the server what `setEnabled` was last called with.
+    /// Tells the server the last value of `setEnabled`.
     func announceEnabled() async {
         await route.withLock { $0 }?.announceEnabled()
     }
@@ -154,7 +157,7 @@ final class VideoPublisher: VideoSink, Sendable {
     func stop() async {
         if mailbox.close() != nil { drop(.late) }
         guard let thread = thread.withLock({ $0 }) else { return }
-        // Suspended rather than blocked: the picture in the encoder can take a while.
+        // This suspends instead of blocking, because the picture in the encoder can take a while.
         _ = await threadEnded.value()
         thread.join()
     }
@@ -187,7 +190,7 @@ final class VideoPublisher: VideoSink, Sendable {
             }
             guard sendQueue.hasRoom else {
                 drop(.network)
-                // The connection may have stopped asking; it must learn when the queue's frames are too old.
+                // The connection may have stopped asking for packets. When it asks, the queue discards expired frames.
                 route.wake()
                 continue
             }
@@ -217,7 +220,7 @@ final class VideoPublisher: VideoSink, Sendable {
             )
             route.wake()
         } catch {
-            // What was asked for is still due, and nothing may refer to a picture that did not go out.
+            // A requested keyframe is still due, and no frame may refer to a picture that was not sent.
             isKeyframeWanted.store(true, ordering: .relaxed)
             note(error, route)
             drop(.corrupt)

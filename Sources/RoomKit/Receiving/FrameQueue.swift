@@ -2,11 +2,12 @@ import MediaCore
 import RoomProtocol
 import Threading
 
-/// Compressed frames between the connection and a decoder, or between a decoder and a file.
+/// The queue of compressed frames between the connection and a decoder, or between a decoder and a file.
 ///
-/// Depth: beyond `Depths.dropTopLayer` frames the highest temporal layer is left out, beyond `dropMiddleLayer` only
-/// temporal layer 0 is let in, and beyond `skip` all that wait are given up and nothing comes in until a keyframe.
-/// Frames from the relay's cache come in a burst and are let in up to `catchUp`. What is let in can always be decoded.
+/// From `Depths.dropTopLayer` waiting frames on, the highest temporal layer is left out. From `dropMiddleLayer` on,
+/// only temporal layer 0 is taken. At `skip`, all waiting frames are discarded and nothing is taken until a keyframe.
+/// Frames from the relay's cache arrive in a burst and are taken up to `catchUp`. Every frame that is taken can be
+/// decoded.
 final class FrameQueue: Sendable {
     /// The depths at which frames are left out.
     struct Depths: Sendable {
@@ -17,21 +18,23 @@ final class FrameQueue: Sendable {
         var catchUp = 64
     }
 
-    /// What became of a frame.
+    /// The result of putting a frame into the queue.
     enum Outcome: Sendable {
         case taken
         case dropped
-        /// Dropped, and everything until a keyframe will be; said once, so that one is asked for once.
+        /// Dropped, like all further frames until a keyframe.
+        ///
+        /// It is returned only once for each gap, so that only one keyframe is requested.
         case needsKeyframe
     }
 
     private struct State: Sendable {
-        /// What came before the queue did; taken first, and of no depth.
+        /// Frames from before the queue existed; they are taken first and do not count as depth.
         var opening: ArraySlice<ReceivedFrame> = []
         var frames: [ReceivedFrame] = []
         var gate = TemporalLayerGate()
         var dropped = 0
-        /// Whether whoever waits for a keyframe has been told that one is needed.
+        /// Whether the queue has already returned that a keyframe is needed.
         var isNeedSaid = false
         var isClosed = false
     }
@@ -43,10 +46,10 @@ final class FrameQueue: Sendable {
         self.depths = depths
     }
 
-    /// Frames that were left out, or could not be decoded.
+    /// The number of frames that were left out or could not be decoded.
     var dropped: Int { state.withLock { $0.dropped } }
 
-    /// Puts a frame in, if it fits and can be decoded.
+    /// Adds a frame, if it fits and can be decoded.
     func put(_ frame: ReceivedFrame) -> Outcome {
         state.change { state in
             guard !state.isClosed else {
@@ -69,14 +72,14 @@ final class FrameQueue: Sendable {
         }
     }
 
-    /// Puts in the frames with which everything begins: a keyframe, and all that followed it.
+    /// Adds the frames from before the queue existed: a keyframe, and all frames that followed it.
     func begin(with opening: [ReceivedFrame]) {
         state.change { state in
             state.opening = opening.filter { state.gate.passes($0.frame.info) }[...]
         }
     }
 
-    /// Takes the next frame, waiting for one; `nil` once the queue is closed and empty.
+    /// Waits for the next frame and takes it; `nil` once the queue is closed and empty.
     func take() -> ReceivedFrame? {
         state.wait { state -> ReceivedFrame?? in
             if let first = state.opening.popFirst() { return .some(first) }
@@ -85,9 +88,9 @@ final class FrameQueue: Sendable {
         } ?? nil
     }
 
-    /// A frame that was taken could not be decoded: gives up what waits, up to a keyframe.
+    /// Discards the waiting frames up to a keyframe, because a frame that was taken could not be decoded.
     ///
-    /// - Returns: Whether there is none, so that one must be asked for; nothing is let in until it comes.
+    /// - Returns: Whether no keyframe waits, so that one must be requested; nothing is taken in until it arrives.
     func skipToKeyframe() -> Bool {
         state.withLock { state in
             state.dropped += 1
@@ -102,7 +105,9 @@ final class FrameQueue: Sendable {
         }
     }
 
-    /// A frame that others refer to went missing before the next one: what waits is good, and nothing until a keyframe.
+    /// Notes that a frame was lost to which later frames refer.
+    ///
+    /// The waiting frames can still be decoded. Further frames are not taken until a keyframe.
     func frameWasLost() {
         state.withLock { state in
             guard !state.gate.isWaitingForKeyframe else { return }
@@ -111,12 +116,12 @@ final class FrameQueue: Sendable {
         }
     }
 
-    /// Counts a frame that was taken and left out.
+    /// Counts a frame as dropped that was taken but not decoded.
     func countDrop() {
         state.withLock { $0.dropped += 1 }
     }
 
-    /// Lets nothing in any more; what waits is still to be taken.
+    /// Closes the queue to further frames; waiting frames can still be taken.
     func close() {
         state.change { $0.isClosed = true }
     }

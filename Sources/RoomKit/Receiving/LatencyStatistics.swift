@@ -2,30 +2,31 @@ import MediaCore
 
 /// The distribution of ages or delays, in bounded memory.
 ///
-/// Percentiles come from a histogram whose steps are exact below 128 µs and at most 1/64 of the value above; count,
-/// mean and extremes are exact. A pure value; recording allocates nothing.
+/// Percentiles come from a histogram. Its steps are exact below 128 µs, and at most 1/64 of the value above that.
+/// Count, mean and extremes are exact. This is a pure value, and recording allocates nothing.
 struct LatencyStatistics: Sendable {
-    /// Steps into which each doubling of the value is divided.
+    /// The number of histogram steps for each doubling of the value.
     private static let stepsPerOctave = 64
     private static let octaveShift = 6
-    /// The highest value told apart: 2⁴⁰ µs, almost 13 days.
+    /// The highest value that the histogram distinguishes: 2⁴⁰ µs, almost 13 days.
     private static let highest: Int64 = 1 << 40 - 1
 
     private var histogram: [UInt64]
     private var sum = 0.0
-    /// Samples so far.
+    /// The number of samples so far.
     private(set) var count = 0
     private var lowestMicroseconds = Int64.max
     private var highestMicroseconds = Int64.min
 
-    /// No samples yet.
+    /// Creates statistics without samples.
     init() {
         histogram = Array(repeating: 0, count: Self.step(of: Self.highest) + 1)
     }
 
     /// Adds a sample, in whole microseconds.
     ///
-    /// A negative one, as the error of a clock offset can make it, counts as 0 in percentiles, and as it is elsewhere.
+    /// The error of a clock offset can make a sample negative. Percentiles count it as 0; the other figures use it as
+    /// it is.
     mutating func record(_ sample: Duration) {
         let microseconds = sample.wholeMicroseconds
         histogram[Self.step(of: min(max(microseconds, 0), Self.highest))] += 1
@@ -42,7 +43,7 @@ struct LatencyStatistics: Sendable {
     /// The mean of all samples; `nil` without any.
     var mean: Duration? { count > 0 ? .microseconds(Int64((sum / Double(count)).rounded())) : nil }
 
-    /// The value that `percent` of a hundred samples don't exceed (nearest rank); `nil` without samples.
+    /// The value that `percent` percent of the samples do not exceed (nearest rank); `nil` without samples.
     func percentile(_ percent: Double) -> Duration? {
         guard count > 0 else { return nil }
         let rank = UInt64(max(1, (min(max(percent, 0), 100) / 100 * Double(count)).rounded(.up)))

@@ -1,49 +1,49 @@
 import MediaCore
 import RoomProtocol
 
-/// A compressed frame as it came, with its times; all of them on this machine's clock.
+/// A compressed frame as it was received, with its times; all times are on this machine's clock.
 struct ReceivedFrame: Sendable {
     /// The frame; its timestamp is the time of capture.
     var frame: EncodedFrame
-    /// When its last byte came.
+    /// When its last byte arrived.
     var received: MonotonicInstant
     /// When the relay received its first byte.
     var relayed: MonotonicInstant?
     /// When it was decoded.
     var decoded: MonotonicInstant?
-    /// The picture, where somebody wanted it.
+    /// The decoded picture, if a renderer or sink wanted it.
     var picture: VideoFrame?
-    /// Whether it came from the relay's cache: decoded, not shown, and of no age.
+    /// Whether it came from the relay's cache; such frames are decoded but not shown, and no age is recorded.
     var isCatchUp: Bool
-    /// How the capture time was brought to this machine's clock.
+    /// The clock estimate that converted the capture time to this machine's clock.
     var clock: ClockEstimate
 }
 
-/// Takes the compressed frames of a track, in order, on the track's thread; must return quickly.
+/// Takes the compressed frames of a track, in order, on the track's decoder thread; must return quickly.
 protocol ReceivedFrameSink: AnyObject, Sendable {
-    /// Whether `picture` is to be there.
+    /// Whether the frames must contain their `picture`.
     var wantsPictures: Bool { get }
 
-    /// Takes the frames that were decoded before the sink was there, without pictures; must not call the track.
+    /// Takes the frames that were decoded before the sink was added, without pictures; must not call the track.
     func begin(with opening: [ReceivedFrame])
 
     /// Takes a frame that has been decoded.
     func receive(_ frame: ReceivedFrame)
 
-    /// The track is over, and no further frame comes; called once, on any thread.
+    /// Notes that the track has ended and no further frame comes; called once, on any thread.
     func end()
 }
 
-/// The frames of a track from its last keyframe on, as long as they are few.
+/// Keeps the frames of a track from its last keyframe on, as long as they are few.
 ///
-/// Whoever records a track learns of it a moment after its first frames have come. With these a recording is whole from
-/// the keyframe on, which would otherwise have to be asked for anew, at everybody's expense.
+/// A recorder is added a moment after a track's first frames have arrived. With the kept frames, a recording begins at
+/// that keyframe. Otherwise the recorder would have to request a new keyframe, which costs every subscriber bandwidth.
 struct TrackOpening: Sendable {
-    /// More than the relay's cache holds at 60 fps, and then a second.
+    /// This is more than the relay's cache holds at 60 fps, plus one second.
     private static let maximumFrames = 128
     private static let maximumSize = DataSize.mebibytes(2)
 
-    /// A keyframe and all that followed it; empty if that was too much.
+    /// The last keyframe and all frames after it; empty if they were too many.
     private(set) var frames: [ReceivedFrame] = []
     private var size = DataSize.zero
 

@@ -7,12 +7,14 @@ struct RemoteTracks {
     struct Entry {
         let track: RemoteVideoTrack
         let participant: RemoteParticipant
-        /// When the track was asked for: by the application or, if it is subscribed to automatically, by joining or when it
-        /// was published, whichever came last.
+        /// When the track was requested.
+        ///
+        /// This is the application's request or, with automatic subscription, the later of our joining and the track's
+        /// publication.
         var asked: MonotonicInstant
         /// The alias of its packets, while it is received.
         var alias: UInt32?
-        /// The last receiver, which may still be about to end.
+        /// The previous receiver, which may still be ending.
         var former: VideoReceiver?
     }
 
@@ -26,7 +28,7 @@ struct RemoteTracks {
     /// How many tracks are received.
     var receivedCount: Int { entries.values.count { $0.alias != nil } }
 
-    /// Adds a participant with its tracks, which are asked for at `asked`.
+    /// Adds a participant with its tracks; `asked` is when the tracks were requested.
     mutating func add(_ info: ParticipantInfo, asked: MonotonicInstant) -> RemoteParticipant {
         let participant = RemoteParticipant(sid: info.id, identity: info.identity)
         participants[info.id] = participant
@@ -34,7 +36,7 @@ struct RemoteTracks {
         return participant
     }
 
-    /// Adds a track of a participant, which is asked for at `asked`.
+    /// Adds a track of a participant; `asked` is when the track was requested.
     mutating func add(
         _ info: TrackInfo,
         of participant: RemoteParticipant,
@@ -46,7 +48,7 @@ struct RemoteTracks {
         return track
     }
 
-    /// Takes a track out, whose reception has ended.
+    /// Removes a track whose reception has ended.
     mutating func remove(_ track: RemoteVideoTrack) {
         guard let entry = entries.removeValue(forKey: track.sid) else { return }
         entry.participant.remove(track)

@@ -2,13 +2,13 @@ public import MediaCore
 import RoomProtocol
 import Threading
 
-/// Video that somebody else publishes.
+/// Video that another participant publishes.
 public final class RemoteVideoTrack: Sendable {
     /// The server's id for the track, `TR…`.
     public let sid: String
-    /// What the publisher calls it.
+    /// The name that the publisher gave the track.
     public let name: String
-    /// What it shows: `camera`, `screen`, `pattern`, `noise`, `file` or `other`.
+    /// The kind of source: `camera`, `screen`, `pattern`, `noise`, `file` or `other`.
     public let sourceKind: String
     /// The identity of the participant who publishes it.
     public let publisherIdentity: String
@@ -18,7 +18,7 @@ public final class RemoteVideoTrack: Sendable {
     public let frameRate: Double
     /// The codec as published, such as `vp8`.
     public let codec: String?
-    /// How its frames are decoded and stored; `nil` for a codec that this library does not know.
+    /// How its frames are decoded and stored; `nil` for a codec that this library does not support.
     let trackCodec: TrackCodec?
 
     private struct State: Sendable {
@@ -37,7 +37,7 @@ public final class RemoteVideoTrack: Sendable {
         /// Whether no further frame will come.
         var isFinished: Bool { isEnded && receivers == 0 }
 
-        /// The sinks that get no further frame, once that is certain.
+        /// Takes the sinks to end, if no further frame will come.
         mutating func takeFinishedSinks() -> [any ReceivedFrameSink] {
             guard isFinished else { return [] }
             opening = TrackOpening()
@@ -61,13 +61,13 @@ public final class RemoteVideoTrack: Sendable {
         state = Monitor(State(isEnabled: info.enabled))
     }
 
-    /// Whether this library decodes the codec; a track of another codec is visible and cannot be received.
+    /// Whether this library decodes the codec; a track with another codec is listed but cannot be received.
     public var isSupported: Bool { trackCodec != nil }
 
     /// Whether the publisher sends at present.
     public var isEnabled: Bool { state.withLock { $0.isEnabled } }
 
-    /// What has been received so far; may be read from any thread.
+    /// Counts and ages of the frames received so far; any thread may read this.
     public var statistics: RemoteVideoTrackStatistics {
         state.withLock { state in
             var statistics = state.statistics
@@ -78,29 +78,29 @@ public final class RemoteVideoTrack: Sendable {
         }
     }
 
-    /// Hands every decoded picture to `renderer`, on the track's decoder thread; adding it twice does nothing.
+    /// Passes every decoded picture to `renderer`, on the track's decoder thread; adding it twice does nothing.
     ///
-    /// Pictures that a late joiner gets from the relay's cache are not handed out: they are stale. The track keeps the
-    /// renderer until it is removed.
+    /// A late joiner also gets frames from the relay's cache. Their pictures are stale and are not passed on. The track
+    /// keeps the renderer until it is removed.
     public func addRenderer(_ renderer: any VideoRenderer) {
         state.withLock { state in
             if !state.renderers.contains(where: { $0 === renderer }) { state.renderers.append(renderer) }
         }
     }
 
-    /// Hands pictures to `renderer` no longer; one that is under way may still come.
+    /// Stops passing pictures to `renderer`; a call that has already begun may still finish.
     public func removeRenderer(_ renderer: any VideoRenderer) {
         state.withLock { state in state.renderers.removeAll { $0 === renderer } }
     }
 
-    /// Waits until the track has been withdrawn, or the session has ended, and the last picture has been handed out.
+    /// Waits until the track is withdrawn or the session has ended, and the last picture has been passed on.
     ///
-    /// Its `statistics` are final then. A cancelled task waits as well.
+    /// The track's `statistics` are final then. A cancelled task waits as well.
     public func ended() async {
         _ = await finished.value()
     }
 
-    /// Hands every decoded frame to `sink`, from the last keyframe on if that came only just now.
+    /// Passes every decoded frame to `sink`; if the last keyframe is recent, the sink begins with it.
     func addSink(_ sink: any ReceivedFrameSink) {
         change { state in
             sink.begin(with: state.opening.frames)
@@ -108,7 +108,7 @@ public final class RemoteVideoTrack: Sendable {
         }
     }
 
-    /// No receiver will begin any more; the sinks end with the last frame of the receivers that still run.
+    /// Notes that no further receiver will begin; the sinks end after the last frame of the receivers that still run.
     func end() {
         change { $0.isEnded = true }
     }
@@ -117,12 +117,12 @@ public final class RemoteVideoTrack: Sendable {
         change { $0.receivers += 1 }
     }
 
-    /// A receiver has handed out its last frame.
+    /// Notes that a receiver has passed on its last frame.
     func receiverEnded() {
         change { $0.receivers -= 1 }
     }
 
-    /// Changes the state, and ends the sinks if the track is finished by that.
+    /// Changes the state, and ends the sinks if the change has finished the track.
     private func change(_ body: (inout State) -> Void) {
         let (sinks, isFinished) = state.withLock { state in
             body(&state)
@@ -136,12 +136,12 @@ public final class RemoteVideoTrack: Sendable {
         state.withLock { state in state.sinks.removeAll { $0 === sink } }
     }
 
-    /// Who takes frames now.
+    /// The renderers and sinks that take frames now.
     var consumers: (renderers: [any VideoRenderer], sinks: [any ReceivedFrameSink]) {
         state.withLock { ($0.renderers, $0.sinks) }
     }
 
-    /// Notes a decoded frame, and gives those that are to take it.
+    /// Keeps a decoded frame for later sinks, and returns the sinks that take it now.
     func note(_ frame: ReceivedFrame) -> [any ReceivedFrameSink] {
         state.withLock { state in
             state.opening.note(frame)
@@ -157,7 +157,7 @@ public final class RemoteVideoTrack: Sendable {
         state.withLock { $0.requestKeyframe = request }
     }
 
-    /// Asks the publisher for a keyframe; the relay bounds how often.
+    /// Requests a keyframe from the publisher; the relay limits how often.
     func requestKeyframe() {
         state.withLock { $0.requestKeyframe }?()
     }
@@ -171,21 +171,21 @@ public final class RemoteVideoTrack: Sendable {
     }
 }
 
-/// How old frames were when they had been decoded, from capture on.
+/// How old frames were when they were decoded, counted from their capture.
 public struct FrameAgeSummary: Hashable, Sendable {
-    /// Half of the frames were no older.
+    /// The median: half of the frames were no older.
     public var p50: Duration
-    /// 95 of 100 frames were no older.
+    /// The 95th percentile: 95 of 100 frames were no older.
     public var p95: Duration
-    /// No frame was older.
+    /// The age of the oldest frame.
     public var maximum: Duration
 }
 
-/// How a capture time, by the publisher's clock, was brought to this machine's.
+/// How a capture time was converted from the publisher's clock to this machine's clock.
 public enum FrameAgeClock: String, Hashable, Sendable {
-    /// Both ends read the same clock: they run on one machine, in one boot.
+    /// Both ends read the same clock, because they run on one machine in one boot.
     case sameHost = "same-host"
-    /// From round trips to the server; wrong by `RemoteVideoTrackStatistics.ageErrorBound` at the most.
+    /// The offset is estimated from round trips to the server; see `RemoteVideoTrackStatistics.ageErrorBound`.
     case estimated
 
     init(_ basis: ClockEstimate.Basis) {
@@ -196,27 +196,27 @@ public enum FrameAgeClock: String, Hashable, Sendable {
     }
 }
 
-/// What has been received of a remote track.
+/// Counts and ages of the frames that were received of a remote track.
 public struct RemoteVideoTrackStatistics: Hashable, Sendable {
-    /// Whole frames that came, those of the relay's cache among them.
+    /// Whole frames that arrived, including those from the relay's cache.
     public var framesReceived = 0
     /// Frames that were decoded.
     public var framesDecoded = 0
-    /// Frames that were left out because the decoder did not keep up, or that could not be decoded.
+    /// Frames that were left out because the decoder was too slow, or that could not be decoded.
     public var framesDropped = 0
     /// Frames that decode without any other.
     public var keyframes = 0
     /// Compressed bytes, without headers.
     public var bytes = 0
-    /// From asking for the track to its first picture that is shown; frames of the relay's cache are not.
+    /// The time from requesting the track to its first shown picture; frames from the relay's cache are not shown.
     public var timeToFirstFrame: Duration?
-    /// From capture to decoded, of every frame that was shown; `nil` before the first.
+    /// The time from capture to decoding, over all frames that were shown; `nil` before the first.
     public var frameAge: FrameAgeSummary?
-    /// Where the ages come from.
+    /// How capture times were converted to this machine's clock.
     public var clock = FrameAgeClock.estimated
-    /// The most by which the ages can be wrong for the clock of this end; the publisher's error comes on top.
+    /// The largest error of the ages that this end's clock estimate can cause; the publisher's error adds to it.
     public var ageErrorBound: Duration = .zero
 
-    /// Nothing yet.
+    /// Creates statistics without any frame.
     public init() {}
 }

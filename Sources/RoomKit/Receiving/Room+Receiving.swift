@@ -3,9 +3,9 @@ import RoomProtocol
 import Threading
 import WebSockets
 
-/// Receiving: from the server's word that a track is subscribed to, to the end of its decoder's thread.
+/// Receives tracks, from the server's `subscribed` message to the end of the decoder's thread.
 extension Room {
-    /// Begins to receive a track, or gives it up where that is not possible.
+    /// Begins to receive a track, or gives up the subscription if that is not possible.
     func subscribed(to trackID: String, alias: UInt32, start: ClientSession.Subscription) {
         guard let entry = remote.entries[trackID] else { return }
         do throws(RoomError) {
@@ -47,10 +47,10 @@ extension Room {
         remote.entries[trackID]?.alias = alias
     }
 
-    /// Makes sure that another track may be received.
+    /// Checks that another track may be received.
     ///
-    /// Receivers that were told to stop keep their threads for a while, which is long where renderers are slow. With
-    /// those there are at most twice as many threads as tracks may be received.
+    /// Receivers that were told to stop keep their threads for a while; with slow renderers, for a long while.
+    /// Including those, there are at most twice as many threads as tracks may be received.
     private func checkReceptions() throws(RoomError) {
         let limit = options.maximumReceivedTracks
         let received = remote.receivedCount
@@ -65,13 +65,13 @@ extension Room {
         giveUp(entry, error)
     }
 
-    /// Tells the server that a track is not wanted, and the application why.
+    /// Tells the server that a track is not wanted, and tells the application why.
     private func giveUp(_ entry: RemoteTracks.Entry, _ error: RoomError) {
         send(.unsubscribe(Unsubscribe(trackId: entry.track.sid)))
         eventQueue.put(.trackSubscriptionFailed(entry.track, entry.participant, error))
     }
 
-    /// Stops receiving a track; what waits for its decoder is still decoded.
+    /// Stops receiving a track; frames that wait for the decoder are still decoded.
     func endReception(of trackID: String) {
         guard let entry = remote.entries[trackID], let alias = entry.alias else { return }
         remote.entries[trackID]?.alias = nil
@@ -97,7 +97,7 @@ extension Room {
         eventQueue.put(.trackUnsubscribed(entry.track, entry.participant))
     }
 
-    /// Forgets a track that is no longer published, and tells the application.
+    /// Removes a track that is no longer published, and tells the application.
     func withdraw(_ track: RemoteVideoTrack) {
         unsubscribed(from: track.sid)
         guard let entry = remote.entries[track.sid] else { return }

@@ -2,7 +2,7 @@ import MediaCore
 import RoomProtocol
 import Threading
 
-/// Decodes a remote track on a thread of its own and hands the pictures to the track's renderers.
+/// Decodes a remote track on a thread of its own and passes the pictures to the track's renderers.
 final class VideoReceiver: Sendable {
     let track: RemoteVideoTrack
     private let clock: ClockBox
@@ -16,15 +16,15 @@ final class VideoReceiver: Sendable {
     private let makeDecoder: @Sendable () throws -> any FrameDecoder
     private let reportFailure: @Sendable (RoomError) -> Void
 
-    /// So many keyframes in a row that cannot be decoded end the reception: 8 s at the relay's one keyframe a second.
+    /// The reception ends after this many undecodable keyframes in a row: 8 s at the relay's one keyframe per second.
     private static let maximumBadKeyframes = 8
 
     /// Starts to decode.
     ///
-    /// `start` says how the packets begin, and `subscribed` is the moment when the track was asked for. A `former`
-    /// receiver of the track, which has been told to stop, hands out its last pictures first: the track's renderers are
-    /// never called by two threads at a time. `reportFailure` is called at most once, on the decoder's thread, when the
-    /// track cannot be decoded; nothing is decoded after that.
+    /// `start` says how the packets begin, and `subscribed` is when the track was requested. `former` is the track's
+    /// previous receiver, which was told to stop. It passes on its last pictures first, so that two threads never call
+    /// the track's renderers at once. `reportFailure` is called at most once, on the decoder's thread, if the track
+    /// cannot be decoded. Nothing is decoded after that.
     ///
     /// - Throws: `outOfResources` if there is no thread.
     init(
@@ -61,7 +61,7 @@ final class VideoReceiver: Sendable {
 
     /// Takes a whole frame, on the connection's thread.
     ///
-    /// `isAfterLoss` says that a frame of temporal layer 0 went missing before it.
+    /// `isAfterLoss` says that a frame of temporal layer 0 was lost before it.
     func receive(_ assembled: FrameAssembler.Frame, isAfterLoss: Bool = false, at now: MonotonicInstant) {
         let header = assembled.header
         let estimate = clock.estimate
@@ -83,26 +83,26 @@ final class VideoReceiver: Sendable {
         )
         if isAfterLoss { queue.frameWasLost() }
         let outcome = queue.put(received)
-        // A keyframe may have taken the place of all that waited.
+        // A keyframe may have replaced all waiting frames.
         if outcome != .taken || info.isKeyframe { countDrops() }
         if outcome == .needsKeyframe { track.requestKeyframe() }
     }
 
-    /// Brings the track's count up to date; from the connection's thread as from the decoder's.
+    /// Updates the track's count of dropped frames; called on the connection's thread and on the decoder's.
     private func countDrops() {
-        // Read inside, so that the older of two counts never comes last.
+        // The count is read inside the lock, so that an older count never overwrites a newer one.
         track.update { $0.framesDropped = droppedBefore + queue.dropped }
     }
 
-    /// Takes no more frames; what waits is still decoded.
+    /// Stops taking frames; waiting frames are still decoded.
     func close() {
         queue.close()
     }
 
-    /// Ends the decoding once what waits is decoded, and waits for the thread.
+    /// Stops after the waiting frames are decoded, and waits for the thread.
     func stop() async {
         close()
-        // Suspended rather than blocked, as renderers can take their time.
+        // This suspends instead of blocking, because renderers can be slow.
         _ = await threadEnded.value()
         join()
     }
@@ -164,9 +164,9 @@ final class VideoReceiver: Sendable {
         }
     }
 
-    /// Goes on with the next keyframe, and asks for one if none waits.
+    /// Skips to the next keyframe, and requests one if none waits.
     ///
-    /// - Throws: `decodingFailed` if there is no hope that a later frame can be decoded.
+    /// - Throws: `decodingFailed` if later frames cannot be decoded either.
     private func recover(from failure: DecodingFailure, badKeyframes: Int) throws(RoomError) {
         let isKeyframeNeeded = queue.skipToKeyframe()
         countDrops()

@@ -4,13 +4,13 @@ import MediaCore
 import MediaFiles
 import RoomProtocol
 
-/// A line of a dump's `.frames.jsonl`: what is known of one received frame; times in microseconds of room time.
+/// A line of a dump's `.frames.jsonl`, which describes one received frame; times are in microseconds of room time.
 package struct FrameLogEntry: Codable, Hashable, Sendable {
-    /// Counts the track's encoded frames.
+    /// The frame's number among the track's encoded frames.
     package var number: UInt32
     /// The frame's temporal layer.
     package var layer: Int
-    /// Counts the frames of temporal layer 0.
+    /// The number of the newest frame of temporal layer 0, this frame included.
     package var base: Int
     /// Whether the frame decodes without any other.
     package var key: Bool
@@ -18,15 +18,15 @@ package struct FrameLogEntry: Codable, Hashable, Sendable {
     package var bytes: Int
     /// When the picture was captured.
     package var captured: Int64
-    /// When the frame's last byte came.
+    /// When the frame's last byte arrived.
     package var received: Int64
     /// When the frame was decoded.
     package var decoded: Int64
-    /// Whether the frame came from the relay's cache, to be decoded and not shown.
+    /// Whether the frame came from the relay's cache, and was decoded but not shown.
     package var catchUp: Bool
-    /// Whether capture and decoding read the same clock (`same-host`), or the offset is `estimated`.
+    /// `same-host` if capture and decoding read the same clock; `estimated` if the offset is estimated.
     package var clock: String
-    /// The most by which the offset can be wrong at this end, in microseconds; `nil` in logs of older programs.
+    /// The largest error of the offset at this end, in microseconds; `nil` in logs of older programs.
     package var clockError: Int64?
 }
 
@@ -47,7 +47,7 @@ extension FrameLogEntry {
         clockError = frame.clock.errorBound.wholeNanoseconds / 1000
     }
 
-    /// Reads the lines of a `.frames.jsonl`; a last line that was cut off is left out.
+    /// Reads the lines of a `.frames.jsonl`; an incomplete last line is ignored.
     package static func read(_ text: String) throws -> [FrameLogEntry] {
         var lines = text.split(separator: "\n", omittingEmptySubsequences: true)
         if let last = text.utf8.last, last != UInt8(ascii: "\n") { lines.removeLast() }
@@ -56,7 +56,7 @@ extension FrameLogEntry {
     }
 }
 
-/// Writes a dump's `.frames.jsonl`, a whole line with each call to the system.
+/// Writes a dump's `.frames.jsonl`, one whole line with each `write` system call.
 struct FrameLogWriter: ~Copyable {
     private let descriptor: Int32
     private let path: String

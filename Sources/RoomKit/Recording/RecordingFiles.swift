@@ -2,7 +2,7 @@ import Glibc
 import MediaCore
 import MediaFiles
 
-/// The files of one recording, one after the other; confined to the recorder's thread.
+/// Writes the files of one recording, one after the other; confined to the recorder's thread.
 struct RecordingFiles: ~Copyable {
     private enum Video {
         case none
@@ -11,7 +11,7 @@ struct RecordingFiles: ~Copyable {
         case pictures(PNGWriter, path: String)
     }
 
-    /// More files of one name than this are a mistake.
+    /// The limit for files with the same name; more would be a mistake.
     private static let maximumFiles = 10_000
 
     private let directory: String
@@ -34,7 +34,7 @@ struct RecordingFiles: ~Copyable {
         self.frameRate = FrameRate(numerator: Int((rate * 1000).rounded()), denominator: 1000)
     }
 
-    /// Writes a frame; gives the path of the file that was begun for it, if one was.
+    /// Writes a frame; returns the path of a new file if this frame began one.
     mutating func write(_ frame: ReceivedFrame) throws(RecordingError) -> String? {
         let newFile = try beginFile(for: frame)
         do throws(MediaFileError) {
@@ -54,7 +54,7 @@ struct RecordingFiles: ~Copyable {
         return newFile
     }
 
-    /// Completes the present file.
+    /// Completes the current file.
     mutating func finish() throws(RecordingError) {
         let current = video
         video = .none
@@ -67,12 +67,12 @@ struct RecordingFiles: ~Copyable {
         }
     }
 
-    /// Leaves the present file as it is, after an error.
+    /// Closes the current file after an error, ignoring further errors.
     mutating func abandon() {
         try? finish()
     }
 
-    /// Begins a file if there is none, or the picture's size has changed.
+    /// Begins a new file if there is none, or the picture's size has changed.
     private mutating func beginFile(for frame: ReceivedFrame) throws(RecordingError) -> String? {
         let size: Dimensions? =
             if let picture = frame.picture {
@@ -91,9 +91,9 @@ struct RecordingFiles: ~Copyable {
         }
     }
 
-    /// Begins the files of the name `path`; `false` if one of them is there already.
+    /// Creates the files with the name `path`; `false` if one of them exists already.
     ///
-    /// The log comes first: every format has one, while a name of single pictures is no file.
+    /// The log is created first, because every format has one. For single pictures there is no file with the bare name.
     private mutating func begin(_ path: String, _ size: Dimensions) throws(RecordingError) -> Bool {
         let logPath = "\(path).frames.jsonl"
         do throws(RecordingError) {

@@ -5,7 +5,7 @@ import Threading
 
 /// Why a recording ended early.
 public struct RecordingError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// What a file or the directory failed with.
+    /// The error of the file or directory.
     package let cause: MediaFileError
 
     init(_ cause: MediaFileError) {
@@ -16,7 +16,7 @@ public struct RecordingError: Error, Hashable, Sendable, CustomStringConvertible
     public var description: String { "\(cause)" }
     /// Whether the disk is full.
     public var isStorageFull: Bool { cause.code == .storageFull }
-    /// Whether there is a file of that name.
+    /// Whether a file with that name exists already.
     var isFileThere: Bool { cause.code == .fileExists }
 
     init(_ shortage: ThreadShortage, recordingTo directory: String) {
@@ -24,31 +24,33 @@ public struct RecordingError: Error, Hashable, Sendable, CustomStringConvertible
     }
 }
 
-/// What a recorder has written.
+/// The files and counts of a recorder.
 public struct RecordingStatistics: Hashable, Sendable {
-    /// The paths of the files, in order; of `png` those of the first picture of each size.
+    /// The paths of the files, in order; for `png` the paths of the first picture of each size.
     public var files: [String] = []
-    /// Frames in the files.
+    /// Frames that were written to the files.
     public var framesWritten = 0
     /// Frames that were left out, because the disk was too slow or full.
     public var framesDropped = 0
-    /// What ended the recording, if something did.
+    /// The error that ended the recording, if any.
     public var error: RecordingError?
 
-    /// Nothing yet.
+    /// Creates statistics of a recorder that has written nothing.
     public init() {}
 }
 
-/// Records a remote track to files, on a thread of its own; a slow disk costs frames of the recording and nothing else.
+/// Records a remote track to files, on a thread of its own.
+///
+/// With a slow disk the recording loses frames, but nothing else is affected.
 ///
 /// The file's name is `<publisher>-<track name>-<recorder's id>`. A file that exists is never overwritten: a number is
-/// added. Compressed formats hold exactly what came over the wire, and a change of the picture's size begins another
-/// file. Beside the video lies `….frames.jsonl` with a line for each frame.
+/// added. Compressed formats contain exactly the received frames. When the picture's size changes, a new file begins.
+/// Beside the video is a log, `….frames.jsonl`, with a line for each frame.
 ///
-/// The recording ends with `stop`, when the track is withdrawn, or with the session. Its files are complete then, and its
-/// thread is gone.
+/// The recording ends with `stop`, when the track is withdrawn, or with the session. Then its files are complete, and
+/// its thread has ended.
 public final class TrackRecorder: Sendable {
-    /// What is written.
+    /// The format of the files.
     public enum Format: String, CaseIterable, Sendable {
         /// WebM with the frames as received.
         case webm
@@ -56,7 +58,7 @@ public final class TrackRecorder: Sendable {
         case ivf
         /// Raw pictures in one file.
         case y4m
-        /// One file a picture.
+        /// One PNG file for each picture.
         case png
     }
 
@@ -66,15 +68,15 @@ public final class TrackRecorder: Sendable {
     private let thread = Monitor<WorkerThread?>(nil)
     private let threadEnded = Promise<Void>()
 
-    /// Starts to record `track` into `directory`, which is made if it is not there.
+    /// Starts to record `track` into `directory`, which is created if it does not exist.
     ///
     /// - Parameters:
     ///   - track: The track.
-    ///   - directory: Where the files go.
-    ///   - recorderID: Tells the files of several recorders of one track apart; usually the own participant's `sid`.
-    ///   - format: What is written.
-    /// - Throws: `RecordingError` when the directory cannot be made or written to, or there is no thread; what fails later
-    ///   is in `statistics`.
+    ///   - directory: The directory for the files.
+    ///   - recorderID: Distinguishes the files of several recorders of one track; usually our own participant's `sid`.
+    ///   - format: The format of the files.
+    /// - Throws: `RecordingError` if the directory cannot be created or written to, or there is no thread. Later errors
+    ///   are in `statistics`.
     public init(track: RemoteVideoTrack, directory: String, recorderID: String, format: Format) throws(RecordingError) {
         self.track = track
         try Self.prepareDirectory(directory)
@@ -103,22 +105,22 @@ public final class TrackRecorder: Sendable {
         track.addSink(tap)
     }
 
-    /// A recorder that is dropped without `stop` completes its file by itself, soon.
+    /// Ends the recording in the background, if `stop` was not called; its file is complete a little later.
     deinit {
         track.removeSink(tap)
         tap.close()
     }
 
-    /// What has been written.
+    /// The files and counts so far.
     public var statistics: RecordingStatistics {
         var statistics = statisticsBox.withLock { $0 }
         statistics.framesDropped += tap.dropped
         return statistics
     }
 
-    /// Ends the recording once what waits is written, and completes the file; blocks until then.
+    /// Writes the waiting frames, completes the file and ends the recording; blocks until this is done.
     ///
-    /// Any thread; stopping twice does nothing.
+    /// Any thread may call it. A second call does nothing.
     public func stop() {
         track.removeSink(tap)
         tap.close()
@@ -166,16 +168,16 @@ public final class TrackRecorder: Sendable {
 
     /// The name of all files of a recording, without number and extension.
     ///
-    /// Of the 255 bytes that Linux allows (`NAME_MAX`), numbers and extension take up to 17, and the name that a PNG
-    /// file has until it is whole another 13.
+    /// Linux allows 255 bytes (`NAME_MAX`). Numbers and extension take up to 17 of them. A PNG file has a temporary
+    /// name until it is complete, which takes another 13.
     private static func fileName(of track: RemoteVideoTrack, _ recorderID: String) -> String {
         let parts = [(track.publisherIdentity, 90), (track.name, 90), (recorderID, 32)]
         return parts.map { fileName($0.0, limit: $0.1) }.joined(separator: "-")
     }
 
-    /// Makes the directory `path`, and those above it, where they are not there, and checks that it takes files.
+    /// Creates the directory `path` and missing directories above it, and checks that files can be written there.
     ///
-    /// - Throws: `RecordingError` when it cannot be made or written to.
+    /// - Throws: `RecordingError` if it cannot be created or written to.
     package static func prepareDirectory(_ path: String) throws(RecordingError) {
         func failure(_ status: Int32) -> RecordingError {
             RecordingError(MediaFileError(.makeDirectory, path, status: status))
@@ -187,13 +189,14 @@ public final class TrackRecorder: Sendable {
             guard unsafe mkdir(partial, 0o755) != 0, errno != EEXIST else { continue }
             throw failure(errno)
         }
-        // A file in its place, or no right to write there, is better known now than at the first frame.
+        // Report a file of that name, or a missing write permission, now instead of at the first frame.
         guard unsafe access("\(path)/.", W_OK | X_OK) == 0 else { throw failure(errno) }
     }
 
-    /// A name as part of a file's name: no slash, no leading dot, no control characters, at most `limit` bytes.
+    /// Makes a name usable in a file's name: no slash, no leading dot, no control characters, at most `limit` bytes.
     ///
-    /// By scalars, because a slash with an accent is one character, and still a slash to the system.
+    /// It looks at Unicode scalars and not at characters: a slash with an accent is one character, but still a slash to
+    /// the system.
     static func fileName(_ name: String, limit: Int) -> String {
         var safe = ""
         for scalar in name.unicodeScalars {
@@ -208,9 +211,12 @@ public final class TrackRecorder: Sendable {
     }
 }
 
-/// The recorder's end of the track: takes frames on the decoder's thread.
+/// The sink that takes a track's frames for a recorder, on the decoder's thread.
 final class RecorderTap: ReceivedFrameSink, Sendable {
-    /// Raw pictures wait in few, as each is large; compressed frames wait in up to two seconds.
+    /// The queue for raw pictures.
+    ///
+    /// Only a few pictures may wait here, because each is large. Compressed frames may wait up to two seconds in
+    /// `frames`.
     private let pictures: BoundedQueue<ReceivedFrame>?
     private let frames: FrameQueue
     private let requestKeyframe: @Sendable () -> Void
@@ -227,7 +233,7 @@ final class RecorderTap: ReceivedFrameSink, Sendable {
     var dropped: Int { frames.dropped + droppedPictures.withLock { $0 } }
 
     func begin(with opening: [ReceivedFrame]) {
-        // Of pictures there is nothing to begin with: nobody wanted them.
+        // Earlier frames have no pictures, because nobody wanted them.
         if pictures == nil { frames.begin(with: opening) }
     }
 

@@ -2,6 +2,6 @@ public import MediaCore
 import Threading
 
 extension MonotonicInstant {
-    /// The present instant, by the clock that frames are stamped with (`CLOCK_MONOTONIC`); any thread.
+    /// The current time of the clock that frames are stamped with (`CLOCK_MONOTONIC`); call it on any thread.
     public static var now: MonotonicInstant { MonotonicClock.now }
 }

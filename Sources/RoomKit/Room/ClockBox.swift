@@ -2,7 +2,7 @@ import MediaCore
 import RoomProtocol
 import Threading
 
-/// The newest estimate of the server's clock, for the threads that stamp and read frames.
+/// Shares the newest estimate of the server's clock with the threads that stamp and read frames.
 final class ClockBox: Sendable {
     private let state = Monitor(ClockEstimate(basis: .estimated, offset: .zero, errorBound: .seconds(1)))
 

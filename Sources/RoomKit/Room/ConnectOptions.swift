@@ -2,48 +2,49 @@ import Glibc
 public import MediaCore
 import RoomProtocol
 
-/// Where to connect, as whom, and with which tracks.
+/// The server, room, identity and tracks to connect with.
 public struct ConnectOptions: Sendable {
     /// The server, as `ws://host:port`; `wss://` is not supported yet.
     ///
-    /// The path of the room, `/rooms/NAME`, is added to a URL without a path.
+    /// If the URL has no path, the path of the room, `/rooms/NAME`, is added to it.
     public var url = "ws://127.0.0.1:8480"
-    /// The room; the server makes it for its first participant.
+    /// The room's name; the server creates the room for its first participant.
     ///
-    /// A name has 1 to 128 bytes of UTF-8 without control characters; the server refuses others.
+    /// A name has 1 to 128 bytes of UTF-8 without control characters; the server refuses other names.
     public var roomName: String
     /// The name under which this program joins, with the same limits as `roomName`.
     ///
-    /// It is unique in the room: a second participant of the same name replaces the first.
+    /// It is unique in the room: a second participant with the same name replaces the first.
     public var identity: String
-    /// The access token, if the server wants one; servers of version 0.1 read none.
+    /// The access token, if the server requires one; servers of version 0.1 ignore it.
     public var accessToken: String?
     /// Tracks that are published right after joining, one after the other, with default options.
     public var videoTracks: [LocalVideoTrack] = []
-    /// Whether every track of the others is subscribed to as it is published.
+    /// Whether this program subscribes to every track of the other participants as soon as it is published.
     public var isAutomaticSubscriptionEnabled = true
-    /// How many tracks are received at once; 0 for none.
+    /// The largest number of tracks that are received at once; 0 for none.
     ///
-    /// Each takes a thread and a decoder, and the other participants decide how many there are. A further track is given
-    /// up with `RoomEvent.trackSubscriptionFailed`; when another one has ended, `Room.subscribe(to:)` asks for it again.
+    /// Each received track takes a thread and a decoder, and the other participants decide how many tracks there are. A
+    /// track above the limit is not received: `RoomEvent.trackSubscriptionFailed` reports it. When another track has
+    /// ended, `Room.subscribe(to:)` asks for it again.
     public var maximumReceivedTracks = 32
-    /// What the server logs as this client's program and version.
+    /// The program and version that the server logs for this client.
     public var clientName = "RoomKit/\(roomKitVersion)"
 
-    /// Options for `roomName`, under the name of this machine with four random characters.
+    /// Creates options for `roomName`; the identity is this machine's name with four random characters.
     public init(roomName: String) {
         self.roomName = roomName
         self.identity = Self.makeIdentity()
     }
 
-    /// Options with an access token, filled in by `build`, which must set `roomName`.
+    /// Creates options with an access token; `build` fills in the rest and must set `roomName`.
     public init(token: String, _ build: (inout ConnectOptions) -> Void) {
         self.init(roomName: "")
         self.accessToken = token
         build(&self)
     }
 
-    /// The name of this machine with four random characters.
+    /// Makes an identity from this machine's name and four random characters.
     public static func makeIdentity() -> String {
         var name = utsname()
         let host = unsafe uname(&name) == 0 ? hostName(name) : "client"
@@ -63,14 +64,14 @@ public let roomKitVersion = Release.version
 
 /// How a track is encoded.
 public struct VideoPublishOptions: Sendable {
-    /// The rate that the encoder aims at, all temporal layers together; `nil` for the size's usual one.
+    /// The encoder's target bitrate for all temporal layers together; `nil` for the default of the picture's size.
     ///
-    /// Brought to between 10 kbit/s and 1 Gbit/s. The usual one is 1.7 Mbit/s up to 640x480, and 2.5 Mbit/s above 960x540.
+    /// It is clamped to 10 kbit/s to 1 Gbit/s. The default is 1.7 Mbit/s up to 640x480, and 2.5 Mbit/s above 960x540.
     public var maxBitrate: Bitrate?
 
-    /// The largest pictures that can be published and received, by their number of pixels.
+    /// The limit for pictures that are published or received: they may have at most as many pixels as this size has.
     public static var maximumDimensions: Dimensions { TrackCodec.forPublishing.maximumDimensions }
 
-    /// Options by default.
+    /// Creates default options.
     public init() {}
 }

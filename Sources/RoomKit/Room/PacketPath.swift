@@ -3,10 +3,10 @@ import RoomProtocol
 import Threading
 import WebSockets
 
-/// What a room sends and receives; confined to its loop's thread.
+/// Sends and receives a room's messages and packets; confined to the loop's thread.
 ///
-/// It stands beside the actor because entering an actor from a callback (`assumeIsolated`) allocates, twice each time
-/// (measured), and this is done for every packet.
+/// It is not part of the actor, because this code runs for every packet. Entering an actor from a callback
+/// (`assumeIsolated`) allocates twice each time (measured).
 final class PacketPath {
     /// A track that is received.
     private final class Reception {
@@ -22,19 +22,19 @@ final class PacketPath {
     /// The room's connection, while there is one.
     var connection: WebSocketConnection?
 
-    /// What is to be sent besides packets, and before them.
+    /// Signaling messages that wait to be sent; they go out before packets.
     private var signals: [OutgoingMessage] = []
     private var queues: [SendQueue] = []
     private var turn = 0
     private var receptions: [UInt32: Reception] = [:]
     private let packets = PacketBufferPool()
 
-    /// Makes the connection ask for messages.
+    /// Tells the connection that there is something to send, so that it asks for the next message.
     func requestWrite() {
         connection?.requestWrite()
     }
 
-    /// Lets go of the connection, and of what it was to be told.
+    /// Drops the connection and the signaling messages that were still to be sent.
     func connectionEnded() {
         connection = nil
         signals = []
@@ -48,7 +48,7 @@ final class PacketPath {
         requestWrite()
     }
 
-    /// Takes packets from `queue`, too, by turns.
+    /// Sends packets from `queue` too; all queues take turns.
     func add(_ queue: SendQueue) {
         queues.append(queue)
     }
@@ -61,7 +61,7 @@ final class PacketPath {
     /// Whether anything waits to be sent.
     var hasMessage: Bool { !signals.isEmpty || queues.contains { !$0.isEmpty } }
 
-    /// What is sent next.
+    /// The next message to send; `nil` if nothing waits.
     func nextMessage(at now: MonotonicInstant) -> OutgoingMessage? {
         if !signals.isEmpty { return signals.removeFirst() }
         for offset in queues.indices {
@@ -79,12 +79,12 @@ final class PacketPath {
     /// Whether packets with `alias` are received.
     func receives(_ alias: UInt32) -> Bool { receptions[alias] != nil }
 
-    /// Hands frames of the track with `alias` to `receiver`.
+    /// Begins to pass frames of the track with `alias` to `receiver`.
     func begin(_ receiver: VideoReceiver, alias: UInt32) {
         receptions[alias] = Reception(receiver)
     }
 
-    /// Hands out no more frames of the track with `alias`; returns what has taken them.
+    /// Stops passing on frames of the track with `alias`; returns the receiver that took them.
     func endReception(of alias: UInt32) -> VideoReceiver? {
         receptions.removeValue(forKey: alias)?.receiver
     }

@@ -2,7 +2,7 @@ import Threading
 
 /// This program in a room.
 public final class LocalParticipant: Sendable {
-    /// The name under which it joined.
+    /// The name under which this program joined.
     public let identity: String
 
     private struct State: Sendable {
@@ -16,7 +16,7 @@ public final class LocalParticipant: Sendable {
         self.identity = identity
     }
 
-    /// The server's id for it, `PA…`.
+    /// The server's id for this program, `PA…`.
     public var sid: String { state.withLock { $0.sid } }
 
     func attach(_ room: Room) {
@@ -27,24 +27,24 @@ public final class LocalParticipant: Sendable {
         state.withLock { $0.sid = sid }
     }
 
-    /// What is published at present.
+    /// The tracks that are published now.
     public var videoTracks: [LocalVideoTrack] {
         get async { await state.withLock({ $0.room })?.localTracks ?? [] }
     }
 
     /// Starts a track's source and publishes the track.
     ///
-    /// Waits at most 10 s for the source's first picture, because its size is announced; returns when the server has
-    /// accepted the track. Pictures are encoded as soon as somebody receives them. `RoomEvent.localTrackFailed` reports a
-    /// camera that fails later.
+    /// It first waits for the source's first picture, because the picture's size is announced. It waits at most 10 s,
+    /// or three frame intervals of a slower source. It returns when the server has accepted the track. Pictures are
+    /// encoded while somebody receives the track. If the camera fails later, `RoomEvent.localTrackFailed` reports it.
     ///
     /// - Parameters:
     ///   - track: A track that is not published yet.
-    ///   - options: How it is encoded.
+    ///   - options: How the track is encoded.
     /// - Throws: `RoomError` (`alreadyPublished`, `noFramesCaptured`, `encodingFailed` for pictures that are too large,
-    ///   `unpublished`, `notConnected`, `connectionLost`, `outOfResources`, or `refused`, for example because another of our
-    ///   tracks has the name), what the source's start throws (`CameraError` for a camera), or `CancellationError`. Nothing
-    ///   is published then, and the source is stopped again.
+    ///   `unpublished`, `notConnected`, `connectionLost`, `outOfResources`, or `refused`, for example because another
+    ///   of our tracks has the same name), any error of the source's start (`CameraError` for a camera), or
+    ///   `CancellationError`. After an error nothing is published and the source is stopped again.
     public func publish(_ track: LocalVideoTrack, options: VideoPublishOptions = VideoPublishOptions()) async throws {
         guard let room = state.withLock({ $0.room }) else { throw RoomError(.notConnected, "The room was left.") }
         try await room.publish(track, options: options)
@@ -52,8 +52,9 @@ public final class LocalParticipant: Sendable {
 
     /// Withdraws a track and stops its source; does nothing for a track that is not published.
     ///
-    /// A `publish` of the track that is under way fails with `unpublished`. Returns when the track's threads have ended, so
-    /// that its statistics are final and it can be published again; a cancelled task waits as well.
+    /// A `publish` of the track that is still running fails with `unpublished`. This method returns when the track's
+    /// threads have ended. Then the track's statistics are final, and it can be published again. A cancelled task waits
+    /// as well.
     public func unpublish(_ track: LocalVideoTrack) async {
         await state.withLock { $0.room }?.unpublish(track)
     }
@@ -73,7 +74,7 @@ public final class RemoteParticipant: Sendable {
         self.identity = identity
     }
 
-    /// What the participant has published, in order of publishing.
+    /// The tracks that the participant has published, in order of publishing.
     public var videoTracks: [RemoteVideoTrack] { tracks.withLock { $0 } }
 
     func add(_ track: RemoteVideoTrack) {

@@ -1,14 +1,14 @@
 import MediaCore
 import Threading
 
-/// A value that comes later, once; any number of tasks may wait for it.
+/// A value that is set once, later; any number of tasks may wait for it.
 final class Promise<Value: Sendable>: Sendable {
-    /// How far somebody who waits has come.
+    /// The state of one waiting task.
     private enum Waiter: Sendable {
-        /// About to wait.
+        /// The task is about to wait.
         case arriving
         case waiting(CheckedContinuation<Value?, Never>)
-        /// Given up before the waiting began: the time can be over, or the task cancelled, by then.
+        /// The task gave up before it began to wait, because its time was over or it was cancelled.
         case abandoned
     }
 
@@ -20,10 +20,10 @@ final class Promise<Value: Sendable>: Sendable {
 
     private let state = Monitor(State())
 
-    /// The value, if it has come.
+    /// The value, if it is set.
     var current: Value? { state.withLock { $0.value } }
 
-    /// Gives the value; later ones are passed over.
+    /// Sets the value and resumes the waiting tasks; later values are ignored.
     func fulfill(_ value: Value) {
         let waiters = state.withLock { state -> [Waiter] in
             guard state.value == nil else { return [] }
@@ -33,14 +33,14 @@ final class Promise<Value: Sendable>: Sendable {
         for case .waiting(let continuation) in waiters { continuation.resume(returning: value) }
     }
 
-    /// The value, waited for as long as it takes, also by a cancelled task.
+    /// Waits for the value without a time limit; a cancelled task waits as well.
     func value() async -> Value? {
         let ticket = arrive()
         defer { leave(ticket) }
         return await wait(ticket)
     }
 
-    /// The value, waited for at most `timeout`; `nil` if it did not come, or the waiting task is cancelled.
+    /// Waits for the value for at most `timeout`; `nil` if it was not set in time, or the waiting task is cancelled.
     func value(within timeout: Duration) async -> Value? {
         let ticket = arrive()
         let timer = Task {
@@ -82,7 +82,7 @@ final class Promise<Value: Sendable>: Sendable {
         }
     }
 
-    /// Lets one who waits go without the value.
+    /// Resumes one waiting task without the value.
     private func abandon(_ ticket: Int) {
         let waiter = state.withLock { state -> Waiter? in
             guard state.value == nil, let waiter = state.waiters[ticket] else { return nil }

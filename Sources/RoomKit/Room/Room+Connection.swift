@@ -3,7 +3,7 @@ import RoomProtocol
 import Threading
 package import WebSockets
 
-/// The connection's calls, all of them on the loop's thread, which is the room's own.
+/// The callbacks of the connection; they are called on the loop's thread, which is also the room's executor.
 extension Room: WebSocketHandler {
     package nonisolated func opened(_ connection: WebSocketConnection) {
         assumeIsolated { room in
@@ -18,7 +18,7 @@ extension Room: WebSocketHandler {
     }
 
     package nonisolated func receivedBinary(_ message: PacketBuffer, from connection: WebSocketConnection) {
-        // A packet that breaks the wire format is dropped, with its frame: what else comes may be good.
+        // A packet that breaks the wire format is dropped, with its frame. Later packets may be good.
         try? path.value.receive(message)
     }
 

@@ -3,7 +3,7 @@ import RoomProtocol
 import Threading
 import WebSockets
 
-/// Brings what happens in the room to its participants, its tracks and the application.
+/// Passes the session's events on to the participants, the tracks and the application.
 extension Room {
     func handle(_ event: ClientSession.Event) {
         switch event {

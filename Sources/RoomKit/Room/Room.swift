@@ -5,13 +5,13 @@ import WebSockets
 
 /// A room that this program has joined.
 ///
-/// The room lives on the thread of its event loop. Calls from elsewhere hop to that thread; what comes from the
-/// connection is there already. Pictures never wait for it: they are encoded and decoded on threads of their own.
+/// The room runs on the thread of its event loop. Calls from other threads hop to that thread; events of the connection
+/// are already on it. Pictures never wait for the room: they are encoded and decoded on threads of their own.
 public actor Room {
     /// This program in the room.
     public nonisolated let localParticipant: LocalParticipant
 
-    /// The thread that the room lives on.
+    /// The executor that runs the room: its event loop's thread.
     public nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe loop.asUnownedSerialExecutor() }
 
     nonisolated let options: ConnectOptions
@@ -37,43 +37,44 @@ public actor Room {
     /// The room's name.
     public nonisolated var name: String { options.roomName }
 
-    /// What happens in the room, for one more reader.
+    /// The events of the room, for one more reader.
     ///
-    /// Each use of this property makes a place where events wait for one reader: to read on after a `break`, keep the
-    /// value. The first reader gets all events since joining, later ones those from now on; all get `disconnected`. The
-    /// participants and tracks that were there before us are in `remoteParticipants`.
+    /// Each use of this property makes a new reader with its own queue of events. To read on after a `break`, keep the
+    /// value. The first reader gets all events since joining. Later readers get the events from then on. All readers
+    /// get `disconnected`. Participants and tracks that were there before we joined are in `remoteParticipants`.
     public nonisolated var events: RoomEvents { eventQueue.makeEvents() }
 
     /// Whether the room can be used.
     public var state: RoomState { link.hasEnded ? .disconnected : .connected }
 
-    /// The other participants in the room, in no order.
+    /// The other participants in the room, in no particular order.
     public var remoteParticipants: [RemoteParticipant] { Array(remote.participants.values) }
 
     /// The server's id for the room, `RM…`.
     public var sid: String { link.sid }
 
-    /// Leaves the room: withdraws what is published, lets what is encoded go out, closes the connection.
+    /// Leaves the room: withdraws the published tracks, sends the frames that are already encoded, closes the
+    /// connection.
     ///
-    /// Returns when all threads of the room's tracks have ended, so that their statistics are final, and the server has
-    /// been told; a server that does not listen is waited for at most a second. Leaving twice does nothing.
+    /// It returns when all threads of the room's tracks have ended, so that their statistics are final, and the server
+    /// has been told. It waits at most one second for a server that does not read. A second call does nothing.
     public func disconnect() async {
-        // In a task of its own, because a cancelled one waits for nothing.
+        // This needs a task of its own, because a cancelled task would not wait.
         await Task { await leave() }.value
     }
 
     private func leave() async {
-        // All at once: each may take half a second on a slow connection.
+        // Withdraw all tracks at once: each may take half a second on a slow connection.
         let withdrawals = publications.published.map { withdraw($0) }
         for withdrawal in withdrawals { await withdrawal.value }
         perform(link.session.leave())
         while let task = unfinished.first { await task.value }
         guard await link.connectionEnded.value(within: .seconds(1)) == nil else { return }
-        // Nothing can be sent, so that the hanging up has not even begun.
+        // The connection is blocked, so the close that is queued behind it has not even begun. Close directly.
         path.value.connection?.close(code: 1000, reason: "left")
     }
 
-    /// Has `disconnect` wait for `work`.
+    /// Runs `work` in the background, and makes `disconnect` wait for it.
     func finishLater(_ work: @escaping @Sendable () async -> Void) {
         let number = unfinished.takeNumber()
         unfinished[number] = Task {
@@ -82,19 +83,20 @@ public actor Room {
         }
     }
 
-    /// Asks for a track of another participant; only needed where automatic subscription is off, or after a failure.
+    /// Subscribes to a track of another participant; needed if automatic subscription is off, or after a failure.
     ///
-    /// Does not wait. The answer is one of the events `trackSubscribed`, `trackSubscriptionFailed`, and `requestRefused` if
-    /// the track is gone. Does nothing for a track that is subscribed to already, and after the end of the session.
+    /// It does not wait. The answer is one of these events: `trackSubscribed`, `trackSubscriptionFailed`, or
+    /// `requestRefused` if the track is gone. It does nothing if the track is already subscribed to, or the session has
+    /// ended.
     public func subscribe(to track: RemoteVideoTrack) {
         remote.entries[track.sid]?.asked = MonotonicClock.now
         send(.subscribe(Subscribe(trackId: track.sid)))
     }
 
-    /// Gives up the subscription to a track.
+    /// Ends the subscription to a track.
     ///
-    /// Does not wait. The answer is the event `trackUnsubscribed`, or `requestRefused` for a track that is not subscribed
-    /// to.
+    /// It does not wait. The answer is the event `trackUnsubscribed`, or `requestRefused` if the track is not
+    /// subscribed to.
     public func unsubscribe(from track: RemoteVideoTrack) {
         send(.unsubscribe(Unsubscribe(trackId: track.sid)))
     }
@@ -136,7 +138,7 @@ public actor Room {
             case .notify(let event): handle(event)
             }
         }
-        // A server that ends the session hangs up; one that does not is hung up on.
+        // A server that ends the session closes the connection. If it does not, we close it.
         if link.hasEnded { hangUp(1000, "the session is over") }
         if let estimate = link.session.clockEstimate { clock.estimate = estimate }
         armTimer()

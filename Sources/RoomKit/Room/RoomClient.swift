@@ -2,19 +2,19 @@ import RoomProtocol
 import Threading
 import WebSockets
 
-/// Where a session with a room begins.
+/// Connects to rooms.
 public enum RoomClient {
     /// Connects to a server and joins a room.
     ///
-    /// Returns when the server has let us in and the tracks of `options` are published. A server that does not answer is
-    /// given up after at most 30 s. From then on everything that happens comes through the room's `events`. Call
-    /// `Room.disconnect()` when done: a room that is dropped without it stays joined.
+    /// It returns when the server has accepted us and the tracks of `options` are published. If the server does not
+    /// answer, it fails after at most 30 s. From then on the room's `events` report everything that happens. Call
+    /// `Room.disconnect()` when you are done: a room that you merely drop stays joined.
     ///
-    /// - Parameter options: Where, as whom, with which tracks.
-    /// - Returns: The room, joined.
+    /// - Parameter options: The server, room, identity and tracks.
+    /// - Returns: The joined room.
     /// - Throws: `RoomError` (`invalidURL`, `serverUnavailable`, `refused`, `connectionLost`, `protocolViolation`, and
-    ///   what publishing a track throws); what a track's source throws when it cannot start; `CancellationError`.
-    ///   Nothing is joined then.
+    ///   those of publishing a track); any error of a track's source that cannot start; `CancellationError`. After an
+    ///   error no room is joined.
     public static func connect(options: ConnectOptions) async throws -> Room {
         let url = try url(of: options)
         let room = try Room(options: options, loop: sharedLoop())
@@ -28,14 +28,15 @@ public enum RoomClient {
         return room
     }
 
-    /// The server's URL with the path of the room, by which a proxy or a server of several routes the connection.
+    /// The server's URL with the path of the room.
     ///
-    /// A URL that has a path already is left as it is.
+    /// Proxies and clusters of servers can route the connection by this path. A URL that already has a path stays as it
+    /// is.
     private static func url(of options: ConnectOptions) throws(RoomError) -> WebSocketURL {
         do throws(WebSocketError) {
             let url = try WebSocketURL(options.url)
             let name = options.roomName
-            // A name that no server accepts has no path: the server says what is wrong with it.
+            // A name with an unusable length has no path. The server then says what is wrong with it.
             let isUsable = (1...WireFormat.maximumNameBytes).contains(name.utf8.count)
             guard url.path == "/", isUsable else { return url }
             let authority = WebSocketURL.authority(host: url.host, port: url.port)
@@ -47,7 +48,7 @@ public enum RoomClient {
 
     private static let loop = Monitor<WebSocketLoop?>(nil)
 
-    /// The event loop on which all rooms of this program live; it runs from the first room to the program's end.
+    /// The event loop that runs all rooms of this program, from the first room to the program's end.
     private static func sharedLoop() throws(RoomError) -> WebSocketLoop {
         try loop.withLock { loop throws(RoomError) in
             if let loop { return loop }

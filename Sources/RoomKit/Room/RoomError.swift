@@ -9,8 +9,8 @@ public struct RoomError: Error, Hashable, Sendable {
 
         /// The server's URL cannot be used.
         public static let invalidURL = Code(description: "invalidURL")
-        /// No room server answered at the URL in time, or this program cannot connect, for example because too many files
-        /// are open.
+        /// No room server answered at the URL in time, or this program cannot connect, for example because too many
+        /// files are open.
         public static let serverUnavailable = Code(description: "serverUnavailable")
         /// The server refused, or ended the session; `serverCode` says why.
         public static let refused = Code(description: "refused")
@@ -20,19 +20,20 @@ public struct RoomError: Error, Hashable, Sendable {
         public static let protocolViolation = Code(description: "protocolViolation")
         /// The room was left already.
         public static let notConnected = Code(description: "notConnected")
-        /// The source was started and delivered no picture within 10 s.
+        /// The source was started and delivered no picture within 10 s, or within three frame intervals of a slow
+        /// source.
         public static let noFramesCaptured = Code(description: "noFramesCaptured")
         /// The track is published already.
         public static let alreadyPublished = Code(description: "alreadyPublished")
         /// The track was unpublished before its publication was complete.
         public static let unpublished = Code(description: "unpublished")
-        /// A picture cannot be encoded: it has too many pixels, or comes to more bytes than can be sent.
+        /// A picture cannot be encoded: it has too many pixels, or its encoded frame is too large to send.
         public static let encodingFailed = Code(description: "encodingFailed")
         /// The pictures of a track cannot be decoded: they are too large, or damaged again and again.
         public static let decodingFailed = Code(description: "decodingFailed")
         /// This library has no decoder for the codec of a track, or the track's description is incomplete.
         public static let unsupportedTrack = Code(description: "unsupportedTrack")
-        /// `ConnectOptions.maximumReceivedTracks` tracks are received already.
+        /// The limit `ConnectOptions.maximumReceivedTracks` is reached.
         public static let tooManyTracks = Code(description: "tooManyTracks")
         /// The system has no thread or memory left to encode or decode a track.
         public static let outOfResources = Code(description: "outOfResources")
@@ -57,7 +58,7 @@ extension RoomError: CustomStringConvertible {
 }
 
 extension RoomError {
-    /// The error of a track that this version cannot receive.
+    /// Creates the error for a track that this version cannot receive.
     init(_ failure: ClientSession.SubscriptionFailure) {
         switch failure {
         case .unknownCodec(let codec):
@@ -67,7 +68,7 @@ extension RoomError {
         }
     }
 
-    /// The error of a session that came to an end by itself; `nil` for one that we left.
+    /// Creates the error for a session that ended; `nil` if we left it ourselves.
     init?(_ ending: ClientSession.Ending) {
         switch ending {
         case .left: return nil

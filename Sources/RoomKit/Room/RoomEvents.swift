@@ -2,12 +2,12 @@ import Threading
 
 /// The events of a room, for one reader.
 ///
-/// Each value has a place of its own, where up to 1,024 events wait until they are read. When the place is full, further
-/// events are left out; the reader then gets `RoomEvent.eventsMissed` with their number, where they would have been.
-/// `disconnected` always comes, and the sequence ends after it. Iterating the same value again goes on where the last
-/// iteration stopped; two tasks that iterate the same value share its events.
+/// Each value has its own queue, in which up to 1,024 events wait until they are read. When the queue is full, further
+/// events are left out. In their place the reader gets `RoomEvent.eventsMissed` with their number. `disconnected` is
+/// never left out, and the sequence ends after it. A second iteration over the same value continues where the first
+/// stopped. Two tasks that iterate over the same value share its events.
 public struct RoomEvents: AsyncSequence, Sendable {
-    /// What is iterated over.
+    /// The type of the events.
     public typealias Element = RoomEvent
     /// Reading an event does not fail.
     public typealias Failure = Never
@@ -33,9 +33,10 @@ public struct RoomEvents: AsyncSequence, Sendable {
     }
 }
 
-/// Where events wait for one reader.
+/// The queue of events for one reader.
 ///
-/// Depth: 1,024; drop rule: the newest are left out, counted, and told of as one event; the last one always fits.
+/// Its depth is 1,024. When it is full, the newest events are left out and counted, and one event reports their number.
+/// The last event always fits.
 final class EventPlace: Sendable {
     private struct State: Sendable {
         var events: [RoomEvent] = []
@@ -46,7 +47,7 @@ final class EventPlace: Sendable {
         var nextTicket = 0
 
         mutating func put(_ event: RoomEvent, isLast: Bool) {
-            // Two places more: one for the news of what was missed, one for the last event.
+            // Two more events always fit: `eventsMissed` and the last event.
             guard isLast || events.count < EventPlace.depth && missed == 0 else {
                 missed += 1
                 return
@@ -60,7 +61,7 @@ final class EventPlace: Sendable {
             missed = 0
         }
 
-        /// What a reader is given, if that is known.
+        /// The next result for a reader; `nil` if the reader must wait, `.some(nil)` at the end.
         mutating func take() -> RoomEvent?? {
             if events.isEmpty { tellOfMissed() }
             if !events.isEmpty { return .some(events.removeFirst()) }
@@ -76,7 +77,7 @@ final class EventPlace: Sendable {
         change { if !$0.isFinished { $0.put(event, isLast: false) } }
     }
 
-    /// Adds the last event.
+    /// Adds the last event, after which nothing can be added.
     func finish(with event: RoomEvent) {
         change { state in
             if !state.isFinished { state.put(event, isLast: true) }
@@ -105,7 +106,7 @@ final class EventPlace: Sendable {
         return await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 let event = state.withLock { state -> RoomEvent?? in
-                    // Under the lock, so that a cancellation comes either before this or finds the reader waiting.
+                    // This check holds the lock: a cancellation either happened before, or finds the reader registered.
                     if Task.isCancelled { return .some(nil) }
                     if let event = state.take() { return event }
                     state.readers[ticket] = continuation
@@ -119,14 +120,14 @@ final class EventPlace: Sendable {
     }
 }
 
-/// Hands a room's events to all that read them.
+/// Passes a room's events to all readers.
 final class EventQueue: Sendable {
     private struct Reader: Sendable {
         weak var place: EventPlace?
     }
 
     private struct State: Sendable {
-        /// Kept for the first reader from the beginning on, so that it misses nothing.
+        /// The queue of the first reader, which exists from the beginning so that the first reader misses nothing.
         var first: EventPlace? = EventPlace()
         var readers: [Reader] = []
         var last: RoomEvent?
@@ -140,7 +141,9 @@ final class EventQueue: Sendable {
         state = Monitor(first)
     }
 
-    /// A place for one more reader: the first one gets all events from the beginning, later ones those from now on.
+    /// Makes a queue for one more reader.
+    ///
+    /// The first reader gets all events from the beginning; later readers get the events from now on.
     func makeEvents() -> RoomEvents {
         let place = state.withLock { state -> EventPlace in
             if let first = state.first.take() { return first }
@@ -153,12 +156,12 @@ final class EventQueue: Sendable {
         return RoomEvents(place: place)
     }
 
-    /// Tells all readers.
+    /// Adds an event to the queues of all readers.
     func put(_ event: RoomEvent) {
         for place in places { place.put(event) }
     }
 
-    /// Tells all readers, now and later, that the session is over.
+    /// Adds the last event to the queues of all readers, and of those that come later.
     func finish(with event: RoomEvent) {
         let places = state.withLock { state in
             if state.last == nil { state.last = event }

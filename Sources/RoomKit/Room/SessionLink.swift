@@ -2,20 +2,20 @@ import MediaCore
 import RoomProtocol
 import Threading
 
-/// A room's session with the server, and how far it has come; confined to the room.
+/// A room's session with the server and its progress; confined to the room.
 struct SessionLink {
-    /// The session's decisions.
+    /// The session, which decides what to send and what to report.
     var session: ClientSession
     /// Wakes the room at the session's next deadline.
     var timer: Task<Void, any Error>?
-    /// When `join` was sent, which asks for the tracks that are there already.
+    /// When `join` was sent; it also asks for the tracks that exist already.
     var joinSent = MonotonicClock.now
     /// The server's id for the room.
     var sid = ""
     var hasJoined = false
     var hasEnded = false
     var isHangingUp = false
-    /// Why the session has ended, for those who ask for something afterwards.
+    /// Why the session has ended; later calls throw this error.
     var ending = RoomError(.notConnected, "The room was left.")
     /// The server's answer to `join`.
     let joining = Promise<Result<Joined, RoomError>>()
@@ -37,21 +37,21 @@ struct SessionLink {
     }
 }
 
-/// Work that goes on after the call that began it, and that `Room.disconnect` waits for; confined to the room.
+/// Background work that `Room.disconnect` waits for; confined to the room.
 struct UnfinishedWork {
     private var tasks: [Int: Task<Void, Never>] = [:]
     private var nextNumber = 0
 
-    /// Any one of them.
+    /// Any one of the tasks; `nil` if none is left.
     var first: Task<Void, Never>? { tasks.values.first }
 
-    /// A number for further work.
+    /// Takes a new number, for another task.
     mutating func takeNumber() -> Int {
         nextNumber += 1
         return nextNumber
     }
 
-    /// The work with a number; `nil` once it is done.
+    /// The task with a number; `nil` once it is done.
     subscript(number: Int) -> Task<Void, Never>? {
         get { tasks[number] }
         set { tasks[number] = newValue }
