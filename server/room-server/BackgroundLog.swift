@@ -5,8 +5,9 @@ import Threading
 
 /// Writes a log's lines to standard error on a thread of its own.
 ///
-/// A reader that stalls, a pager or a full pipe, must never hold up the relay, whose thread logs. Up to 1,024 lines wait
-/// for it; beyond that the newest are lost, and counted in the next line that goes out.
+/// The relay logs on its own thread, and a stalled reader of the log (a pager or a full pipe) must never hold it up. Up
+/// to 1,024 lines wait to be written. Beyond that the newest lines are lost, and the next written line gives their
+/// number.
 final class BackgroundLog: Sendable {
     private static let depth = 1024
 
@@ -14,12 +15,12 @@ final class BackgroundLog: Sendable {
     private let lost = Monitor(0)
     private let isDone = Monitor(false)
 
-    /// Begins to write.
+    /// Starts the writing thread.
     ///
-    /// - Throws: `ThreadShortage` when there is no thread for it.
+    /// - Throws: `ThreadShortage` if the system has no thread for it.
     init() throws(ThreadShortage) {
         let (lines, lost, isDone) = (lines, lost, isDone)
-        // Never joined: it may stand in a write for ever.
+        // The thread is never joined: it may block in a write for ever.
         _ = try WorkerThread(name: "log") {
             while let line = lines.take() {
                 let count = lost.change { count in
@@ -38,19 +39,19 @@ final class BackgroundLog: Sendable {
         if !lines.put(line) { lost.change { $0 += 1 } }
     }
 
-    /// Ends the log, when its last lines are written or after a second.
+    /// Ends the log once its last lines are written, or after a second.
     func close() {
         lines.close()
         _ = isDone.wait(until: MonotonicClock.now + .seconds(1)) { $0 ? true : nil }
     }
 
     private static func write(_ text: String) {
-        // Nobody is left to be told if this fails.
+        // If this fails, there is nowhere left to report it.
         try? FileHandle.standardError.write(contentsOf: Data(text.utf8))
     }
 }
 
-/// Formats what is logged as `time level: message key=value …` for a `BackgroundLog`.
+/// Formats log messages as `time level: message key=value …` for a `BackgroundLog`.
 struct BackgroundLogHandler: LogHandler {
     let log: BackgroundLog
     var logLevel = Logger.Level.info

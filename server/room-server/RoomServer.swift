@@ -36,9 +36,9 @@ struct RoomServer: AsyncParsableCommand {
         version: RelayServer.version
     )
 
-    /// Runs the program, once the standard streams are there.
+    /// Runs the program after making sure that the standard streams are open.
     ///
-    /// The number of one that is closed would go to a socket, which then got the log.
+    /// Otherwise a socket could get the number of a closed stream, and then receive the log.
     static func main() async {
         var number: Int32
         repeat { number = unsafe open("/dev/null", O_RDWR | O_CLOEXEC) } while (0...STDERR_FILENO).contains(number)
@@ -132,7 +132,7 @@ struct RoomServer: AsyncParsableCommand {
         )
     }
 
-    /// The socket that systemd has handed over, as sd_listen_fds(3) describes it; `nil` if there is none.
+    /// The socket that systemd passed to this process, as sd_listen_fds(3) describes; `nil` if there is none.
     private static func inheritedSocket() throws -> Int32? {
         let environment = ProcessInfo.processInfo.environment
         guard let process = environment["LISTEN_PID"], Int32(process) == getpid() else { return nil }
@@ -144,7 +144,7 @@ struct RoomServer: AsyncParsableCommand {
         return 3
     }
 
-    /// What the server is started with.
+    /// The options for starting the server.
     private func options(logger: Logger) throws -> RelayServer.Options {
         var options = RelayServer.Options()
         options.host = insecureListen ?? host ?? options.host
@@ -169,7 +169,7 @@ struct RoomServer: AsyncParsableCommand {
     }
 
     func run() async throws {
-        // A reader of the log that goes away is no reason to stop relaying.
+        // The relay must go on when a reader of the log goes away.
         signal(SIGPIPE, SIG_IGN)
         let log: BackgroundLog
         do {
@@ -187,7 +187,7 @@ struct RoomServer: AsyncParsableCommand {
         } catch {
             throw Self.failure("\(error)")
         }
-        // Before the log says that it listens: who has read that may send a signal.
+        // Trap the signals before the log says that the server listens: a reader of that line may send a signal.
         let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm)
         if insecureListen != nil {
             logger.warning("everybody who reaches \(server.url) may join, publish and watch")
@@ -200,7 +200,7 @@ struct RoomServer: AsyncParsableCommand {
         server.stop()
     }
 
-    /// Says why the server cannot be; gives the code to end with.
+    /// Logs why the server cannot run, and returns the exit code.
     private static func failure(_ sentence: String, code: Int32 = 69) -> ExitCode {
         FileHandle.standardError.write(Data("room-server: \(sentence)\n".utf8))
         return ExitCode(code)
