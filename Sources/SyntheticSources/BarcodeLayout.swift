@@ -20,11 +20,15 @@ package struct BarcodeLayout: Hashable, Sendable {
     /// The grids, coarsest first; a grid is used if its cells are at least `smallestPaintedCell` wide.
     package static let grids = [Grid(columns: 20, rows: 5), Grid(columns: 34, rows: 3), Grid(columns: 50, rows: 2)]
 
-    /// In pixels. VP8 transforms blocks of 4 × 4 and predicts blocks of 16 × 16 and 8 × 8, so a cell of 8 pixels always
+    /// The least width, in pixels, of a cell that is painted.
+    ///
+    /// VP8 transforms blocks of 4 × 4 and predicts blocks of 16 × 16 and 8 × 8, so a cell of 8 pixels always
     /// has a block of its own.
     package static let smallestPaintedCell = 8
 
-    /// In pixels. When the picture is scaled, a smaller cell has no middle that its neighbours leave untouched.
+    /// The least width, in pixels, of a cell that is read.
+    ///
+    /// When the picture is scaled, a smaller cell has no middle that its neighbours leave untouched.
     static let smallestReadCell = 3
 
     /// The size of the picture.

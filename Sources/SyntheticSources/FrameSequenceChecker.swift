@@ -38,7 +38,9 @@ package struct FrameSequenceChecker: Sendable {
     private var repetitions = 0
     private var unreadableSinceValue = 0
 
-    /// A number lower than the highest by more than this is a restart, not a late frame. This is ten seconds at 30 fps,
+    /// A number lower than the highest by more than this is a restart, not a late frame.
+    ///
+    /// This is ten seconds at 30 fps,
     /// longer than any queue may hold a frame.
     private static let restartDistance: UInt32 = 300
 

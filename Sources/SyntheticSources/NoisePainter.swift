@@ -4,7 +4,9 @@ import Threading
 
 /// Paints coloured noise: it cuts each row at a random place out of noise that was made once.
 final class NoisePainter: FramePainter {
-    /// In bytes. This is larger than any cache that could help a codec, and prime, so that no row length divides it.
+    /// The length of the noise, in bytes.
+    ///
+    /// It is larger than any cache that could help a codec, and prime, so that no row length divides it.
     private static let noiseCount = 262_139
 
     let dimensions: Dimensions
