@@ -78,8 +78,8 @@ package struct KeyframeBackoff: Hashable, Sendable {
     /// Records that the subscriber needs a keyframe.
     ///
     /// Requests before the time to which an earlier one was delayed are the same request: a receiver may repeat itself
-    /// for each frame that it cannot decode, and is not delayed further for this. The backoff starts again for a
-    /// subscriber that has made no request for four times its interval.
+    /// for each frame that it cannot decode, and is not delayed further for this. The backoff starts again when
+    /// the subscriber makes no request for four intervals after the next one would be allowed.
     ///
     /// - Returns: When the publisher may be asked for the keyframe.
     package mutating func needed(at now: MonotonicInstant) -> MonotonicInstant {

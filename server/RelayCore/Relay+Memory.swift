@@ -15,7 +15,9 @@ extension Relay {
         storedBytes += tracks.hot[track.index].stream.size.bytes - before
     }
 
-    /// The memory to reach when packets are discarded. It leaves an eighth of the server's memory for packets free, so
+    /// The memory to reach when packets are discarded.
+    ///
+    /// It leaves an eighth of the server's memory for packets free, so
     /// that the work is not repeated for each packet.
     private var targetBytes: Int { settings.maximumStoredBytes.bytes / 8 * 7 }
 

@@ -18,7 +18,9 @@ package struct SlotID: RawRepresentable, Hashable, Sendable {
 /// Elements at fixed indexes that are reused; each element has a name that differs from those of its predecessors.
 struct SlotArray<Element: Sendable>: Sendable {
     private var elements: [Element?] = []
-    /// The generations by index. They are kept apart from the elements because every packet and subscriber requires a
+    /// The generations by index.
+    ///
+    /// They are kept apart from the elements because every packet and subscriber requires a
     /// check whether a name is still valid.
     private var generations: [Int32] = []
     private var free: [Int] = []
