@@ -23,7 +23,9 @@ import Glibc
     private var connectionCount = 0
     private var descriptor: Int32 = -1
     private var wsi: OpaquePointer?
-    /// A reserve descriptor. When descriptors run out it is closed for a moment, so that a peer can be refused instead
+    /// A reserve descriptor.
+    ///
+    /// When descriptors run out it is closed for a moment, so that a peer can be refused instead
     /// of waiting for ever.
     private var spareDescriptor: Int32
 

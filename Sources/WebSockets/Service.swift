@@ -38,7 +38,9 @@ import Threading
     ///
     /// A connection is listed only once, either here or in `currentSenders`.
     private var senders: [WebSocketConnection] = []
-    /// The connections whose turn it is. Like `deliveries` it is empty otherwise; the array is kept to reuse its
+    /// The connections whose turn it is.
+    ///
+    /// Like `deliveries` it is empty otherwise; the array is kept to reuse its
     /// memory.
     private var currentSenders: [WebSocketConnection] = []
     /// Connections that have a message to deliver in this round.
