@@ -33,8 +33,8 @@ package final class Y4MReader: VideoFrameReader {
         try self.init(OpenFile(reading: path, isStopRequested: isStopRequested))
     }
 
-    /// Whether `path` can be opened and read without taking data from the next reader: true for a file on a disk, or
-    /// none.
+    /// Whether `path` can be opened and read without taking data from the next reader: true for a file on a
+    /// disk, and if there is no file.
     package static func canBeOpenedAgain(_ path: String) -> Bool {
         guard path != "-" else { return false }
         var status = stat()

@@ -131,8 +131,8 @@ extension VideoBuffer {
     fileprivate func apply(_ matrix: ColourMatrix) {
         let rows = dimensions.height
         let (lumaStride, chromaStride) = (lumaStride, chromaStride)
-        // Map 16 chroma values at a time, and the 32 luma values beside them in each of two rows; strides are
-        // multiples.
+        // Map 16 chroma values at a time, and the 32 luma values beside them in each of two rows; the
+        // strides are multiples of these numbers.
         precondition(chromaStride.isMultiple(of: 16) && lumaStride == 2 * chromaStride, "strides of \(dimensions)")
         withMutablePlanes { luma, chromaU, chromaV in
             unsafe luma.withUnsafeMutableBytes { luma in
