@@ -213,7 +213,7 @@ public final class CaptureCore: Sendable {
     }
 }
 
-/// What a source's thread works with: it says when to end and takes the frames.
+/// Passed to a source's thread: tells it when to end, and takes its frames.
 package struct CaptureContext: Sendable {
     private let core: CaptureCore
     private let run: CaptureRun

@@ -66,8 +66,8 @@
     ///
     /// Do not call it once the buffer is inside a `VideoFrame`.
     ///
-    /// `body` must not throw. This avoids a fault of Swift 6.3: the optimizer treats a closure that may throw, and ends
-    /// by filling or copying memory, so that its caller sees an error that was never thrown.
+    /// `body` must not throw. This avoids a fault in the optimizer of Swift 6.3: if a closure may throw and ends by
+    /// filling or copying memory, its caller sees an error that was never thrown.
     public func withMutablePlanes<Result>(
         _ body: (
             _ luma: inout MutableSpan<UInt8>, _ chromaU: inout MutableSpan<UInt8>, _ chromaV: inout MutableSpan<UInt8>
