@@ -19,8 +19,8 @@ import MediaCore
 
     /// Which of `formats` libv4lconvert can turn into I420.
     ///
-    /// It has no list of its own. So we show it a pretended device that lists all of `formats` and can be set to only one
-    /// of them at a time.
+    /// It has no list of its own. So we show it a pretended device that lists all of `formats` and can be set to only
+    /// one of them at a time.
     static func convertible(_ formats: [PixelFormat], descriptor: Int32) -> Set<PixelFormat> {
         let pretended = PretendedNode(formats: formats)
         guard let conversion = LibV4LConversion(pretended, descriptor: descriptor) else { return [] }

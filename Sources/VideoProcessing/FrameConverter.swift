@@ -40,8 +40,8 @@ package final class FrameConverter: CapturedFrameConverter {
 
     /// Converts one picture.
     ///
-    /// - Throws: `short` if bytes are missing; `undecodable` for damaged JPEG data, JPEG pictures of another size than the
-    ///   layout's, a format that is not accepted, and layouts that no picture can have.
+    /// - Throws: `short` if bytes are missing; `undecodable` for damaged JPEG data, JPEG pictures of another size than
+    ///   the layout's, a format that is not accepted, and layouts that no picture can have.
     package func convert(
         _ bytes: RawSpan,
         layout: CapturedLayout,

@@ -89,8 +89,8 @@ import Threading
 
     /// Runs `body` on the loop's thread at `time`; this replaces the earlier alarm.
     ///
-    /// May be called on any thread. The body is never early, up to a millisecond late, and later when the thread is busy. After `shutdown` it does not
-    /// run.
+    /// May be called on any thread. The body is never early, up to a millisecond late, and later when the thread is
+    /// busy. After `shutdown` it does not run.
     package func setAlarm(at time: MonotonicInstant, _ body: @escaping @Sendable () -> Void) {
         if isCurrent { return service.setAlarm(at: time, body) }
         execute { [service] in service.setAlarm(at: time, body) }
