@@ -1,6 +1,6 @@
 import MediaCore
 
-/// Leaves frames out evenly so that the rate stays below a limit, whatever the source's rate is.
+/// Leaves frames out evenly so that the rate does not exceed a limit, whatever the source's rate is.
 struct FramePace {
     private var limit: FrameRate?
     private var due: MonotonicInstant?
