@@ -5,7 +5,7 @@
 #include <linux/videodev2.h>
 #include <sys/eventfd.h>
 
-// Requests: macros that compute with `sizeof`, which Swift does not import.
+// The requests are macros that compute with `sizeof`; Swift does not import such macros.
 static const unsigned long cv4l2_QUERYCAP = VIDIOC_QUERYCAP;
 static const unsigned long cv4l2_ENUM_FMT = VIDIOC_ENUM_FMT;
 static const unsigned long cv4l2_ENUM_FRAMESIZES = VIDIOC_ENUM_FRAMESIZES;
@@ -22,5 +22,5 @@ static const unsigned long cv4l2_DQBUF = VIDIOC_DQBUF;
 static const unsigned long cv4l2_STREAMON = VIDIOC_STREAMON;
 static const unsigned long cv4l2_STREAMOFF = VIDIOC_STREAMOFF;
 
-// Swift's Glibc leaves out <sys/eventfd.h>; its flags are enumerators there.
+// Swift's Glibc module lacks <sys/eventfd.h>, which defines these flags as enumerators.
 static inline int cv4l2_eventfd(void) { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); }

@@ -6,22 +6,22 @@
 #include <vpx/vpx_decoder.h>
 #include <vpx/vpx_encoder.h>
 
-// A function-like macro that passes the ABI version of the headers.
+// This is a function-like macro, which Swift does not import; it passes the ABI version of the headers.
 static inline vpx_codec_err_t cvpx_encoder_defaults(vpx_codec_enc_cfg_t *configuration) {
     return vpx_codec_enc_config_default(vpx_codec_vp8_cx(), configuration, 0);
 }
 
-// A function-like macro that passes the ABI version of the headers.
+// This is a function-like macro, which Swift does not import; it passes the ABI version of the headers.
 static inline vpx_codec_err_t cvpx_encoder_open(vpx_codec_ctx_t *context, const vpx_codec_enc_cfg_t *configuration) {
     return vpx_codec_enc_init(context, vpx_codec_vp8_cx(), configuration, 0);
 }
 
-// A function-like macro that passes the ABI version of the headers.
+// This is a function-like macro, which Swift does not import; it passes the ABI version of the headers.
 static inline vpx_codec_err_t cvpx_decoder_open(vpx_codec_ctx_t *context, const vpx_codec_dec_cfg_t *configuration) {
     return vpx_codec_dec_init(context, vpx_codec_vp8_dx(), configuration, 0);
 }
 
-// vpx_codec_control_ is variadic; these are its two argument types that we pass.
+// vpx_codec_control_ is variadic, which Swift does not import; these are the two argument types that we use.
 static inline vpx_codec_err_t cvpx_set(vpx_codec_ctx_t *context, int control, int value) {
     return vpx_codec_control_(context, control, value);
 }

@@ -4,15 +4,15 @@
 #include <libwebsockets.h>
 #include <sys/eventfd.h>
 
-/* A macro over another constant, which Swift does not import. */
+/* LWS_WRITE_RAW is a macro over another constant; Swift does not import such macros. */
 static const enum lws_write_protocol cwebsockets_write_raw = LWS_WRITE_RAW;
 
-/* A macro for a negative constant, which Swift does not import. */
+/* LWS_TO_KILL_SYNC is a macro for a negative constant; Swift does not import such macros. */
 static inline void cwebsockets_kill(struct lws *wsi) {
     lws_set_timeout(wsi, PENDING_TIMEOUT_USER_OK, LWS_TO_KILL_SYNC);
 }
 
-/* libev sets its watchers up by macros, which Swift does not import. */
+/* libev initializes its watchers with macros, which Swift does not import. */
 static inline void cwebsockets_timer_init(ev_timer *timer, void (*ring)(struct ev_loop *, ev_timer *, int), void *data) {
     ev_timer_init(timer, ring, 0, 0);
     timer->data = data;

@@ -1,21 +1,21 @@
 public import MediaCore
 package import Threading
 
-/// Starts, shares and stops the capturing of one source, and hands its frames on: what all capturers have in common.
+/// Starts, shares and stops the capturing of one source and delivers its frames; every capturer uses it.
 ///
-/// A source supplies what its thread does from start to stop; see `CaptureContext`. The thread holds this object and not
-/// the source, so that a source that is forgotten while it captures stops by itself (`abandon`).
+/// A source supplies the body that its thread runs; see `CaptureContext`. The thread holds this object and not the
+/// source. A source that is released while it captures therefore stops by itself (`abandon`).
 public final class CaptureCore: Sendable {
-    /// Who uses the source.
+    /// A user of the source.
     private enum User: Hashable {
         case application
-        /// A sink that was added, which the source keeps alive meanwhile.
+        /// A sink that was added; the source keeps it alive while it is a user.
         case sink(ObjectIdentifier)
     }
 
     private struct State {
         var users: Set<User> = []
-        /// The run that goes on, or has not been joined yet.
+        /// The current run, or an ended one that has not been joined yet.
         var run: CaptureRun?
         var format: VideoFormat?
         var failure: (any Error)?
@@ -23,11 +23,11 @@ public final class CaptureCore: Sendable {
         var nextListener = 0
     }
 
-    /// What a starter is to do.
+    /// What the caller of a start must do.
     private enum Claim {
-        /// Launch this run, which is new.
+        /// Launch this new run.
         case launch(CaptureRun)
-        /// This run captures already, or is about to.
+        /// Share this run, which captures already or is about to.
         case share(CaptureRun)
         /// Wait for this run's end, then claim again.
         case outlast(CaptureRun)
@@ -42,11 +42,12 @@ public final class CaptureCore: Sendable {
 
     /// - Parameters:
     ///   - threadName: At most 15 bytes.
-    ///   - makesSizes: Whether the source itself makes the size that it is asked for, so that its sinks are not to.
-    ///   - explainShortage: Makes the error of a start for which there was no thread.
-    ///   - body: What the thread does from start to stop; called once for each start, on a thread of its own. Returns
-    ///     soon after a stop was requested, with the device closed. It fails the start by throwing before
-    ///     `CaptureContext.opened(_:)`, and the source by throwing after; returning without a stop is the source's end.
+    ///   - makesSizes: Whether the source itself produces the requested size, so that its sinks need not scale.
+    ///   - explainShortage: Makes the error of a start when the system has no thread for it.
+    ///   - body: The work of the thread from start to stop, called once for each start on a thread of its own. It must
+    ///     return soon after a stop was requested, with the device closed. An error thrown before
+    ///     `CaptureContext.opened(_:)` fails the start; an error thrown later fails the source. Returning without a
+    ///     stop means that the source has ended.
     package init(
         threadName: String,
         makesSizes: Bool = false,
@@ -64,7 +65,7 @@ public final class CaptureCore: Sendable {
 
     package func requestOutputFormat(_ request: VideoFormatRequest) {
         var forwarded = request
-        // Frames that are cropped or turned besides must not be brought to the size a second time.
+        // Sinks may also crop or turn the frames. They must not scale such frames a second time.
         if makesSizes { forwarded.dimensions = nil }
         sinks.request(request, forwarding: forwarded)
     }
@@ -93,7 +94,7 @@ public final class CaptureCore: Sendable {
         let run = state.withLock { state -> CaptureRun? in
             state.users.remove(user)
             guard state.users.isEmpty else { return nil }
-            // Under the lock, or a start in between would share a run that is about to end.
+            // Request the stop under the lock. Otherwise a start in between would share a run that is about to end.
             state.run?.requestStop()
             return state.run
         }
@@ -103,9 +104,10 @@ public final class CaptureCore: Sendable {
         forget(run)
     }
 
-    /// Stops without suspending, for a source that is released.
+    /// Stops without suspending, for a source that is being released.
     ///
-    /// - Parameter waiting: Whether to wait for the thread, unless the caller is that thread, inside of a sink.
+    /// - Parameter waiting: Whether to wait for the thread. A call on that thread itself, from inside a sink, never
+    ///   waits.
     package func abandon(waiting: Bool) {
         let (run, listeners) = state.withLock { state in
             state.users = []
@@ -164,9 +166,10 @@ public final class CaptureCore: Sendable {
         }
     }
 
-    /// Ends a run whose body is over.
+    /// Ends a run whose body has returned.
     ///
-    /// In this order: whoever hears of the end finds the device closed and the counts final, and may start again.
+    /// The order matters: anyone who gets the event of the end must find the device closed and the counts final, and
+    /// may start again.
     private func end(_ run: CaptureRun, with error: (any Error)?) {
         let hasOpened = run.hasOpened
         let isStopped = run.isStopRequested
@@ -210,7 +213,7 @@ public final class CaptureCore: Sendable {
     }
 }
 
-/// What a source's thread is given: when to end, and where its frames go.
+/// Passed to a source's thread: tells it when to end, and takes its frames.
 package struct CaptureContext: Sendable {
     private let core: CaptureCore
     private let run: CaptureRun
@@ -220,46 +223,46 @@ package struct CaptureContext: Sendable {
         self.run = run
     }
 
-    /// Whether the thread is to end.
+    /// Whether the thread must end.
     package var isStopRequested: Bool { run.isStopRequested }
 
-    /// Waits for `deadline`; `false`, at once, when a stop is requested.
+    /// Waits until `deadline`; returns `false` at once when a stop is requested.
     package func wait(until deadline: MonotonicInstant) -> Bool { run.wait(until: deadline) }
 
-    /// Calls `action`, on any thread, when a stop is requested; for a thread that waits for a device.
+    /// Calls `action`, on any thread, when a stop is requested; for a thread that is blocked on a device.
     package func whenStopRequested(_ action: @escaping @Sendable () -> Void) { run.whenStopRequested(action) }
 
-    /// What the source was asked for, filled up with what its sinks require.
+    /// The format to capture: the request to the source, completed with its sinks' requirements.
     package var wanted: VideoFormatRequest { core.sinks.wanted }
 
-    /// What the source was asked for.
+    /// The request to the source, without its sinks' requirements.
     package var request: VideoFormatRequest { core.sinks.request }
 
-    /// The highest rate that a sink takes; `nil` for any.
+    /// The highest rate that any sink accepts; `nil` for any rate.
     package var highestRate: FrameRate? { core.sinks.highestRate }
 
-    /// Whether nobody would be given a frame.
+    /// Whether no sink would get a frame.
     package var hasNoSink: Bool { core.sinks.isEmpty }
 
-    /// Ends the start: frames may come from now on, in `format` if that is known.
+    /// Ends the start successfully: frames may follow from now on, in `format` if it is known.
     package func opened(_ format: VideoFormat?) {
         if let format { core.note(format) }
         run.finishOpening(.success(()))
     }
 
-    /// Notes what is being captured.
+    /// Records the format that is being captured.
     package func note(_ format: VideoFormat) { core.note(format) }
 
-    /// Counts frames that were captured, none of which is to be delivered.
+    /// Counts captured frames of which none is delivered.
     package func count(_ captured: CaptureStatistics) { core.sinks.count(captured) }
 
-    /// Counts frames that were captured, and says whether a sink gets the newest of them.
+    /// Counts captured frames, and says whether a sink gets the newest of them.
     ///
     /// - Parameters:
-    ///   - captured: What was captured since the last call.
-    ///   - timestamp: When the newest was captured.
+    ///   - captured: The frames captured since the last call.
+    ///   - timestamp: When the newest frame was captured.
     ///   - pacedRate: The rate at which the source makes its frames on purpose; `nil` for a device.
-    /// - Returns: Whether a sink gets it: then `deliver` or `drop` must follow. Else it is counted as not wanted.
+    /// - Returns: Whether a sink gets the frame. If so, call `deliver` or `drop` next. If not, it counts as not wanted.
     package func admit(
         _ captured: CaptureStatistics,
         newestAt timestamp: MonotonicInstant,
@@ -268,22 +271,22 @@ package struct CaptureContext: Sendable {
         core.sinks.admit(captured, newestAt: timestamp, pacedRate: pacedRate)
     }
 
-    /// Delivers the frame that was admitted.
+    /// Delivers the admitted frame.
     package func deliver(_ frame: VideoFrame) { core.sinks.handOver(frame) }
 
-    /// Counts the frame that was admitted as dropped.
+    /// Counts the admitted frame as dropped.
     package func drop(_ reason: FrameDropReason) { core.sinks.giveUp(reason) }
 
-    /// Tells that nothing comes for a while, because of `error`, and the source goes on by itself.
+    /// Reports that no frames come for a while because of `error`, and that the source goes on by itself.
     package func interrupted(by error: any Error) { core.send(.interrupted(error)) }
 
-    /// Tells that frames come again.
+    /// Reports that frames come again.
     package func interruptionEnded() { core.send(.interruptionEnded) }
 }
 
-/// A source whose capturing a `CaptureCore` does: cameras, screens and everything that is painted.
+/// A source that captures through a `CaptureCore`: cameras, screens and all painted sources.
 public protocol CoreCapturer: VideoCapturer {
-    /// What does the capturing.
+    /// The core that captures for this source.
     var core: CaptureCore { get }
 }
 
@@ -306,12 +309,12 @@ extension CoreCapturer {
     /// Ends a sink's use; see `VideoCapturer`.
     public func stopCapture(for sink: any VideoSink) async { await core.stop(for: sink) }
 
-    /// What is being captured; keeps its value after the end, until the next start.
+    /// The format that is being captured; it keeps its value after the end, until the next start.
     public var captureFormat: VideoFormat? { core.format }
 
     /// Why capturing ended by itself; see `VideoSource`.
     public var failure: (any Error)? { core.failure }
 
-    /// What happens to the source from now on; see `VideoSource`.
+    /// A stream of the source's events from now on; see `VideoSource`.
     public func captureEvents() -> AsyncStream<CaptureEvent> { core.events() }
 }

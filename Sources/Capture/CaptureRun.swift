@@ -1,14 +1,14 @@
 import MediaCore
 import Threading
 
-/// One stretch from start to stop: its thread, and what others wait for.
+/// One run of capturing from start to stop: its thread and those who wait for it.
 ///
-/// Waiting is done by suspending, so that no thread of Swift's pool is held up by a slow sink or a slow device.
+/// Callers wait by suspending, so that a slow sink or device does not block a thread of Swift's pool.
 final class CaptureRun: Sendable {
     private enum Launch {
         case pending
         case running(WorkerThread)
-        /// There was no thread for it.
+        /// The system had no thread for it.
         case failed
     }
 
@@ -25,9 +25,9 @@ final class CaptureRun: Sendable {
 
     private let state = Monitor(State())
 
-    /// Starts the thread; `body` ends soon after a stop was requested.
+    /// Starts the thread; `body` must end soon after a stop was requested.
     ///
-    /// - Throws: `ThreadShortage`; then the run has no thread and is still to be ended.
+    /// - Throws: `ThreadShortage`. The run then has no thread and must still be ended.
     func launch(name: String, body: @escaping @Sendable () -> Void) throws(ThreadShortage) {
         do throws(ThreadShortage) {
             let thread = try WorkerThread(name: name, body: body)
@@ -40,7 +40,7 @@ final class CaptureRun: Sendable {
 
     // MARK: Stopping
 
-    /// Asks the thread to end, and wakes it if it waits; may be called any number of times, from any thread.
+    /// Asks the thread to end and wakes it if it waits; may be called repeatedly, from any thread.
     func requestStop() {
         let actions = state.change { state in
             state.isStopRequested = true
@@ -50,13 +50,13 @@ final class CaptureRun: Sendable {
         for action in actions { action() }
     }
 
-    /// Whether the thread is to end.
+    /// Whether the thread must end.
     var isStopRequested: Bool { state.withLock { $0.isStopRequested } }
 
     /// Whether the run was asked to end, or has ended by itself.
     var isEnding: Bool { state.withLock { $0.isStopRequested || $0.hasEnded } }
 
-    /// Calls `action` when a stop is requested; at once if it was.
+    /// Calls `action` when a stop is requested, or at once if that has already happened.
     func whenStopRequested(_ action: @escaping @Sendable () -> Void) {
         let isRequested = state.withLock { state in
             if !state.isStopRequested { state.stopActions.append(action) }
@@ -65,7 +65,7 @@ final class CaptureRun: Sendable {
         if isRequested { action() }
     }
 
-    /// Waits for `deadline`, on the run's own thread.
+    /// Waits until `deadline`; call it on the run's own thread.
     ///
     /// - Returns: `false`, at once, when a stop is requested.
     func wait(until deadline: MonotonicInstant) -> Bool {
@@ -74,7 +74,7 @@ final class CaptureRun: Sendable {
 
     // MARK: Opening
 
-    /// Tells those who wait for the start how it went; only the first call counts.
+    /// Gives the result of the start to those who wait for it; only the first call counts.
     func finishOpening(_ result: Result<Void, any Error>) {
         let waiters = state.withLock { state in
             guard state.opening == nil else { return [] as [CheckedContinuation<Void, any Error>] }
@@ -88,7 +88,7 @@ final class CaptureRun: Sendable {
     /// Whether `finishOpening` was called.
     var hasOpened: Bool { state.withLock { $0.opening != nil } }
 
-    /// Waits until the source delivers; throws what kept it from opening.
+    /// Waits until the source delivers; throws the error that prevented the start.
     func untilOpened() async throws {
         try await withCheckedThrowingContinuation { continuation in
             let opening = state.withLock { state in
@@ -101,7 +101,7 @@ final class CaptureRun: Sendable {
 
     // MARK: End
 
-    /// Notes that the body is over and the device closed: a new run may begin once this one is joined.
+    /// Marks the body as ended and the device as closed: a new run may begin once this one is joined.
     func end() {
         state.withLock { state in
             state.hasEnded = true
@@ -109,7 +109,7 @@ final class CaptureRun: Sendable {
         }
     }
 
-    /// Wakes those who wait for the end; the thread has nothing left to do but to return.
+    /// Wakes those who wait for the end; the thread only has to return after this.
     func finish() {
         let waiters = state.withLock { state in
             defer { state.endWaiters = [] }
@@ -119,7 +119,7 @@ final class CaptureRun: Sendable {
         for waiter in waiters { waiter.resume() }
     }
 
-    /// Waits until the thread is gone; not to be called on it.
+    /// Waits until the thread has ended; must not be called on that thread.
     func untilEnded() async {
         await withCheckedContinuation { continuation in
             let isFinished = state.withLock { state in
@@ -133,7 +133,7 @@ final class CaptureRun: Sendable {
 
     /// Waits for the thread's end without suspending; does nothing on the thread itself, which then ends by itself.
     func join() {
-        // A run is known to others a moment before its thread is.
+        // The run becomes visible to others a moment before its thread does.
         let launch = state.wait { state -> Launch? in
             if case .pending = state.launch { nil } else { state.launch }
         }

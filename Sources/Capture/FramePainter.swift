@@ -1,17 +1,17 @@
 public import MediaCore
 
-/// What a picture is to be painted for.
+/// Describes the picture that a painter must make.
 public struct FrameAssignment: Sendable {
-    /// Counts the source's frames, those that were skipped included.
+    /// The number of the frame, counted from the source's first one, skipped frames included.
     public var number: UInt32
-    /// When painting began, which is when the picture counts as captured.
+    /// When painting began; this counts as the capture time.
     public var timestamp: MonotonicInstant
-    /// The size that was asked for, if any.
+    /// The requested size, if any.
     public var dimensions: Dimensions?
     /// The rate at which frames are due.
     public var frameRate: FrameRate
 
-    /// An assignment with the given fields.
+    /// Creates an assignment with the given fields.
     public init(number: UInt32, timestamp: MonotonicInstant, dimensions: Dimensions? = nil, frameRate: FrameRate) {
         self.number = number
         self.timestamp = timestamp
@@ -20,16 +20,16 @@ public struct FrameAssignment: Sendable {
     }
 }
 
-/// Makes the pictures of a source; made and used on the source's thread alone.
+/// Makes the pictures of a source; it is created and used only on the source's thread.
 public protocol FramePainter: AnyObject {
-    /// The size of the pictures unless another one is asked for.
+    /// The size of the pictures unless another one is requested.
     var dimensions: Dimensions { get }
     /// The highest rate of the pictures.
     var frameRate: FrameRate { get }
 
-    /// Makes a picture, in a buffer that nobody else writes; `nil` once there are no more.
+    /// Paints a picture into a buffer that nobody else writes; returns `nil` after the last picture.
     ///
-    /// - Throws: What ends the source; it comes as `CaptureEvent.failed`.
+    /// - Throws: An error that ends the source; it is reported as `CaptureEvent.failed`.
     func paint(_ assignment: FrameAssignment) throws -> VideoBuffer?
 }
 

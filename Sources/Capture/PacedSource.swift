@@ -1,27 +1,27 @@
 public import MediaCore
 package import Threading
 
-/// A source whose pictures are painted at a steady rate: the base of custom sources.
+/// A source that paints its pictures at a steady rate: the base of custom sources.
 ///
-/// Frames are due at absolute instants, so that the rate does not drift. A frame that could not be painted in time is
-/// skipped, and counted as captured and as dropped `late`. Numbers go on after a restart.
+/// Frames are due at absolute instants, so the rate does not drift. A frame that could not be painted in time is
+/// skipped; it counts as captured and as dropped `late`. Frame numbers continue after a restart.
 ///
-/// Releasing the last reference stops the source within the frame that is being painted; when a sink releases it while
-/// it takes a frame, right after that frame. May be used from any thread.
+/// Releasing the last reference stops the source, at the latest after the frame that is being painted. If a sink
+/// releases it while it takes a frame, the source stops right after that frame. May be used from any thread.
 public final class PacedSource: CoreCapturer {
-    /// What does the capturing.
+    /// The core that captures for this source.
     public let core: CaptureCore
     /// What the source shows.
     public let kind: VideoSourceKind
     /// Whether the pictures show a screen.
     public let isScreencast: Bool
 
-    /// A source of the pictures that a painter makes.
+    /// Creates a source that shows the pictures of a painter.
     ///
     /// - Parameters:
     ///   - kind: What the source shows.
-    ///   - isScreencast: Whether the pictures show a screen: then detail matters more than rate.
-    ///   - makePainter: Called at each start, on the source's thread. What it throws, the start throws.
+    ///   - isScreencast: Whether the pictures show a screen, where detail matters more than frame rate.
+    ///   - makePainter: Called at each start, on the source's thread. The start throws any error that it throws.
     public init(
         kind: VideoSourceKind = .other,
         isScreencast: Bool = false,
@@ -32,11 +32,11 @@ public final class PacedSource: CoreCapturer {
         core = CaptureCore.painted(threadName: "paced source") { _ in try makePainter() }
     }
 
-    /// A source of pictures of one size, painted into buffers that are used again.
+    /// Creates a source of pictures of one size, painted into buffers that are reused.
     ///
     /// - Parameters:
-    ///   - dimensions: The size of the pictures, brought to the nearest that can be coded.
-    ///   - frameRate: 0.1 to 240 pictures a second; others are brought to the nearest.
+    ///   - dimensions: The size of the pictures, changed to the nearest size that can be coded.
+    ///   - frameRate: 0.1 to 240 pictures a second; other values are changed to the nearest of these.
     ///   - kind: What the source shows.
     ///   - paint: Paints one picture over the old content of `buffer`, on the source's thread; `false` ends the source.
     public convenience init(
@@ -78,15 +78,15 @@ private final class ClosurePainter: FramePainter {
 }
 
 extension CaptureCore {
-    /// The core of a source whose thread has a picture painted whenever one is due.
+    /// Makes the core of a source whose thread paints a picture whenever one is due.
     ///
     /// Depth of the hand-over to the sinks: none, it is a call. Drop rule: a slot that is missed by an interval or more
     /// is skipped, and counted as captured and as `late`.
     ///
     /// - Parameters:
     ///   - threadName: At most 15 bytes.
-    ///   - explainShortage: Makes the error of a start for which there was no thread.
-    ///   - makePainter: Called on the thread, at each start, with what tells whether it is to give up.
+    ///   - explainShortage: Makes the error of a start when the system has no thread for it.
+    ///   - makePainter: Called on the thread at each start. Its argument says whether a stop was requested.
     /// - Returns: The core.
     package static func painted(
         threadName: String,
@@ -102,14 +102,14 @@ extension CaptureCore {
     }
 }
 
-/// What a painted source's thread does.
+/// The work of a painted source's thread.
 private struct PaintingLoop {
     let painter: any FramePainter
     let context: CaptureContext
-    /// The number of the next frame, kept from start to start.
+    /// The number of the next frame, which continues from start to start.
     let numbers: Monitor<UInt32>
 
-    /// Paints and delivers until a stop is requested or there are no more pictures.
+    /// Paints and delivers until a stop is requested or the painter has no more pictures.
     func run() throws {
         var schedule = SlotSchedule(rate: painter.frameRate, start: MonotonicClock.now)
         while context.wait(until: schedule.nextDeadline) {
@@ -142,13 +142,13 @@ private struct PaintingLoop {
         }
     }
 
-    /// The size that was asked for, or that the sinks require where it is less than the painter's own.
+    /// The requested size, or the size that the sinks require if it is smaller than the painter's own.
     private var requestedDimensions: Dimensions? {
         if let requested = context.request.dimensions { return requested }
         return context.wanted.dimensions.flatMap { $0.area < painter.dimensions.area ? $0 : nil }
     }
 
-    /// The lower of two rates, compared so that no fraction overflows.
+    /// The lower of two rates; the comparison cannot overflow.
     private func slower(_ rate: FrameRate, _ wanted: FrameRate?) -> FrameRate {
         guard let wanted, wanted.framesPerSecond < rate.framesPerSecond else { return rate }
         return wanted

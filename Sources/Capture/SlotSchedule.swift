@@ -1,18 +1,18 @@
 import MediaCore
 
-/// When the frames of a source with a clock of its own are due: at absolute instants, so that delays don't add up.
+/// The times at which a source with its own clock must make frames: absolute instants, so that delays do not add up.
 ///
-/// A pure value; the driver hands in the clock.
+/// A pure value; the driver passes in the time.
 struct SlotSchedule: Sendable {
-    /// Rates beyond these are brought to the nearest: a picture every ten seconds is as good as none, and no camera or
-    /// screen is faster than 240 pictures a second.
+    /// Rates outside this range are changed to its nearest end: a picture every ten seconds is as good as none, and no
+    /// camera or screen is faster than 240 pictures a second.
     private static let rates = FrameRate(numerator: 1, denominator: 10)...FrameRate(240)
-    /// Terms of a fraction above this are brought down, so that nothing below overflows in a century.
+    /// Larger terms of a fraction are reduced to this, so that nothing below overflows within a century.
     private static let largestTerm = 1_000_000
 
     /// The rate in force.
     private(set) var rate: FrameRate
-    /// When the slot 0 of this rate is due.
+    /// When slot 0 of this rate is due.
     private var origin: MonotonicInstant
     /// The next slot, counted from `origin`.
     private var slot = 0

@@ -3,20 +3,20 @@ import Threading
 
 /// The sinks of one source, each with its own format request and its own counts.
 ///
-/// All members may be used from any thread. Frames are delivered by one thread at a time: the source's. The lock is held
+/// All members may be used from any thread. Only one thread at a time delivers frames: the source's. The lock is held
 /// for bookkeeping only, never while a sink takes a frame.
 public final class VideoSinks: Sendable {
     fileprivate struct Entry {
         let number: Int
         weak var sink: (any VideoSink)?
-        /// The sink while the source captures.
+        /// A strong reference to the sink while the source captures.
         var held: (any VideoSink)?
         let requirements: VideoFormatRequest
         var request = VideoFormatRequest()
-        /// Whether the sink was told to get no frames.
+        /// Whether the sink gets no frames for now.
         var isPaused = false
         var pace = FramePace()
-        /// Whether the frame that was admitted last is still to be delivered to the sink.
+        /// Whether the last admitted frame must still be delivered to the sink.
         var isDue = false
         var statistics = CaptureStatistics()
     }
@@ -25,9 +25,9 @@ public final class VideoSinks: Sendable {
         var entries: [Entry] = []
         var nextNumber = 0
         var primary: Int?
-        /// Whether sinks are kept alive.
+        /// Whether the source keeps its sinks alive.
         var isHolding = false
-        /// What all sinks are asked for.
+        /// The request made to the source for all its sinks.
         var request = VideoFormatRequest()
         var forwarded = VideoFormatRequest()
         var statistics = CaptureStatistics()
@@ -38,14 +38,14 @@ public final class VideoSinks: Sendable {
 
     private let state = Monitor(State())
 
-    /// No sinks.
+    /// Creates an empty set of sinks.
     public init() {}
 
     // MARK: Sinks
 
     /// Adds `sink`, which gets all frames from the next one on; adding it twice does nothing.
     ///
-    /// Reads the sink's `sourceRequirements`, and tells it what the source was asked for before.
+    /// Reads the sink's `sourceRequirements` and passes earlier requests to the source on to it.
     public func add(_ sink: any VideoSink) {
         let requirements = sink.sourceRequirements
         let forwarded = state.withLock { state -> VideoFormatRequest? in
@@ -69,7 +69,7 @@ public final class VideoSinks: Sendable {
         if let forwarded, forwarded != VideoFormatRequest() { sink.onVideoFormatRequest(forwarded) }
     }
 
-    /// Removes `sink`; a frame that it is taking right now is the last.
+    /// Removes `sink`; a frame that it is taking right now is its last.
     ///
     /// - Returns: The sink's final counts.
     @discardableResult
@@ -83,22 +83,23 @@ public final class VideoSinks: Sendable {
         return removed.statistics
     }
 
-    /// Whether no sink would be given a frame.
+    /// Whether no sink would get a frame.
     public var isEmpty: Bool { state.withLock { !$0.entries.contains { !$0.isPaused && $0.sink != nil } } }
 
-    /// What `sink` has been given, or was not given for each reason, since it was added; zero if it is not there.
+    /// The frames that `sink` got, and those it did not get by reason, since it was added; zero for an unknown sink.
     public func statistics(of sink: any VideoSink) -> CaptureStatistics {
         state.withLock { state in
             state.entries.first { $0.sink === sink }?.statistics ?? CaptureStatistics()
         }
     }
 
-    /// What has been captured since the source was made; a frame that some sink was given counts as delivered.
+    /// The frames captured since the source was made; a frame that at least one sink got counts as delivered.
     public var statistics: CaptureStatistics { state.withLock { $0.statistics } }
 
     /// Asks for another format for `sink` alone; fields that are `nil` stay as they are.
     ///
-    /// The rate is applied here, by leaving frames out. The rest is passed on to the sink, which crops and scales.
+    /// The rate is applied here: frames above it are left out. The rest of the request goes to the sink, which crops
+    /// and scales.
     public func request(_ request: VideoFormatRequest, for sink: any VideoSink) {
         state.withLock { state in
             guard let index = state.entries.firstIndex(where: { $0.sink === sink }) else { return }
@@ -134,7 +135,7 @@ public final class VideoSinks: Sendable {
             else { return nil }
             return state.entries.remove(at: index)
         }
-        // Outside the lock: it may be the last reference, and the sink's end may come back here.
+        // Release it outside the lock: this may be the last reference, and the sink's `deinit` may call back here.
         _ = consume former
         guard let sink else { return }
         add(sink)
@@ -143,7 +144,7 @@ public final class VideoSinks: Sendable {
         }
     }
 
-    /// Notes a request for all sinks and passes `forwarded` on to them.
+    /// Records a request for all sinks and passes `forwarded` on to them.
     func request(_ request: VideoFormatRequest, forwarding forwarded: VideoFormatRequest) {
         let sinks = state.withLock { state in
             state.request.merge(request)
@@ -151,7 +152,7 @@ public final class VideoSinks: Sendable {
             return state.entries.compactMap { entry in entry.sink.map { ($0, entry.request) } }
         }
         for (sink, own) in sinks {
-            // What a sink was asked for by itself is more to the point.
+            // A request for one sink takes precedence over a request for all of them.
             var rest = forwarded
             if own.dimensions != nil { rest.dimensions = nil }
             if own.pixelFormat != nil { rest.pixelFormat = nil }
@@ -159,9 +160,10 @@ public final class VideoSinks: Sendable {
         }
     }
 
-    /// What was asked for, filled up with what the sinks require.
+    /// The format to capture: the request for all sinks, completed with the sinks' requirements.
     ///
-    /// Of sinks with different requirements the largest and fastest counts; one that requires nothing adds nothing.
+    /// If the sinks require different formats, the largest size and the highest rate count. A sink without requirements
+    /// adds nothing.
     var wanted: VideoFormatRequest {
         state.withLock { state in
             // Asked for each frame: no arrays are made.
@@ -183,10 +185,10 @@ public final class VideoSinks: Sendable {
         }
     }
 
-    /// What all sinks were asked for together, without their own requirements.
+    /// The request for all sinks, without their own requirements.
     var request: VideoFormatRequest { state.withLock { $0.request } }
 
-    /// The highest rate that a sink takes; `nil` if one takes any, or there is none.
+    /// The highest rate that any sink accepts; `nil` if one of them accepts every rate, or if there is no sink.
     var highestRate: FrameRate? {
         state.withLock { state in
             var highest: FrameRate?
@@ -198,7 +200,7 @@ public final class VideoSinks: Sendable {
         }
     }
 
-    /// The highest rate that `sink` takes; `nil` for any.
+    /// The highest rate that `sink` accepts; `nil` for any rate.
     package func rate(of sink: any VideoSink) -> FrameRate? {
         state.withLock { state in
             state.entries.first { $0.sink === sink }.flatMap { state.limit(of: $0) } ?? state.request.frameRate
@@ -207,7 +209,7 @@ public final class VideoSinks: Sendable {
 }
 
 extension VideoSinks.State {
-    /// The lower of what the sink alone and what the whole source was asked for.
+    /// The lower of two rates: the one requested for this sink and the one requested for the whole source.
     fileprivate func limit(of entry: VideoSinks.Entry) -> FrameRate? {
         let general = request.frameRate ?? entry.requirements.frameRate
         guard let own = entry.request.frameRate else { return general }
@@ -215,23 +217,24 @@ extension VideoSinks.State {
     }
 }
 
-// MARK: - A frame's way
+// MARK: - Delivering a frame
 
 extension VideoSinks {
-    /// Counts frames that were captured, none of which is to be delivered.
+    /// Counts captured frames of which none is delivered.
     func count(_ captured: CaptureStatistics) {
         state.withLock { $0.count(captured) }
     }
 
-    /// Counts frames that were captured, and decides which sinks get the newest of them.
+    /// Counts captured frames and decides which sinks get the newest of them.
     ///
-    /// Follow it by `handOver` or `giveUp`.
+    /// Call `handOver` or `giveUp` next.
     ///
     /// - Parameters:
-    ///   - captured: What was captured since the last call.
-    ///   - timestamp: When the newest was captured.
-    ///   - pacedRate: The rate at which the source makes its frames on purpose: sinks that take as many get all.
-    /// - Returns: Whether some sink gets it; it is counted as `notWanted` for the others.
+    ///   - captured: The frames captured since the last call.
+    ///   - timestamp: When the newest frame was captured.
+    ///   - pacedRate: The rate at which the source makes its frames on purpose. Sinks that accept this rate get every
+    ///     frame.
+    /// - Returns: Whether at least one sink gets the frame. It counts as `notWanted` for the others.
     func admit(
         _ captured: CaptureStatistics,
         newestAt timestamp: MonotonicInstant,
@@ -253,7 +256,7 @@ extension VideoSinks {
         }
     }
 
-    /// Delivers the frame that was admitted.
+    /// Delivers the admitted frame.
     func handOver(_ frame: VideoFrame) {
         var number = 0
         while let (next, sink) = nextDue(after: number) {
@@ -262,7 +265,7 @@ extension VideoSinks {
         }
     }
 
-    /// Counts the frame that was admitted as dropped.
+    /// Counts the admitted frame as dropped.
     func giveUp(_ reason: FrameDropReason) {
         state.withLock { state in
             state.statistics.framesDropped[reason] += 1
@@ -309,7 +312,7 @@ extension VideoSinks {
         }
     }
 
-    /// Keeps no sink alive any more; called when capturing has ended.
+    /// Stops keeping sinks alive; called when capturing has ended.
     func release() {
         let held = state.withLock { state in
             state.isHolding = false
@@ -321,7 +324,7 @@ extension VideoSinks {
         withExtendedLifetime(held) {}
     }
 
-    /// Gives `sink` no more frames until it is added again, and waits for the one that it is taking.
+    /// Gives `sink` no more frames until it is added again, and waits for a frame that it is taking now.
     func pause(_ sink: any VideoSink) async {
         let (number, held) = state.withLock { state -> (Int?, (any VideoSink)?) in
             guard let index = state.entries.firstIndex(where: { $0.sink === sink }) else { return (nil, nil) }

@@ -1,26 +1,26 @@
-/// What is known of a compressed picture besides its bytes.
+/// Describes a compressed picture, without its bytes.
 public struct EncodedFrameInfo: Hashable, Sendable {
-    /// Counts the encoded frames of a simulcast layer of a track, from 0.
+    /// The number of the frame in its simulcast layer, counted from 0.
     public var number: UInt32
-    /// The separate encoding of the track that the frame belongs to; 0 is the smallest.
+    /// The simulcast layer (a separate encoding of the track) that the frame belongs to; 0 is the smallest.
     public var simulcastLayer: UInt8
     /// When the picture was captured.
     public var timestamp: MonotonicInstant
-    /// Whether the picture decodes without any other.
+    /// Whether the picture can be decoded without any other.
     public var isKeyframe: Bool
-    /// The frame-rate step that the frame belongs to: 0 decodes alone, each further one needs those below.
+    /// The temporal layer of the frame: layer 0 decodes alone, each further one needs those below.
     public var temporalLayer: UInt8
-    /// Whether the frame is above temporal layer 0 and refers to the latest frame of layer 0 alone.
+    /// Whether the frame is above temporal layer 0 and refers only to the latest frame of layer 0.
     ///
-    /// A receiver that had only layer 0 may take this frame's layer, and those between, from here on. It is the bit Y of
-    /// RFC 7741; of frames of layer 0 it is `false`.
+    /// A receiver that had only layer 0 may take this frame's layer, and those between, from here on. This is bit Y of
+    /// RFC 7741. It is `false` for frames of layer 0.
     public var isLayerSync: Bool
-    /// Whether no other frame refers to this one, so that anyone may leave it out.
+    /// Whether no other frame refers to this one, so that any hop may leave it out.
     public var isDiscardable: Bool
-    /// Counts the frames of temporal layer 0, modulo 65,536; a frame of a higher layer bears the last one's.
+    /// The number of the latest frame of temporal layer 0, modulo 65,536; frames of higher layers carry it too.
     public var baseLayerIndex: UInt16
 
-    /// A description with the given fields.
+    /// Creates a description with the given fields.
     public init(
         number: UInt32,
         simulcastLayer: UInt8 = 0,
@@ -42,16 +42,16 @@ public struct EncodedFrameInfo: Hashable, Sendable {
     }
 }
 
-/// A compressed picture: what is known of it, and its bytes, which lie in a shared read-only buffer.
+/// A compressed picture: its description and its bytes in a shared read-only buffer.
 public struct EncodedFrame: Sendable {
-    /// What is known of the frame.
+    /// The description of the frame.
     public var info: EncodedFrameInfo
-    /// The buffer that the frame's bytes lie in.
+    /// The buffer that holds the frame's bytes.
     package let buffer: PacketBuffer
-    /// Where in `buffer`'s message they lie.
+    /// The range of the frame's bytes in `buffer`'s message.
     package let range: Range<Int>
 
-    /// The frame of `info` whose bytes are `range` of `buffer`'s message.
+    /// Creates a frame from `info` and the bytes in `range` of `buffer`'s message.
     package init(info: EncodedFrameInfo, buffer: PacketBuffer, range: Range<Int>) {
         precondition(range.lowerBound >= 0 && range.upperBound <= buffer.count, "\(range) of \(buffer.count) bytes")
         self.info = info
@@ -62,9 +62,9 @@ public struct EncodedFrame: Sendable {
     /// The size of the compressed picture.
     public var size: DataSize { DataSize(bytes: range.count) }
 
-    /// Lends the compressed picture, whose length in bytes is `size`.
+    /// Lends the bytes of the compressed picture, `size` bytes long, to `body`.
     ///
-    /// Any thread; the span ends with the call. Throws what `body` throws.
+    /// May be called on any thread. The span is valid only during the call. Throws what `body` throws.
     public func withBytes<Result, Failure: Error>(
         _ body: (RawSpan) throws(Failure) -> Result
     ) throws(Failure) -> Result {

@@ -1,4 +1,4 @@
-/// How a captured picture lies in a device's buffer.
+/// Describes how a captured picture is laid out in a device's buffer.
 public struct CapturedLayout: Hashable, Sendable {
     /// The pixel format of the bytes.
     public var pixelFormat: PixelFormat
@@ -9,13 +9,13 @@ public struct CapturedLayout: Hashable, Sendable {
     /// Further planes follow without a gap; their stride follows from this one as V4L2 prescribes (half of it for the
     /// chroma planes of `i420` and `yv12`, the same for those of `nv12` and `nv21`).
     public var bytesPerRow: Int
-    /// How colours are coded; `nil` for what is usual in the pixel format.
+    /// How colours are coded; `nil` means the usual coding of the pixel format.
     ///
-    /// Usual is limited range and BT.601 for YUV formats, and full range for RGB and grey. JPEG pictures are of full
-    /// range and BT.601 always, as JFIF has them.
+    /// The usual coding is BT.601 with limited range for YUV formats, and full range for RGB and grey. JPEG pictures
+    /// always use BT.601 with full range, as JFIF defines.
     public var colour: CapturedColour?
 
-    /// A layout with the given fields.
+    /// Creates a layout with the given fields.
     public init(pixelFormat: PixelFormat, dimensions: Dimensions, bytesPerRow: Int, colour: CapturedColour? = nil) {
         self.pixelFormat = pixelFormat
         self.dimensions = dimensions
@@ -26,9 +26,9 @@ public struct CapturedLayout: Hashable, Sendable {
 
 /// How a device codes colours.
 ///
-/// Primaries and transfer function are no part of it: they are passed through as they come.
+/// Primaries and transfer function are not part of it: they are passed through unchanged.
 public struct CapturedColour: Hashable, Sendable {
-    /// Which numbers stand for black and white.
+    /// The values that stand for black and white.
     public enum Range: Hashable, Sendable {
         /// 16 to 235 for luma and RGB, 16 to 240 for chroma.
         case limited
@@ -48,12 +48,12 @@ public struct CapturedColour: Hashable, Sendable {
         case smpte240M
     }
 
-    /// Which numbers stand for black and white.
+    /// The values that stand for black and white.
     public var range: Range
-    /// How luma and chroma are computed; of no effect for RGB and grey.
+    /// How luma and chroma are computed; it has no effect for RGB and grey.
     public var matrix: Matrix
 
-    /// Colours coded so.
+    /// Creates a coding of the given range and matrix.
     public init(range: Range, matrix: Matrix = .bt601) {
         self.range = range
         self.matrix = matrix
@@ -62,32 +62,32 @@ public struct CapturedColour: Hashable, Sendable {
 
 /// Why a captured picture could not be used.
 public enum DamagedPicture: Error, Hashable, Sendable {
-    /// The bytes are fewer than the layout needs.
+    /// There are fewer bytes than the layout needs.
     case short(bytes: Int, needed: Int)
     /// The compressed data cannot be decoded.
     case undecodable
 }
 
-/// Turns the bytes of a device's buffer, lent for the length of one call, into a frame of our own.
+/// Converts the bytes in a device's buffer, which are lent for one call, into a frame of our own.
 ///
-/// The assembly hands one to each device source, so that a device's mapped memory is read once, where it lies, and
-/// never leaves the source. Confine to one thread: that of the source.
+/// Each device source gets a converter when it is put together. The device's mapped memory is therefore read once, in
+/// place, and never leaves the source. Confine to one thread: that of the source.
 public protocol CapturedFrameConverter: AnyObject {
     /// Whether pictures of `pixelFormat` can be converted.
     func accepts(_ pixelFormat: PixelFormat) -> Bool
 
-    /// The size that is asked for, before what else the converter does; changed between pictures, `nil` for any.
+    /// The requested size, before the converter's other steps; may change between pictures, `nil` for any size.
     ///
-    /// Pictures are cut to its aspect ratio and scaled down to it, never up.
+    /// Pictures are cropped to its aspect ratio and scaled down to it, never up.
     var requestedDimensions: Dimensions? { get set }
 
-    /// Converts one picture; what comes out is upright, in the size that the converter was set up for.
+    /// Converts one picture; the result is upright and has the size that the converter was set up for.
     ///
     /// - Parameters:
     ///   - bytes: The picture as the device delivered it, lent for the length of the call.
-    ///   - layout: How it lies in `bytes`.
+    ///   - layout: How the picture is laid out in `bytes`.
     ///   - timestamp: When it was captured.
-    /// - Returns: A frame whose buffer is nobody else's, with `timestamp`.
+    /// - Returns: A frame with `timestamp` and a buffer that nobody else holds.
     /// - Throws: `DamagedPicture`; the frame is then dropped as `corrupt`.
     func convert(
         _ bytes: RawSpan,
@@ -103,14 +103,14 @@ public protocol VideoFrameReader: AnyObject {
     /// Pictures per second, as the file states it.
     var frameRate: FrameRate { get }
 
-    /// Reads the next picture into `buffer`, which has the size `dimensions`.
+    /// Reads the next picture into `buffer`, which must have the size `dimensions`.
     ///
     /// - Returns: `false` at the end of the file.
-    /// - Throws: The file's error when the file is cut or damaged here, or cannot be read.
+    /// - Throws: The file's error if the file is truncated or damaged here, or cannot be read.
     func readFrame(into buffer: VideoBuffer) throws -> Bool
 
     /// Goes back to the first picture.
     ///
-    /// - Throws: The file's error when the file cannot be read again from its beginning.
+    /// - Throws: The file's error if the file cannot be read again from its beginning.
     func rewind() throws
 }

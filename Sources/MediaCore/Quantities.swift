@@ -61,7 +61,7 @@ public struct DataSize: Hashable, Sendable {
     /// Adds `rhs` to `lhs`.
     public static func += (lhs: inout DataSize, rhs: DataSize) { lhs.bytes += rhs.bytes }
 
-    /// Takes `rhs` from `lhs`.
+    /// Subtracts `rhs` from `lhs`.
     public static func -= (lhs: inout DataSize, rhs: DataSize) { lhs.bytes -= rhs.bytes }
 }
 
@@ -83,9 +83,9 @@ extension DataSize: CustomStringConvertible {
 
 /// The size of a picture, in pixels.
 public struct Dimensions: Hashable, Sendable {
-    /// Pixels in a row.
+    /// Pixels in a row: the picture's width.
     public var width: Int
-    /// Rows.
+    /// Rows: the picture's height.
     public var height: Int
 
     /// A size of `width` × `height` pixels.
@@ -97,10 +97,10 @@ public struct Dimensions: Hashable, Sendable {
     /// Pixels in a picture of this size.
     public var area: Int { width * height }
 
-    /// This size with rows and columns changed over, as after a quarter turn.
+    /// This size with width and height swapped, as after a quarter turn.
     public var transposed: Dimensions { Dimensions(width: height, height: width) }
 
-    /// The largest size VP8 can code: 14 bits a side (RFC 6386, section 9.1).
+    /// The largest size that VP8 can code: 14 bits for each side (RFC 6386, section 9.1).
     public static let largestCodable = Dimensions(width: 16383, height: 16383)
 }
 
@@ -140,7 +140,7 @@ public struct FrameRate: Sendable {
 extension FrameRate: Hashable, Comparable {
     /// Whether both fractions have the same value.
     public static func == (lhs: FrameRate, rhs: FrameRate) -> Bool {
-        // In full width: drivers and files state fractions of 32 bits and more.
+        // Multiply in full width: drivers and files state fractions with terms of 32 bits and more.
         lhs.numerator.multipliedFullWidth(by: rhs.denominator) == rhs.numerator.multipliedFullWidth(by: lhs.denominator)
     }
 
@@ -149,7 +149,7 @@ extension FrameRate: Hashable, Comparable {
         lhs.numerator.multipliedFullWidth(by: rhs.denominator) < rhs.numerator.multipliedFullWidth(by: lhs.denominator)
     }
 
-    /// Hashes the value of the fraction, whatever its terms.
+    /// Hashes the value of the fraction, so that equal rates with different terms have equal hashes.
     public func hash(into hasher: inout Hasher) {
         hasher.combine(framesPerSecond)
     }

@@ -1,21 +1,21 @@
-/// How the pixels of a picture lie in memory, named by V4L2's four-character code.
+/// The layout of a picture's pixels in memory, named by V4L2's four-character code.
 public struct PixelFormat: RawRepresentable, Hashable, Sendable {
-    /// The four characters, first one in the lowest byte, as `v4l2_fourcc` packs them.
+    /// The four characters as `v4l2_fourcc` packs them, the first one in the lowest byte.
     public var rawValue: UInt32
 
-    /// The format of the packed code `rawValue`.
+    /// Creates the format with the packed code `rawValue`.
     public init(rawValue: UInt32) {
         self.rawValue = rawValue
     }
 
-    /// The bit by which V4L2 tells big-endian formats from little-endian ones of the same characters.
+    /// The bit with which V4L2 marks big-endian formats that share their characters with little-endian ones.
     private static let bigEndian: UInt32 = 1 << 31
-    /// How big-endian formats are written, after `v4l2-ctl`.
+    /// The suffix of big-endian formats in text, as `v4l2-ctl` writes it.
     private static let bigEndianSuffix = "-BE"
 
-    /// The format of a four-character code; `nil` unless `code` has one to four ASCII characters.
+    /// Creates the format of a four-character code; `nil` unless `code` has one to four ASCII characters.
     ///
-    /// Shorter codes are filled with blanks, as V4L2 does (`Y16 `). Big-endian formats have `-BE` appended (`Y16-BE`).
+    /// Shorter codes are filled with blanks, as V4L2 does (`Y16 `). Big-endian formats end in `-BE` (`Y16-BE`).
     public init?(fourCC code: String) {
         if code.hasSuffix(Self.bigEndianSuffix) {
             let characters = String(code.dropLast(Self.bigEndianSuffix.count))
@@ -34,7 +34,7 @@ public struct PixelFormat: RawRepresentable, Hashable, Sendable {
         self = PixelFormat(fourCC: "\(code)") ?? PixelFormat(rawValue: 0)
     }
 
-    /// Planar 4:2:0, what encoder and decoder work on: a full Y plane, then quarter U and V planes.
+    /// Planar 4:2:0, the format of encoder and decoder: a full Y plane, then quarter-size U and V planes.
     public static let i420 = PixelFormat("YU12")
     /// Planar 4:2:0 with V before U.
     public static let yv12 = PixelFormat("YV12")
@@ -48,19 +48,20 @@ public struct PixelFormat: RawRepresentable, Hashable, Sendable {
     public static let uyvy = PixelFormat("UYVY")
     /// Motion JPEG: every frame a JPEG picture.
     public static let mjpeg = PixelFormat("MJPG")
-    /// Eight bits of luma alone.
+    /// Eight bits of luma only.
     public static let grey = PixelFormat("GREY")
     /// Packed bytes R G B.
     public static let rgb24 = PixelFormat("RGB3")
     /// Packed bytes B G R.
     public static let bgr24 = PixelFormat("BGR3")
 
-    /// Whether frames are compressed pictures, of no fixed length.
+    /// Whether frames are compressed pictures, which have no fixed length.
     public var isCompressed: Bool { self == .mjpeg || self == PixelFormat("JPEG") }
 }
 
 extension PixelFormat: CustomStringConvertible {
-    /// The four characters, without trailing blanks, then `-BE` if big-endian; `?` for any that cannot be printed.
+    /// The four characters without trailing blanks, then `-BE` if big-endian; `?` for characters that cannot be
+    /// printed.
     public var description: String {
         var text = ""
         for shift in stride(from: UInt32(0), to: 32, by: 8) {
@@ -72,7 +73,7 @@ extension PixelFormat: CustomStringConvertible {
     }
 }
 
-/// What a source delivers: size, rate and pixel format.
+/// The format that a source delivers: size, rate and pixel format.
 public struct VideoFormat: Hashable, Sendable {
     /// The size of a picture.
     public var dimensions: Dimensions
@@ -81,7 +82,7 @@ public struct VideoFormat: Hashable, Sendable {
     /// How the pixels lie in memory.
     public var pixelFormat: PixelFormat
 
-    /// A format of the given size, rate and layout.
+    /// Creates a format of the given size, rate and layout.
     public init(dimensions: Dimensions, frameRate: FrameRate, pixelFormat: PixelFormat) {
         self.dimensions = dimensions
         self.frameRate = frameRate
@@ -94,25 +95,25 @@ extension VideoFormat: CustomStringConvertible {
     public var description: String { "\(dimensions) \(frameRate) fps \(pixelFormat)" }
 }
 
-/// What somebody would like a source or a track to deliver; a field that is `nil` means "don't care".
+/// The format that a source or a track is asked to deliver; a field that is `nil` means "don't care".
 public struct VideoFormatRequest: Hashable, Sendable {
     /// The wanted size, in pixels.
     ///
     /// Frames of another size are center-cropped to its aspect ratio and scaled down, never up.
     public var dimensions: Dimensions?
-    /// The highest wanted rate; frames beyond it are left out.
+    /// The highest wanted rate; frames above it are left out.
     public var frameRate: FrameRate?
-    /// The wanted layout, of those the source has.
+    /// The wanted pixel layout, one of those the source offers.
     public var pixelFormat: PixelFormat?
 
-    /// A request for the fields that are given.
+    /// Creates a request for the given fields.
     public init(dimensions: Dimensions? = nil, frameRate: FrameRate? = nil, pixelFormat: PixelFormat? = nil) {
         self.dimensions = dimensions
         self.frameRate = frameRate
         self.pixelFormat = pixelFormat
     }
 
-    /// Takes over the fields of `newer` that are not `nil`.
+    /// Replaces fields by those of `newer` that are not `nil`.
     package mutating func merge(_ newer: VideoFormatRequest) {
         dimensions = newer.dimensions ?? dimensions
         frameRate = newer.frameRate ?? frameRate
@@ -120,9 +121,9 @@ public struct VideoFormatRequest: Hashable, Sendable {
     }
 }
 
-/// By how much a picture must be turned clockwise to stand upright.
+/// The clockwise turn that makes a picture upright.
 public enum VideoRotation: Int, Hashable, Sendable, CaseIterable {
-    /// Upright as it is.
+    /// No turn: the picture is upright.
     case none = 0
     /// A quarter turn clockwise.
     case clockwise90 = 90
@@ -131,6 +132,6 @@ public enum VideoRotation: Int, Hashable, Sendable, CaseIterable {
     /// A quarter turn counter-clockwise.
     case clockwise270 = 270
 
-    /// Whether the turn changes width and height over.
+    /// Whether the turn swaps width and height.
     public var swapsDimensions: Bool { self == .clockwise90 || self == .clockwise270 }
 }

@@ -1,12 +1,12 @@
 /// The pixels of one picture in planar 4:2:0 (I420), BT.601 limited range, in memory of its own.
 ///
-/// Three planes of bytes: Y with one byte a pixel, U and V with one byte for two by two pixels (odd sizes round up).
-/// Each plane's rows start `stride` bytes apart; bytes beyond a row's width are padding of undefined value.
+/// There are three planes of bytes: Y has one byte a pixel, U and V have one byte for two by two pixels (odd sizes
+/// round up). Each plane's rows start `stride` bytes apart; bytes beyond a row's width are padding of undefined value.
 ///
-/// A buffer is written only by whoever took it from its pool and holds it alone; once inside a `VideoFrame` it is
-/// read-only, and may be read from any thread.
+/// Only a holder that took the buffer from its pool and shares it with nobody may write it. Once it is inside a
+/// `VideoFrame`, it is read-only and may be read from any thread.
 @safe public final class VideoBuffer: @unchecked Sendable {
-    // `@unchecked Sendable`: holds a pointer; the rule above (one writer before sharing) is what makes it true.
+    // `@unchecked Sendable`: it holds a pointer; the rule above (one writer before sharing) makes sharing it safe.
 
     /// The size of the picture.
     public let dimensions: Dimensions
@@ -18,9 +18,9 @@
     fileprivate let lendings = LendingRecord()
     private let memory: UnsafeMutablePointer<UInt8>
 
-    /// A buffer with undefined content.
+    /// Creates a buffer with undefined content.
     ///
-    /// - Parameter dimensions: Both sides positive and no larger than `Dimensions.largestCodable`'s.
+    /// - Parameter dimensions: The size. Both sides must be positive and at most those of `Dimensions.largestCodable`.
     public init(dimensions: Dimensions) {
         precondition(
             (1...Dimensions.largestCodable.width).contains(dimensions.width)
@@ -31,7 +31,7 @@
         self.lumaStride = (dimensions.width + 31) & ~31
         self.chromaStride = lumaStride / 2
         let bytes = lumaStride * dimensions.height + 2 * chromaStride * ((dimensions.height + 1) / 2)
-        // 64 bytes: a cache line, and the widest vector that libyuv and libvpx load.
+        // 64 bytes: the size of a cache line and of the widest vector that libyuv and libvpx load.
         let raw = UnsafeMutableRawPointer.allocate(byteCount: bytes, alignment: 64)
         unsafe self.memory = raw.bindMemory(to: UInt8.self, capacity: bytes)
     }
@@ -40,7 +40,7 @@
         unsafe memory.deallocate()
     }
 
-    /// The size of the U plane, and of the V plane: bytes in a row without padding, and rows.
+    /// The size of the U plane and of the V plane: bytes in a row without padding, and rows.
     public var chromaDimensions: Dimensions {
         Dimensions(width: (dimensions.width + 1) / 2, height: (dimensions.height + 1) / 2)
     }
@@ -50,7 +50,8 @@
 
     /// Lends the three planes for reading, each `stride` × rows bytes long.
     ///
-    /// Any thread, and several at once; the spans end with the call. Throws what `body` throws.
+    /// May be called on any thread, by several threads at once. The spans are valid only during the call. Throws what
+    /// `body` throws.
     public func withPlanes<Result, Failure: Error>(
         _ body: (_ luma: Span<UInt8>, _ chromaU: Span<UInt8>, _ chromaV: Span<UInt8>) throws(Failure) -> Result
     ) throws(Failure) -> Result {
@@ -61,12 +62,12 @@
         return try body(luma, chromaU, chromaV)
     }
 
-    /// Lends the three planes for writing, each `stride` × rows bytes long; only for the buffer's one holder.
+    /// Lends the three planes for writing, each `stride` × rows bytes long; only the buffer's one holder may call this.
     ///
-    /// Not to be called any more once the buffer is inside a `VideoFrame`.
+    /// Do not call it once the buffer is inside a `VideoFrame`.
     ///
-    /// `body` cannot throw, and that protects it: Swift 6.3 optimizes a closure that may throw and ends by filling or
-    /// copying memory so that its caller sees an error that was never thrown.
+    /// `body` must not throw. This avoids a fault in the optimizer of Swift 6.3: if a closure may throw and ends by
+    /// filling or copying memory, its caller sees an error that was never thrown.
     public func withMutablePlanes<Result>(
         _ body: (
             _ luma: inout MutableSpan<UInt8>, _ chromaU: inout MutableSpan<UInt8>, _ chromaV: inout MutableSpan<UInt8>
@@ -81,7 +82,7 @@
 }
 
 extension VideoBuffer: ReusableBuffer {
-    /// Makes everything that earlier holders did with the buffer come before what the caller does next.
+    /// Makes everything that earlier holders did with the buffer happen before what the caller does next.
     package func acquireFromEarlierHolders() {
         lendings.acquire()
     }
@@ -91,12 +92,12 @@ extension VideoBuffer: ReusableBuffer {
 public struct VideoFrame: Sendable {
     /// The pixels; shared, read-only.
     public var buffer: VideoBuffer
-    /// When the picture was captured: the driver's stamp where there is one.
+    /// When the picture was captured: the driver's timestamp if there is one.
     public var timestamp: MonotonicInstant
-    /// How the picture must be turned clockwise to stand upright; what is received is upright.
+    /// The clockwise turn that makes the picture upright; received pictures are upright.
     public var rotation: VideoRotation
 
-    /// A frame of `buffer`, captured at `timestamp`.
+    /// Creates a frame of `buffer`, captured at `timestamp`.
     public init(buffer: VideoBuffer, timestamp: MonotonicInstant, rotation: VideoRotation = .none) {
         self.buffer = buffer
         self.timestamp = timestamp

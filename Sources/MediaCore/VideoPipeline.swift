@@ -1,38 +1,39 @@
-/// Takes frames from a source.
+/// Receives frames from a source.
 public protocol VideoSink: AnyObject, Sendable {
-    /// What the sink would like to be given; a source reads it when the sink is added.
+    /// The format that the sink prefers; a source reads it when the sink is added.
     var sourceRequirements: VideoFormatRequest { get }
 
-    /// Takes a frame.
+    /// Receives a frame.
     ///
-    /// Called on the source's thread, in order of capture; must return quickly and never block.
+    /// The source calls it on its own thread, in order of capture. It must return quickly and never block.
     func onVideoFrame(_ frame: VideoFrame)
 
-    /// Takes what the source was asked for and leaves to its sink; fields that are `nil` stay as they are.
+    /// Receives the part of a format request that the source leaves to its sinks; fields that are `nil` stay as they
+    /// are.
     ///
-    /// A sink that is asked for a size crops and scales down the frames that come in another one.
+    /// A sink that gets a size crops and scales down frames of any other size.
     func onVideoFormatRequest(_ request: VideoFormatRequest)
 }
 
-/// Shows or otherwise uses the pictures of a track.
+/// Shows the frames of a track, or uses them in another way.
 public protocol VideoRenderer: AnyObject, Sendable {
-    /// Takes a frame.
+    /// Receives a frame.
     ///
-    /// Called on the decoder thread of a remote track, in order of decoding, or on the source's thread of a local one; one
-    /// call at a time, but a renderer of several tracks is called by several threads at once. Must return quickly: while
-    /// it does not, the track's frames are left out.
+    /// A remote track calls it on its decoder thread, in order of decoding; a local track calls it on the source's
+    /// thread. A track makes one call at a time, but a renderer of several tracks is called by several threads at once.
+    /// It must return quickly: until it does, the track's next frames are left out.
     func render(_ frame: VideoFrame)
 }
 
 /// Why a captured frame was not encoded.
 public enum FrameDropReason: Int, CaseIterable, Sendable {
-    /// A newer frame was already there when this one could be taken, or the track was stopped first.
+    /// A newer frame arrived before this one could be taken, or the track was stopped first.
     case late
     /// The encoder was still busy with an earlier frame when the next one came.
     case encoderBusy
-    /// The encoder left the frame out to hold its bit rate.
+    /// The encoder left the frame out to keep to its bit rate.
     case rateControl
-    /// The connection had not yet taken the frames before.
+    /// The connection had not yet accepted the frames before.
     case network
     /// The device delivered damaged data, or the frame could not be encoded.
     case corrupt
@@ -45,11 +46,12 @@ public enum FrameDropReason: Int, CaseIterable, Sendable {
 
 /// How many frames were dropped, by reason.
 public struct FrameDropCounts: Sendable {
-    // No SIMD vector: eight words of one lie at multiples of 64 bytes, and an async function that keeps such a value
-    // across an `await` overruns its frame when Swift 6.3.1 optimizes it. Values of up to 16 bytes' alignment are safe.
+    // No SIMD vector here. Such a vector of eight words must lie at a multiple of 64 bytes, and when Swift 6.3.1
+    // optimizes an async function that keeps it across an `await`, the function overruns its frame. Values with an
+    // alignment of up to 16 bytes are safe.
     private var counts = InlineArray<6, Int>(repeating: 0)
 
-    /// No drops.
+    /// Creates counts of zero.
     public init() {
         precondition(FrameDropReason.allCases.count == counts.count)
     }
@@ -60,10 +62,10 @@ public struct FrameDropCounts: Sendable {
         set { counts[reason.rawValue] = newValue }
     }
 
-    /// Frames dropped, for whatever reason.
+    /// All dropped frames, for any reason.
     public var total: Int { FrameDropReason.allCases.reduce(0) { $0 + self[$1] } }
 
-    /// The sums, reason by reason, of two counts.
+    /// Adds two counts, reason by reason.
     public static func + (lhs: FrameDropCounts, rhs: FrameDropCounts) -> FrameDropCounts {
         var sum = lhs
         for reason in FrameDropReason.allCases { sum[reason] += rhs[reason] }
@@ -83,32 +85,34 @@ extension FrameDropCounts: Hashable {
     }
 }
 
-/// What a source has captured and dropped.
+/// Counts the frames that a source captured and dropped.
 ///
-/// Captured = delivered + dropped. The counts go on when capturing is started again.
+/// Captured = delivered + dropped. The counts continue when capturing is started again.
 public struct CaptureStatistics: Hashable, Sendable {
-    /// Frames that the device handed over; those dropped below are among them.
+    /// Frames that the device handed over, including those counted in `framesDropped`.
     public var framesCaptured = 0
-    /// Frames that the device handed over and the source did not deliver.
+    /// Frames that the device handed over but the source did not deliver.
     public var framesDropped = FrameDropCounts()
-    /// Frames that the device itself left out, by the gaps in its sequence numbers; not among `framesCaptured`.
+    /// Frames that the device itself left out, found by gaps in its sequence numbers; not part of `framesCaptured`.
     public var framesMissed = 0
-    /// Frames whose time stamp by the device could not be true, or was of another clock; they have the time at which
-    /// they were taken from the device instead.
+    /// Frames whose timestamp from the device was impossible or of another clock.
+    ///
+    /// They carry the time at which they were taken from the device instead.
     public var timestampsReplaced = 0
     /// When the first frame since the last start was captured; `nil` before there is one.
     public var firstTimestamp: MonotonicInstant?
     /// When the last frame since the last start was captured; `nil` before there is one.
     public var lastTimestamp: MonotonicInstant?
-    /// The duration of what was captured before the last start.
+    /// The capture duration of all earlier starts.
     private var earlierDuration = Duration.zero
 
-    /// Nothing captured yet.
+    /// Creates statistics of zero.
     public init() {}
 
-    /// From the first to the last of `framesCaptured`, without the time between a stop and the next start.
+    /// The time from the first to the last of `framesCaptured`, without the pauses between a stop and the next start.
     ///
-    /// For a source that was started once, the device's frame rate is `framesCaptured + framesMissed - 1` in this time.
+    /// For a source that was started once, the device's frame rate is `framesCaptured + framesMissed - 1` divided by
+    /// this time.
     public var captureDuration: Duration {
         guard let firstTimestamp, let lastTimestamp else { return earlierDuration }
         return earlierDuration + max(.zero, lastTimestamp.duration(since: firstTimestamp))
@@ -121,7 +125,7 @@ public struct CaptureStatistics: Hashable, Sendable {
         lastTimestamp = timestamp
     }
 
-    /// Adds what was counted since, with time stamps that follow.
+    /// Adds later counts, whose timestamps follow those counted so far.
     package mutating func add(_ later: CaptureStatistics) {
         framesCaptured += later.framesCaptured
         framesDropped = framesDropped + later.framesDropped
@@ -131,7 +135,7 @@ public struct CaptureStatistics: Hashable, Sendable {
         lastTimestamp = later.lastTimestamp ?? lastTimestamp
     }
 
-    /// Notes that capturing starts anew, so that the pause before does not count as duration.
+    /// Marks a new start of capturing, so that the pause before it does not count as duration.
     package mutating func beginStretch() {
         earlierDuration = captureDuration
         firstTimestamp = nil

@@ -54,12 +54,12 @@ enum EBMLID: UInt32 {
 }
 
 extension HeaderBytes {
-    /// Adds an identifier; it bears its own length.
+    /// Adds an identifier, which contains its own length.
     mutating func append(_ id: EBMLID) {
         append(bigEndian: UInt64(id.rawValue), count: (id.rawValue.bitWidth - id.rawValue.leadingZeroBitCount + 7) / 8)
     }
 
-    /// Adds the size of an element's content in as few bytes as it takes.
+    /// Adds the size of an element's content in as few bytes as possible.
     mutating func append(size: Int) {
         var length = 1
         // All bits set would mean "unknown" (RFC 8794, section 6.2).
@@ -67,14 +67,14 @@ extension HeaderBytes {
         append(bigEndian: UInt64(size) | 1 << UInt64(7 * length), count: length)
     }
 
-    /// Adds the size of an element that ends where something begins that cannot be in it.
+    /// Adds an unknown size: the element ends before the first element that cannot be inside it.
     ///
-    /// In eight bytes, which every reader takes for unknown; some don't take one byte for it.
+    /// It takes eight bytes, which every reader understands; some readers do not understand the form of one byte.
     mutating func appendUnknownSize() {
         append(bigEndian: 1 << 57 - 1, count: 8)
     }
 
-    /// Adds an element that holds a number, in as few bytes as it takes.
+    /// Adds an element with a number, in as few bytes as possible.
     mutating func append(_ id: EBMLID, _ value: UInt64) {
         let count = max((value.bitWidth - value.leadingZeroBitCount + 7) / 8, 1)
         append(id)
@@ -105,7 +105,7 @@ extension HeaderBytes {
         append(content)
     }
 
-    /// Adds `length` bytes that readers pass over, from 2 to 128.
+    /// Adds `length` bytes, 2 to 128, that readers skip.
     mutating func append(voidOf length: Int) {
         append(.void)
         append(size: length - 2)
@@ -113,18 +113,19 @@ extension HeaderBytes {
     }
 }
 
-/// The beginning of an element: what it is, and how long.
+/// The beginning of an element: its identifier and length.
 struct EBMLElement {
-    /// The identifier; one that is none of ours is to be passed over.
+    /// The identifier; skip an element whose identifier is not one of ours.
     var id: UInt32
-    /// The length of the content, in bytes; `nil` if the content ends where something begins that cannot be in it.
+    /// The length of the content, in bytes; `nil` if the content ends before the first element that cannot be inside
+    /// it.
     var size: Int?
 
     /// Whether the element is `id`.
     func `is`(_ id: EBMLID) -> Bool { self.id == id.rawValue }
 }
 
-/// What a WebM file fails for, before its position and the whole frames before it are known.
+/// The failure of a WebM file, before its position and the number of whole frames before it are known.
 enum EBMLFailure: Error {
     case truncated
     case damaged(String)
@@ -133,7 +134,7 @@ enum EBMLFailure: Error {
 }
 
 extension InputFile {
-    /// Reads and passes over the beginning of an element; `nil` at the end of the file.
+    /// Reads the beginning of an element and moves past it; `nil` at the end of the file.
     mutating func readElement() throws(EBMLFailure) -> EBMLElement? {
         guard try fetch(1) else { return nil }
         let idLength = byte(at: 0).leadingZeroBitCount + 1
@@ -148,19 +149,19 @@ extension InputFile {
         return EBMLElement(id: id, size: size)
     }
 
-    /// The number in the `count` bytes from `index` on, whose first set bit says how many they are; `nil` for unknown.
+    /// The number in the `count` bytes from `index` on, whose first set bit gives their count; `nil` for unknown.
     func variableInteger(at index: Int, count: Int) -> Int? {
         let mask = UInt64(1) << UInt64(7 * count) - 1
         let value = bigEndian(at: index, count: count) & mask
         return value == mask ? nil : Int(value)
     }
 
-    /// Brings the next `count` bytes into memory; `false` if the file ends before.
+    /// Reads the next `count` bytes into memory; `false` if the file ends before.
     mutating func fetch(_ count: Int) throws(EBMLFailure) -> Bool {
         do { return try load(count) } catch { throw .file(error) }
     }
 
-    /// Brings an element's whole content into memory.
+    /// Reads an element's whole content into memory.
     ///
     /// - Returns: Its length, in bytes; at most `limit`.
     mutating func fetchContent(of element: EBMLElement, limit: Int) throws(EBMLFailure) -> Int {
@@ -171,9 +172,9 @@ extension InputFile {
         return size
     }
 
-    /// Passes over an element's content.
+    /// Skips an element's content.
     mutating func passOver(_ element: EBMLElement) throws(EBMLFailure) {
-        // Attached fonts and covers, indices and the like; of them, a gigabyte is more than any file has.
+        // These are attached fonts and covers, indices and the like; a gigabyte is more than any file has of them.
         guard let size = element.size, size <= 1 << 30 else {
             throw .damaged("an element of \(element.size.map { "\($0)" } ?? "unknown") bytes")
         }
@@ -182,7 +183,7 @@ extension InputFile {
         guard isThere else { throw .truncated }
     }
 
-    /// The elements that the `range` of the bytes in memory consists of, each with where its content lies.
+    /// The elements in the `range` of the bytes in memory, each with the range of its content.
     func elements(in range: Range<Int>) throws(EBMLFailure) -> [(element: EBMLElement, content: Range<Int>)] {
         var found: [(EBMLElement, Range<Int>)] = []
         var index = range.lowerBound
@@ -202,7 +203,7 @@ extension InputFile {
         return found
     }
 
-    /// The number that the content `range` holds.
+    /// The number in the content `range`.
     func unsignedInteger(in range: Range<Int>) throws(EBMLFailure) -> UInt64 {
         guard range.count <= 8 else { throw .damaged("a number of \(range.count) bytes") }
         return bigEndian(at: range.lowerBound, count: range.count)

@@ -1,38 +1,38 @@
 package import MediaCore
 
-/// Writes compressed pictures to a file that is good at any time, however the program ends.
+/// Writes compressed pictures to a file that is playable at any time, however the program ends.
 ///
-/// Confine to one thread. Made by `EncodedVideoFormat.makeWriter`.
+/// Confine to one thread. `EncodedVideoFormat.makeWriter` makes it.
 package protocol EncodedVideoWriter: AnyObject {
-    /// Adds a frame, straight from its memory, in one call to the system.
+    /// Adds a frame, directly from its memory, in one system call.
     ///
-    /// The first frame is at time 0. Times in the file strictly increase: a frame that is not later than the one
-    /// before is written one unit of the file's clock after it. The first frame must be a keyframe; later the caller
-    /// may leave out frames that no other frame refers to.
+    /// The first frame has time 0. Times in the file strictly increase: a frame that is not later than the one before
+    /// is written one unit of the file's clock after it. The first frame must be a keyframe. Later the caller may leave
+    /// out frames that no other frame refers to.
     ///
     /// - Throws: `startsWithoutKeyframe`, `storageFull`, `readerGone`, `systemFailure`. The file then ends with the
-    ///   last whole frame; the caller may finish it, or go on with a keyframe.
+    ///   last whole frame; the caller may finish it, or continue with a keyframe.
     func write(_ frame: EncodedFrame) throws(MediaFileError)
 
-    /// Completes header and index, where the file is not a pipe, and ends the writing; a second call does nothing.
+    /// Completes header and index, unless the file is a pipe, and ends the writing; a second call does nothing.
     ///
-    /// Without it, as after a crash, the file plays all the same; players then don't know its length.
+    /// Without this call, as after a crash, the file can still be played, but players do not know its length.
     ///
     /// - Throws: `storageFull`, `systemFailure`; the file then plays as if `finish` had not been called.
     func finish() throws(MediaFileError)
 }
 
-/// What a file says of a compressed picture.
+/// A file's description of a compressed picture.
 package struct StoredFrame: Hashable, Sendable {
     /// When the picture is shown, counted from the file's time 0.
     package var time: Duration
-    /// Whether the picture decodes without any other, by its own first byte (RFC 6386, section 9.1).
+    /// Whether the picture can be decoded without any other, by its own first byte (RFC 6386, section 9.1).
     package var isKeyframe: Bool
     /// The size of the compressed picture.
     package var size: DataSize
 }
 
-/// What files call a codec.
+/// The names of a codec in files.
 package struct StoredVideoCodec: Hashable, Sendable {
     /// The `CodecID` of a WebM track.
     let webmName: String
@@ -48,31 +48,31 @@ package struct StoredVideoCodec: Hashable, Sendable {
 
 /// Reads compressed pictures one by one from a file.
 ///
-/// Confine to one thread. Made by `EncodedVideoFormat.openReader`.
+/// Confine to one thread. `EncodedVideoFormat.openReader` makes it.
 package protocol EncodedVideoReader: AnyObject {
     /// The size of the pictures, as the file's header states it.
     var dimensions: Dimensions { get }
     /// The codec of the pictures.
     var codec: StoredVideoCodec { get }
 
-    /// Goes on to the next frame.
+    /// Moves to the next frame.
     ///
     /// - Returns: `nil` at the end of the file.
-    /// - Throws: `truncated` in the middle of a frame, `damaged`, `unsupported`, `systemFailure`; the same again
-    ///   whenever it is called after that.
+    /// - Throws: `truncated` in the middle of a frame, `damaged`, `unsupported`, `systemFailure`; every later call
+    ///   throws the same error.
     func nextFrame() throws(MediaFileError) -> StoredFrame?
 
-    /// Lends the compressed picture that `nextFrame` came to; empty before the first and after the last.
+    /// Lends the compressed picture of the current frame; empty before the first and after the last.
     func withFrameBytes<Result, Failure: Error>(
         _ body: (RawSpan) throws(Failure) -> Result
     ) throws(Failure) -> Result
 }
 
-/// A format of files of compressed video.
+/// A file format for compressed video.
 package enum EncodedVideoFormat: String, CaseIterable, Sendable {
-    /// WebM (a kind of Matroska): what browsers and players open.
+    /// WebM (a kind of Matroska), which browsers and players open.
     case webm
-    /// IVF, the plain format of the codec's own tools.
+    /// IVF, the plain format of the codecs' own tools.
     case ivf
 
     /// Creates a file of compressed pictures and writes its header.
@@ -97,7 +97,7 @@ package enum EncodedVideoFormat: String, CaseIterable, Sendable {
     /// Opens a file of compressed pictures, in any of the formats, and reads its header.
     ///
     /// - Parameter path: `-` is standard input.
-    /// - Returns: A reader that stands before the first frame.
+    /// - Returns: A reader before the first frame.
     /// - Throws: `notFound`, `notPermitted`, `wrongFormat`, `unsupported`, `damaged`, `truncated`, `systemFailure`.
     package static func openReader(path: String) throws(MediaFileError) -> any EncodedVideoReader {
         var file = try InputFile(path: path)
@@ -120,13 +120,13 @@ struct FileClock {
     let unitsPerSecond: Int64
     /// The time of the newest frame, in units; `nil` before the first.
     private(set) var newest: Int64?
-    /// How long the file's frames are shown, in units: the newest one as long as the one before.
+    /// The duration of the file, in units; the newest frame counts as long as the one before.
     var duration: Int64 { newest.map { max($0 + newestInterval, 1) } ?? 0 }
 
     private var newestInterval: Int64 = 0
     private var start: MonotonicInstant?
 
-    /// A clock of the given unit that has seen no frame yet.
+    /// Creates a clock with the given unit that has seen no frame yet.
     init(unitsPerSecond: Int64) {
         self.unitsPerSecond = unitsPerSecond
     }
@@ -139,7 +139,7 @@ struct FileClock {
         return max(seconds * unitsPerSecond + (rest * unitsPerSecond + second / 2) / second, newest + 1)
     }
 
-    /// Notes that the frame captured at `timestamp` was written with `time`.
+    /// Records that the frame captured at `timestamp` was written with `time`.
     mutating func wrote(_ time: Int64, of timestamp: MonotonicInstant) {
         if start == nil { start = timestamp }
         newestInterval = time - (newest ?? time)
@@ -147,7 +147,7 @@ struct FileClock {
     }
 }
 
-/// The bytes of a small header, made in memory that is used again.
+/// The bytes of a small header, in memory that is reused.
 struct HeaderBytes {
     private(set) var bytes: [UInt8] = []
 
@@ -166,7 +166,7 @@ struct HeaderBytes {
         bytes.append(contentsOf: text.utf8)
     }
 
-    /// Adds what `other` holds.
+    /// Adds the bytes of `other`.
     mutating func append(_ other: HeaderBytes) {
         bytes.append(contentsOf: other.bytes)
     }

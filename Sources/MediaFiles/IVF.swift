@@ -6,21 +6,21 @@ enum IVF {
     static let signature: UInt32 = 0x444B_4946
     /// The file header's length, in bytes.
     static let headerLength = 32
-    /// Where in it the length stands, 32 bits.
+    /// The offset of the length in the file header, 32 bits.
     ///
-    /// libvpx writes the number of frames there and reads nothing; ffmpeg writes and reads the duration in units of
-    /// the file's clock. With our clock, a number of frames makes players show a duration of next to nothing.
+    /// libvpx writes the number of frames there and reads nothing. ffmpeg writes and reads the duration in units of the
+    /// file's clock. With our clock, a number of frames would make players show a duration close to zero.
     static let durationOffset: Int64 = 24
     /// A frame header's length, in bytes: the picture's length, 32 bits, then its time, 64 bits.
     static let frameHeaderLength = 12
-    /// Units per second that we write times in: RTP's clock of video, with which the length's 32 bits last 13 hours.
+    /// The units per second of our times: RTP's video clock, with which the length's 32 bits last 13 hours.
     static let unitsPerSecond: UInt32 = 90_000
 }
 
 /// Writes VP8 pictures to an IVF file.
 ///
-/// A header, then for each frame its length, its time and its bytes: a file cut anywhere plays up to there. Confine to
-/// one thread.
+/// The file has a header, then for each frame its length, its time and its bytes. If it is cut anywhere, it plays up to
+/// that point. Confine to one thread.
 package final class IVFWriter: EncodedVideoWriter {
     private var file: OutputFile
     private var header = HeaderBytes()
@@ -70,7 +70,7 @@ package final class IVFWriter: EncodedVideoWriter {
         clock.wrote(time, of: frame.info.timestamp)
     }
 
-    /// Writes the length into the header, unless it is too long for that.
+    /// Writes the length into the header, unless it does not fit.
     package func finish() throws(MediaFileError) {
         guard !isFinished else { return }
         isFinished = true
@@ -155,7 +155,7 @@ package final class IVFReader: EncodedVideoReader {
         self.file = file
     }
 
-    /// Goes on to the next frame, as `EncodedVideoReader` says.
+    /// Moves to the next frame, as `EncodedVideoReader` says.
     package func nextFrame() throws(MediaFileError) -> StoredFrame? {
         if let failure { throw failure }
         do {

@@ -1,12 +1,12 @@
 import Glibc
 
-/// A file read front to back, through a window of bytes that is used again.
+/// A file that is read front to back, through a reused window of bytes.
 ///
-/// The window grows only as bytes arrive: a length that a damaged file merely claims costs no memory.
+/// The window grows only as bytes arrive. A damaged file that only claims a large length costs no memory.
 struct InputFile: ~Copyable {
     /// The file as the caller named it.
     var path: String { file.path }
-    /// Where in the file the first unread byte lies.
+    /// The offset of the first unread byte in the file.
     private(set) var offset: Int64 = 0
     /// The number of unread bytes that are in memory.
     var available: Int { end - start }
@@ -16,7 +16,7 @@ struct InputFile: ~Copyable {
     private var start = 0
     private var end = 0
 
-    /// 64 KiB, in bytes: some frames at once, and few calls for a large one.
+    /// 64 KiB, in bytes: several frames at once, and few calls for a large one.
     private static let windowSize = 1 << 16
 
     /// Opens the file; `-` is standard input.
@@ -24,9 +24,9 @@ struct InputFile: ~Copyable {
         file = try OpenFile(reading: path)
     }
 
-    /// Brings the next `count` bytes into memory.
+    /// Reads the next `count` bytes into memory.
     ///
-    /// - Returns: `false` if the file ends before; what there is of them is in memory.
+    /// - Returns: `false` if the file ends before; the bytes that there are are then in memory.
     mutating func load(_ count: Int, _ operation: MediaFileError.Operation = .read) throws(MediaFileError) -> Bool {
         while available < count {
             if start + count > window.count { makeRoom(for: count) }
@@ -53,14 +53,14 @@ struct InputFile: ~Copyable {
         window.append(contentsOf: repeatElement(0, count: min(window.count, count - window.count)))
     }
 
-    /// Passes over `count` bytes that are in memory.
+    /// Skips `count` bytes that are in memory.
     mutating func consume(_ count: Int) {
         precondition(count <= available, "\(count) of \(available) bytes")
         start += count
         offset += Int64(count)
     }
 
-    /// Passes over `count` bytes wherever they are.
+    /// Skips `count` bytes, in memory or not.
     ///
     /// - Returns: `false` if the file ends before.
     mutating func skip(_ count: Int, _ operation: MediaFileError.Operation = .read) throws(MediaFileError) -> Bool {
@@ -80,14 +80,14 @@ struct InputFile: ~Copyable {
         return window[start + index]
     }
 
-    /// The number that `count` unread bytes from `index` on make up, most significant first.
+    /// The number in `count` unread bytes from `index` on, most significant byte first.
     func bigEndian(at index: Int, count: Int) -> UInt64 {
         var value: UInt64 = 0
         for place in 0..<count { value = value << 8 | UInt64(byte(at: index + place)) }
         return value
     }
 
-    /// The number that `count` unread bytes from `index` on make up, least significant first.
+    /// The number in `count` unread bytes from `index` on, least significant byte first.
     func littleEndian(at index: Int, count: Int) -> UInt64 {
         var value: UInt64 = 0
         for place in (0..<count).reversed() { value = value << 8 | UInt64(byte(at: index + place)) }

@@ -1,31 +1,31 @@
 import Glibc
 
-/// Why a media file could not be written or read.
+/// The reason why a media file could not be written or read.
 package struct MediaFileError: Error, Hashable, Sendable {
-    /// What went wrong, for a program to act on.
+    /// The kind of error, for a program to act on.
     package struct Code: Hashable, Sendable {
         /// The code's name, stable, for logs.
         package let name: String
 
         private init(_ name: String) { self.name = name }
 
-        /// A file of that name is there already; files are never overwritten.
+        /// A file with that name exists already; files are never overwritten.
         package static let fileExists = Code("fileExists")
-        /// There is no file, or no directory, of that name.
+        /// There is no file, or no directory, with that name.
         package static let notFound = Code("notFound")
-        /// The system does not let us.
+        /// The system does not permit it.
         package static let notPermitted = Code("notPermitted")
-        /// What has that name is a device, a pipe, a link or the like, which must not give way to a file.
+        /// The name belongs to a device, a pipe, a link or the like, which a file must not replace.
         package static let notRegular = Code("notRegular")
-        /// The disk, the quota or the largest file that the system allows is used up.
+        /// The disk or the quota is full, or the file has reached the largest size that the system allows.
         package static let storageFull = Code("storageFull")
-        /// Whoever read what we write has gone.
+        /// The reader of our output has gone.
         package static let readerGone = Code("readerGone")
         /// The system has no thread left.
         package static let outOfResources = Code("outOfResources")
-        /// The system reported some other failure; `status` says which.
+        /// The system reported another failure; `status` holds its `errno`.
         package static let systemFailure = Code("systemFailure")
-        /// The file is of another kind altogether.
+        /// The file has a completely different format.
         package static let wrongFormat = Code("wrongFormat")
         /// The file is of the right kind, but uses something that we don't read.
         package static let unsupported = Code("unsupported")
@@ -33,9 +33,9 @@ package struct MediaFileError: Error, Hashable, Sendable {
         package static let damaged = Code("damaged")
         /// The file ends in the middle of something.
         package static let truncated = Code("truncated")
-        /// Whoever reads was told to stop before all had come.
+        /// The reader was told to stop before all data had arrived.
         package static let interrupted = Code("interrupted")
-        /// The data comes from a pipe, which has no way back.
+        /// The data comes from a pipe, which cannot go back.
         package static let notRewindable = Code("notRewindable")
         /// The first frame of a file must be a keyframe, and this one was not.
         package static let startsWithoutKeyframe = Code("startsWithoutKeyframe")
@@ -43,11 +43,11 @@ package struct MediaFileError: Error, Hashable, Sendable {
         package static let wrongSize = Code("wrongSize")
     }
 
-    /// What was being done.
+    /// The operation that failed.
     package enum Operation: String, Hashable, Sendable {
-        /// Making a new file.
+        /// Creating a new file.
         case create
-        /// Making a directory that files are to go to, or finding that it takes files.
+        /// Creating a directory for files, or checking that it accepts files.
         case makeDirectory = "make the directory"
         /// Adding to a file.
         case write
@@ -61,18 +61,18 @@ package struct MediaFileError: Error, Hashable, Sendable {
         case rewind
     }
 
-    /// What went wrong.
+    /// The kind of error.
     package let code: Code
-    /// What was being done.
+    /// The operation that failed.
     package let operation: Operation
     /// The file, as the caller named it; `-` is standard input or output.
     package let path: String
-    /// The system's `errno`, where it was the system that failed.
+    /// The system's `errno`, if the system reported the failure.
     package let status: Int32?
     /// The sentence after the colon.
     private let reason: String
 
-    /// An error that the file's content, or its use, is the reason for.
+    /// Creates an error whose reason is the file's content or use.
     package init(_ code: Code, _ operation: Operation, _ path: String, _ reason: String) {
         self.code = code
         self.operation = operation
@@ -81,7 +81,7 @@ package struct MediaFileError: Error, Hashable, Sendable {
         self.reason = reason
     }
 
-    /// An error that the system reported as `status`.
+    /// Creates an error that the system reported as `status`.
     package init(_ operation: Operation, _ path: String, status: Int32) {
         self.operation = operation
         self.path = path
@@ -89,7 +89,7 @@ package struct MediaFileError: Error, Hashable, Sendable {
         (code, reason) = Self.meaning(of: status, operation)
     }
 
-    /// The same error of the file that the caller knows as `path`.
+    /// Creates the same error for the file that the caller knows as `path`.
     init(_ error: MediaFileError, naming path: String) {
         code = error.code
         operation = error.operation

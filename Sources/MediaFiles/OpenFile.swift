@@ -1,24 +1,25 @@
 import Glibc
 
-/// An open file and the name that errors call it by; closed with its owner.
+/// An open file and its name in errors; closed with its owner.
 struct OpenFile: ~Copyable {
     /// The file as the caller named it.
     let path: String
     /// The descriptor.
     let number: Int32
-    /// Whether the file lies on a disk, so that one can go back in it; standard input and output never count as such.
+    /// Whether the file is on a disk, so that it can be read again; standard input and output never count as such.
     let isRegular: Bool
     private let isOwned: Bool
     private let isStopRequested: (@Sendable () -> Bool)?
 
-    /// How often a read that waits for a pipe's writer asks whether it is to stop: soon enough for whoever waits for its
-    /// end, and too seldom to be noticed; in milliseconds.
+    /// How often a read that waits for a pipe's writer checks whether to stop, in milliseconds.
+    ///
+    /// This is soon enough for a caller that waits for the read to end, and too seldom to cost anything noticeable.
     private static let stopInterval: Int32 = 100
 
     /// Opens a file for reading; `-` is standard input.
     ///
-    /// With `isStopRequested` a pipe is opened without waiting for its writer, and a read that waits for one ends with
-    /// `interrupted` soon after that has become true.
+    /// With `isStopRequested` a pipe is opened without waiting for its writer. A read that waits for the writer then
+    /// ends with `interrupted` soon after `isStopRequested` has become true.
     init(reading path: String, isStopRequested: (@Sendable () -> Bool)? = nil) throws(MediaFileError) {
         guard path != "-" else {
             self.init(
@@ -72,9 +73,9 @@ struct OpenFile: ~Copyable {
         if isOwned { _ = Glibc.close(number) }
     }
 
-    /// Reads into all of `list` that is left, as much as there is; 0 at the end of the file.
+    /// Reads as much as there is into the rest of `list`; returns 0 at the end of the file.
     ///
-    /// What was read is taken off `list`.
+    /// The filled part is removed from `list`.
     func read(
         into list: inout ScatterList,
         _ operation: MediaFileError.Operation
@@ -93,11 +94,11 @@ struct OpenFile: ~Copyable {
         }
     }
 
-    /// Waits until there is something to read, or the end of the file, or a stop is requested.
+    /// Waits until there is data, the end of the file, or a stop request.
     private func awaitData(_ operation: MediaFileError.Operation) throws(MediaFileError) {
         guard let isStopRequested, !isRegular else { return }
         var request = pollfd(fd: number, events: Int16(POLLIN), revents: 0)
-        // A pipe that has had no writer yet is not at its end: it has nothing to say, though a read would give 0.
+        // A pipe that has had no writer yet is not at its end: it has no data, although a read would return 0.
         repeat {
             guard !isStopRequested() else {
                 throw MediaFileError(.interrupted, operation, path, "it was no longer wanted")

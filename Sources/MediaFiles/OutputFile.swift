@@ -1,10 +1,10 @@
 import Glibc
 
-/// A file that grows by whole blocks: one that does not fit is taken back, so that the file never ends in the middle.
+/// A file that grows by whole blocks: a block that does not fit is removed, so that the file never ends inside one.
 struct OutputFile: ~Copyable {
     /// The file as the caller named it.
     var path: String { file.path }
-    /// The length of the file, in bytes: of the whole blocks in it.
+    /// The length of the file's whole blocks, in bytes.
     private(set) var length: Int64 = 0
     /// Whether what has been written can be changed.
     var isPatchable: Bool { file.isRegular }
@@ -17,7 +17,7 @@ struct OutputFile: ~Copyable {
         self.init(try OpenFile(creating: path))
     }
 
-    /// Writes to `file`, which is empty or a pipe.
+    /// Creates a writer for `file`, which must be empty or a pipe.
     init(_ file: consuming OpenFile) {
         self.file = file
     }
@@ -39,7 +39,7 @@ struct OutputFile: ~Copyable {
 
     /// Adds a block that consists of the pieces that `fill` puts on the list.
     ///
-    /// - Throws: `storageFull`, `readerGone` … with the file cut back to the whole blocks before.
+    /// - Throws: `storageFull`, `readerGone` and others; the file is then cut back to the whole blocks before.
     @unsafe mutating func append(_ fill: (inout ScatterList) -> Void) throws(MediaFileError) {
         list.removeAll()
         fill(&list)
@@ -60,7 +60,7 @@ struct OutputFile: ~Copyable {
         length += written
     }
 
-    /// Writes `bytes` over what stands at `offset`.
+    /// Replaces the bytes at `offset` by `bytes`.
     func patch(_ bytes: Span<UInt8>, at offset: Int64) throws(MediaFileError) {
         let status: Int32 = unsafe bytes.withUnsafeBufferPointer { bytes in
             var done = 0
@@ -75,16 +75,16 @@ struct OutputFile: ~Copyable {
         guard status == 0 else { throw MediaFileError(.finish, path, status: status) }
     }
 
-    /// Cuts off a block of which only a part reached the file.
+    /// Removes a block that reached the file only in part.
     ///
-    /// On a pipe there is nothing to be done.
+    /// On a pipe this does nothing.
     private func takeBack() {
         guard file.isRegular else { return }
         _ = ftruncate(file.number, Int(length))
         _ = lseek(file.number, Int(length), SEEK_SET)
     }
 
-    /// Writes, without the signal that a pipe without a reader would end the program with.
+    /// Writes without the signal that ends the program if a pipe has no reader.
     private func writeIgnoringPipeSignal(_ pieces: UnsafePointer<iovec>?, _ count: Int32) -> Int {
         guard !file.isRegular else { return unsafe writev(file.number, pieces, count) }
         var (pipeSignal, before, pending) = (sigset_t(), sigset_t(), sigset_t())

@@ -4,27 +4,27 @@ package import MediaCore
 
 /// Writes single pictures as PNG files; confine to one thread.
 ///
-/// A file appears under its name only when it is whole. The memory for colours and for compressed data is used again.
+/// A file appears under its name only when it is complete. The memory for colours and for compressed data is reused.
 package final class PNGWriter {
     private var colours: [UInt8] = []
     private var compressed: [UInt8] = []
 
-    /// A writer without memory yet.
+    /// Creates a writer without buffers.
     package init() {}
 
     /// Writes a picture, turned upright, in sRGB.
     ///
     /// - Parameters:
-    ///   - frame: BT.601, limited range, as everywhere here.
-    ///   - path: Where to.
-    ///   - replacing: Whether a regular file of that name gives way; nothing else does.
+    ///   - frame: The picture, in BT.601 limited range like all frames.
+    ///   - path: The file's path.
+    ///   - replacing: Whether to replace a regular file with that name; nothing else is ever replaced.
     /// - Throws: `fileExists` unless `replacing`, `notRegular` if so; `notFound`, `notPermitted`, `storageFull`,
     ///   `systemFailure`.
     package func write(_ frame: VideoFrame, to path: String, replacing: Bool = false) throws(MediaFileError) {
         if replacing {
             try Self.checkReplaceable(path)
         } else if unsafe access(path, F_OK) == 0 {
-            // Asked early, so that nothing is compressed in vain; what decides is the renaming.
+            // Check early, so that nothing is compressed needlessly; the renaming decides in the end.
             throw MediaFileError(.create, path, status: EEXIST)
         }
         let size = frame.rotation.swapsDimensions ? frame.dimensions.transposed : frame.dimensions
@@ -42,12 +42,12 @@ package final class PNGWriter {
         }
     }
 
-    /// Checks that a picture can be written to `path`, in place of a regular file if there is one; makes nothing.
+    /// Checks that a picture can be written to `path`, in place of a regular file if there is one; creates nothing.
     ///
     /// - Throws: `notRegular`, `notFound`, `notPermitted`, `systemFailure`.
     package static func checkReplaceable(_ path: String) throws(MediaFileError) {
         var status = stat()
-        // Not through a link: renaming would replace the link itself, be it `/dev/stdout`.
+        // Do not follow a link: renaming would replace the link itself, even `/dev/stdout`.
         if unsafe lstat(path, &status) == 0 {
             if status.st_mode & S_IFMT == S_IFDIR { throw MediaFileError(.create, path, status: EISDIR) }
             guard status.st_mode & S_IFMT == S_IFREG else {
@@ -115,7 +115,9 @@ package final class PNGWriter {
         try file.append(bytes.span.extracting(0..<count))
     }
 
-    /// Gives the whole file its name; where it must not replace another, by a link, which fails if there is one.
+    /// Gives the complete file its name.
+    ///
+    /// If it must not replace another file, it uses a link, which fails if there is one.
     private func rename(_ temporary: String, to path: String, replacing: Bool) throws(MediaFileError) {
         if !replacing {
             if unsafe link(temporary, path) == 0 {
@@ -126,7 +128,8 @@ package final class PNGWriter {
             guard [EPERM, EOPNOTSUPP, ENOSYS].contains(status) else {
                 throw MediaFileError(.create, path, status: status)
             }
-            // FAT and the like know no links; there another's file of the same name and instant may be lost.
+            // FAT and similar file systems have no links. There, a file that another program creates with the same name
+            // at the same moment may be lost.
             if unsafe access(path, F_OK) == 0 { throw MediaFileError(.create, path, status: EEXIST) }
         }
         guard unsafe Glibc.rename(temporary, path) == 0 else {
@@ -135,13 +138,13 @@ package final class PNGWriter {
     }
 }
 
-/// Which way through an upright picture of three bytes a pixel the rows and columns of a turned one lead.
+/// The path of a turned picture's rows and columns through an upright picture of three bytes a pixel.
 struct UprightWalk {
-    /// Where the first pixel goes, in bytes.
+    /// The position of the first pixel, in bytes.
     var start: Int
-    /// From one pixel of a row to the next, in bytes.
+    /// The step from one pixel of a row to the next, in bytes.
     var columnStep: Int
-    /// From one row to the next, in bytes.
+    /// The step from one row to the next, in bytes.
     var rowStep: Int
 
     /// The walk for pictures of `size` that must be turned by `rotation`.

@@ -1,8 +1,8 @@
 import Glibc
 
-/// Where in memory the pieces of one read or write lie; used again from call to call.
+/// The pieces of memory of one read or write; reused from call to call.
 ///
-/// Holds pointers and no memory: whoever adds a piece keeps it in place until the list is emptied.
+/// It holds pointers and no memory: the caller that adds a piece must keep it in place until the list is emptied.
 @safe struct ScatterList: ~Copyable {
     private var pieces: [iovec] = unsafe []
     private var first = 0
@@ -31,13 +31,13 @@ import Glibc
         unsafe append(UnsafeMutableRawPointer(mutating: start), count: bytes.count)
     }
 
-    /// Adds `rows` rows of `width` bytes that lie `stride` bytes apart; as one piece where nothing lies between them.
+    /// Adds `rows` rows of `width` bytes, `stride` bytes apart; as one piece if there is nothing between them.
     @unsafe mutating func append(rowsAt start: UnsafeMutableRawPointer, width: Int, stride: Int, rows: Int) {
         guard width < stride else { return unsafe append(start, count: width * rows) }
         for row in 0..<rows { unsafe append(start + row * stride, count: width) }
     }
 
-    /// Lends as many pieces as one call takes.
+    /// Lends as many pieces as one system call takes.
     func withNextPieces<Result>(_ body: (UnsafePointer<iovec>?, Int32) -> Result) -> Result {
         unsafe pieces.withUnsafeBufferPointer { all in
             let next = unsafe UnsafeBufferPointer(rebasing: all[first...].prefix(Self.callLimit))
@@ -45,7 +45,7 @@ import Glibc
         }
     }
 
-    /// Takes the first `count` bytes off, as a call has transferred them.
+    /// Removes the first `count` bytes after a call has transferred them.
     mutating func removeFirst(_ count: Int) {
         var left = count
         while unsafe first < pieces.count, left >= (unsafe pieces[first].iov_len) {

@@ -2,7 +2,8 @@ package import MediaCore
 
 /// Reads the compressed pictures of a WebM file's first video track; confine to one thread.
 ///
-/// Sizes of segment and clusters are not relied upon, so that a live stream's file and one that was cut read alike.
+/// It does not rely on the sizes of segment and clusters, so that it can also read the file of a live stream and a
+/// truncated file.
 package final class WebMReader: EncodedVideoReader {
     /// The size of the pictures, as the header states it.
     package var dimensions: Dimensions { track.dimensions }
@@ -44,7 +45,7 @@ package final class WebMReader: EncodedVideoReader {
         return MediaFileError(code, .open, path, reason)
     }
 
-    /// Goes on to the next frame, as `EncodedVideoReader` says.
+    /// Moves to the next frame, as `EncodedVideoReader` says.
     package func nextFrame() throws(MediaFileError) -> StoredFrame? {
         if let failure { throw failure }
         do {
@@ -94,7 +95,7 @@ package final class WebMReader: EncodedVideoReader {
 
     /// Reads a block: track, time relative to the cluster's, flags, picture (RFC 9559, section 10).
     ///
-    /// - Returns: `nil` if it is another track's.
+    /// - Returns: `nil` if it belongs to another track.
     private func readBlock(_ element: EBMLElement) throws(EBMLFailure) -> StoredFrame? {
         let count = try file.fetchContent(of: element, limit: largestFrame)
         let numberLength = count > 0 ? file.byte(at: 0).leadingZeroBitCount + 1 : 9
@@ -132,14 +133,14 @@ package final class WebMReader: EncodedVideoReader {
 
 /// A video track as a WebM file's header describes it.
 struct WebMTrack {
-    /// The number that the track's blocks bear.
+    /// The number in the track's blocks.
     var number: UInt64 = 0
     /// The size of its pictures.
     var dimensions = Dimensions(width: 0, height: 0)
     /// The codec of its pictures.
     var codec = StoredVideoCodec.vp8
 
-    /// 1 MiB, in bytes: the header's elements take some hundreds.
+    /// 1 MiB, in bytes; the header's elements take some hundreds of bytes.
     private static let headerLimit = 1 << 20
 
     /// Reads everything before the first cluster.
@@ -190,7 +191,7 @@ struct WebMTrack {
     private static func timestampScale(_ file: borrowing InputFile, _ range: Range<Int>) throws(EBMLFailure) -> Int64? {
         for (element, content) in try file.elements(in: range) where element.is(.timestampScale) {
             let value = try file.unsignedInteger(in: content)
-            // From a nanosecond to a second.
+            // The unit may be from a nanosecond to a second.
             guard (1...1_000_000_000).contains(value) else { throw .damaged("a clock unit of \(value) ns") }
             return Int64(value)
         }
@@ -204,7 +205,7 @@ struct WebMTrack {
         throw .unsupported("it has no video track")
     }
 
-    /// The track that an entry describes; `nil` if it is no video.
+    /// The track that an entry describes; `nil` if it is not video.
     private static func video(_ file: borrowing InputFile, _ range: Range<Int>) throws(EBMLFailure) -> WebMTrack? {
         var track = WebMTrack()
         var (type, codec, isEncoded) = (UInt64(0), "", false)
@@ -238,7 +239,7 @@ struct WebMTrack {
     private static func dimensions(_ file: borrowing InputFile, _ range: Range<Int>) throws(EBMLFailure) -> Dimensions {
         var dimensions = Dimensions(width: 0, height: 0)
         for (element, content) in try file.elements(in: range) {
-            // Clamped, so that an absurd number is found too large rather than too large to hold.
+            // The value is clamped, so that an absurd number is reported as too large instead of overflowing.
             if element.is(.pixelWidth) {
                 dimensions.width = Int(min(try file.unsignedInteger(in: content), 1 << 32))
             } else if element.is(.pixelHeight) {

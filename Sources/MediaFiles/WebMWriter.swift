@@ -2,19 +2,20 @@ package import MediaCore
 
 /// Writes VP8 pictures to a WebM file with one video track.
 ///
-/// Segment and clusters are of unknown size, as in a live stream, so that a file cut anywhere plays up to there. They
-/// stay so in a finished file: of a cluster whose size is known but which is cut, libwebm plays nothing, and ffmpeg
-/// complains of clusters of unknown size in a segment of known size. `finish` adds the duration, and an index to seek
-/// by. Confine to one thread.
+/// Segment and clusters have unknown sizes, as in a live stream, so that a file that is cut anywhere plays up to that
+/// point. They keep unknown sizes in a finished file. The reason is that libwebm plays nothing of a cluster with a
+/// known size that is cut, and that ffmpeg complains about clusters of unknown size in a segment of known size.
+/// `finish` adds the duration, and an index for seeking. Confine to one thread.
 package final class WebMWriter: EncodedVideoWriter {
     private struct Cluster {
         var offset: Int64
         var time: Int64
     }
 
-    /// A new cluster begins after this time, in milliseconds, even without a keyframe.
+    /// The time after which a new cluster begins even without a keyframe, in milliseconds.
     ///
-    /// The WebM guidelines ask for five seconds at most. It also keeps a block's 16-bit time within its cluster's.
+    /// The WebM guidelines ask for five seconds at most. This also keeps a block's 16-bit time in range of its
+    /// cluster's.
     private static let longestCluster: Int64 = 5000
 
     private var file: OutputFile
@@ -71,7 +72,7 @@ package final class WebMWriter: EncodedVideoWriter {
         clock.wrote(time, of: frame.info.timestamp)
     }
 
-    /// Fills in the duration, and adds the index that players seek by.
+    /// Fills in the duration, and adds the index for seeking.
     package func finish() throws(MediaFileError) {
         guard !isFinished else { return }
         isFinished = true
@@ -111,16 +112,16 @@ package final class WebMWriter: EncodedVideoWriter {
     }
 }
 
-/// What a WebM file of ours begins with, and where in it the gaps are that `finish` fills.
+/// The beginning of our WebM files, with the offsets of the gaps that `finish` fills.
 struct WebMLayout {
     /// The number of the one track.
     static let trackNumber = 1
 
     /// The bytes before the first cluster.
     private(set) var bytes = HeaderBytes()
-    /// Where the segment's content begins, which positions in the file are counted from; there the seek head goes.
+    /// The offset of the segment's content, from which positions in the file count; the seek head is written there.
     let contentOffset: Int64
-    /// Where the duration goes.
+    /// The offset of the duration.
     let durationOffset: Int64
     private let infoOffset: Int64
     private let tracksOffset: Int64
@@ -130,7 +131,7 @@ struct WebMLayout {
     /// A duration: identifier, size, 64-bit floating-point number.
     private static let durationLength = 2 + 1 + 8
 
-    /// The layout of a file of pictures of `dimensions` in `codec`.
+    /// Creates the layout of a file of pictures of `dimensions` in `codec`.
     init(dimensions: Dimensions, codec: StoredVideoCodec) {
         var bytes = HeaderBytes()
         bytes.append(.header) { header in
@@ -139,7 +140,7 @@ struct WebMLayout {
             header.append(.maximumIDLength, 4)
             header.append(.maximumSizeLength, 8)
             header.append(.documentType, "webm")
-            // Version 4 has the colour elements; reading takes version 2, of the simple blocks.
+            // Version 4 has the colour elements; reading the file takes version 2, which has the simple blocks.
             header.append(.documentTypeVersion, 4)
             header.append(.documentTypeReadVersion, 2)
         }
@@ -176,7 +177,8 @@ struct WebMLayout {
             video.append(.pixelWidth, UInt64(dimensions.width))
             video.append(.pixelHeight, UInt64(dimensions.height))
             video.append(.colour) { colour in
-                // 6 is SMPTE 170M, which is BT.601's (ISO/IEC 23091-2); range 1 is limited (RFC 9559, 5.1.4.1.28.24).
+                // 6 is SMPTE 170M, the matrix of BT.601 (ISO/IEC 23091-2); range 1 is limited (RFC 9559,
+                // 5.1.4.1.28.24).
                 colour.append(.matrixCoefficients, 6)
                 colour.append(.range, 1)
                 colour.append(.transferCharacteristics, 6)
@@ -185,7 +187,7 @@ struct WebMLayout {
         }
     }
 
-    /// Adds the table of where info, tracks and cues stand; as long as the gap for it.
+    /// Adds the table with the positions of info, tracks and cues; it has the length of its gap.
     func appendSeekHead(cuesOffset: Int64, to bytes: inout HeaderBytes) {
         bytes.append(.seekHead) { head in
             for (id, offset) in [(EBMLID.info, infoOffset), (.tracks, tracksOffset), (.cues, cuesOffset)] {
@@ -198,7 +200,9 @@ struct WebMLayout {
     }
 }
 
-/// Where players can begin; thinned out as the file grows, so that it takes no more memory than at the start.
+/// The points at which players can start.
+///
+/// The list is thinned out as the file grows, so that its memory does not grow.
 struct CueList {
     struct Cue {
         var time: Int64
@@ -209,7 +213,7 @@ struct CueList {
     private(set) var cues: [Cue] = []
     private var leastInterval: Int64 = 0
 
-    /// 4,096 cues take 64 KiB, and lie seven seconds apart in a file of eight hours.
+    /// 4,096 cues take 64 KiB, and are seven seconds apart in a file of eight hours.
     static let limit = 4096
 
     init() {

@@ -1,7 +1,8 @@
 import MediaCore
 
-/// What a Y4M file begins with: `YUV4MPEG2`, then words that begin with a letter each, in any order, up to a line feed
-/// (mjpegtools, yuv4mpeg(5)).
+/// The header of a Y4M file (mjpegtools, yuv4mpeg(5)).
+///
+/// It is `YUV4MPEG2`, then words that each begin with a letter, in any order, up to a line feed.
 struct Y4MHeader: Equatable {
     /// The size of the pictures.
     var dimensions: Dimensions
@@ -10,32 +11,32 @@ struct Y4MHeader: Equatable {
 
     /// The first word.
     static let signature: StaticString = "YUV4MPEG2"
-    /// What every picture begins with.
+    /// The beginning of every picture.
     static let frameSignature: StaticString = "FRAME"
     /// The longest line that is read, in bytes; real ones have less than a hundred.
     static let lineLimit = 1024
 
     /// The header's line.
     ///
-    /// The siting of JPEG, chroma in the middle of four pixels, is what libyuv's conversions make.
+    /// It states JPEG's siting, with chroma in the middle of four pixels, because libyuv's conversions produce that.
     var line: String {
         "\(Self.signature) W\(dimensions.width) H\(dimensions.height)"
             + " F\(frameRate.numerator):\(frameRate.denominator) Ip A1:1 C420jpeg XCOLORRANGE=LIMITED\n"
     }
 
-    /// Why a header cannot be used, and whether it is wrong or merely beyond us.
+    /// The reason why a header cannot be used, and whether it is wrong or only not supported.
     struct Refusal: Error, Equatable {
         var code: MediaFileError.Code
         var reason: String
     }
 
-    /// A header with the given fields.
+    /// Creates a header with the given fields.
     init(dimensions: Dimensions, frameRate: FrameRate) {
         self.dimensions = dimensions
         self.frameRate = frameRate
     }
 
-    /// The header that `line`, without its line feed, states.
+    /// Reads the header in `line`, which has no line feed.
     init(line: String) throws(Refusal) {
         var (width, height): (Int?, Int?)
         var frameRate: FrameRate?
@@ -72,7 +73,8 @@ struct Y4MHeader: Equatable {
 
     private static func frameRate(_ text: Substring) throws(Refusal) -> FrameRate {
         let terms = text.split(separator: ":", omittingEmptySubsequences: false)
-        // A thousand frames a second is beyond any camera; the terms' limit keeps their products within 64 bits.
+        // A thousand frames a second is more than any camera has; the limit on the terms keeps their products within 64
+        // bits.
         let limit = 1...1_000_000_000
         guard terms.count == 2, let numerator = Int(terms[0]), let denominator = Int(terms[1]),
             limit.contains(numerator), limit.contains(denominator), numerator / denominator <= 1000
@@ -96,7 +98,7 @@ struct Y4MHeader: Equatable {
 }
 
 extension ScatterList {
-    /// Adds the rows of the three planes of a picture of `dimensions`, as a file has them: without padding.
+    /// Adds the rows of the three planes of a picture of `dimensions` as they are in a file, without padding.
     @unsafe mutating func append(
         luma: UnsafeMutableRawPointer?,
         chromaU: UnsafeMutableRawPointer?,

@@ -3,8 +3,8 @@ package import MediaCore
 
 /// Reads the raw pictures of a Y4M file, or of another program through standard input; confine to one thread.
 ///
-/// A picture goes straight into its buffer's planes, in one call to the system for a thousand rows. The line before the
-/// next picture is read by the same call as far as it is there already; a pipe is never waited for longer than the
+/// A picture is read directly into its buffer's planes, in one system call for a thousand rows. The same call also
+/// reads the line before the next picture, as far as it is there already. It never waits for a pipe longer than the
 /// picture needs.
 package final class Y4MReader: VideoFrameReader {
     /// The size of every picture.
@@ -25,15 +25,16 @@ package final class Y4MReader: VideoFrameReader {
     ///
     /// - Parameters:
     ///   - path: `-` is standard input.
-    ///   - isStopRequested: Asked while a pipe's writer is waited for; once it says so, this and `readFrame` throw
-    ///     `interrupted`. Without it they wait for as long as it takes.
+    ///   - isStopRequested: Called while the reader waits for a pipe's writer. Once it returns true, this and
+    ///     `readFrame` throw `interrupted`. Without it they wait as long as necessary.
     /// - Throws: `notFound`, `notPermitted`, `wrongFormat`, `unsupported`, `damaged`, `truncated`, `systemFailure`,
     ///   `interrupted`.
     package convenience init(path: String, isStopRequested: (@Sendable () -> Bool)? = nil) throws(MediaFileError) {
         try self.init(OpenFile(reading: path, isStopRequested: isStopRequested))
     }
 
-    /// Whether opening `path` and reading from it takes nothing from who opens it next: of a file on a disk, or none.
+    /// Whether `path` can be opened and read without taking data from the next reader: true for a file on a
+    /// disk, and if there is no file.
     package static func canBeOpenedAgain(_ path: String) -> Bool {
         guard path != "-" else { return false }
         var status = stat()
@@ -72,8 +73,8 @@ package final class Y4MReader: VideoFrameReader {
     /// Reads the next picture into `buffer`, which has the size `dimensions`.
     ///
     /// - Returns: `false` at the end of the file.
-    /// - Throws: A `MediaFileError`: `truncated` in the middle of a picture, `damaged`, `systemFailure`; the same again
-    ///   until `rewind`.
+    /// - Throws: A `MediaFileError`: `truncated` in the middle of a picture, `damaged`, `systemFailure`. Every later
+    ///   call until `rewind` throws the same error.
     package func readFrame(into buffer: VideoBuffer) throws -> Bool {
         precondition(buffer.dimensions == dimensions, "a buffer of \(buffer.dimensions) for pictures of \(dimensions)")
         if let failure { throw failure }
@@ -117,7 +118,7 @@ package final class Y4MReader: VideoFrameReader {
         dimensions.area + 2 * ((dimensions.width + 1) / 2) * ((dimensions.height + 1) / 2)
     }
 
-    /// Reads the picture, and what is there of the line after it.
+    /// Reads the picture, and the part of the line after it that is already there.
     private func fillList() throws(MediaFileError) {
         let ahead = Y4MHeader.frameSignature.utf8CodeUnitCount + 1
         unsafe line.appendUnused(ahead, to: &list)
@@ -127,7 +128,7 @@ package final class Y4MReader: VideoFrameReader {
             guard count > 0 else { throw .truncated(file.path, at: offset, wholeFrames: frameCount) }
             left -= count
         }
-        // What was read beyond the picture.
+        // The bytes read beyond the picture.
         line.count = -left
     }
 
@@ -148,22 +149,22 @@ package final class Y4MReader: VideoFrameReader {
     }
 }
 
-/// The bytes of a line that is being read, in memory of its own that stays in place.
+/// The bytes of a line that is being read, in memory of its own at a fixed address.
 @safe private final class LineBuffer {
     enum Outcome {
-        /// The line is there, up to its line feed.
+        /// The line is complete, up to its line feed.
         case whole
         /// The file had ended before the line.
         case end
         /// The file ends in the line.
         case cut
-        /// It is another line than expected.
+        /// It is not the expected line.
         case other
         /// There is no line feed within the limit.
         case tooLong
     }
 
-    /// The number of bytes that are there.
+    /// The number of bytes read.
     var count = 0
 
     private let limit: Int
@@ -188,19 +189,19 @@ package final class Y4MReader: VideoFrameReader {
         unsafe String(decoding: UnsafeBufferPointer(start: memory, count: max(count - 1, 0)), as: UTF8.self)
     }
 
-    /// Lets a read go on into the first `count` bytes; the reader then sets `count`.
+    /// Lets a read continue into the first `count` bytes; the reader then sets `count`.
     @unsafe func appendUnused(_ count: Int, to list: inout ScatterList) {
         unsafe list.append(UnsafeMutableRawPointer(memory), count: min(count, limit))
     }
 
-    /// Reads on until the line is whole, and no further.
+    /// Reads until the line is complete, and no further.
     func readLine(
         from file: borrowing OpenFile,
         _ operation: MediaFileError.Operation,
         startingWith signature: StaticString
     ) throws(MediaFileError) -> Outcome {
         let signatureLength = signature.utf8CodeUnitCount
-        // The signature and the byte after it, the line feed of most lines, in one go; what follows byte by byte.
+        // Read the signature and the next byte, the line feed of most lines, at once; read the rest byte by byte.
         while count <= signatureLength {
             let got = try read(signatureLength + 1 - count, from: file, operation)
             if got == 0 { return count == 0 ? .end : matches(signature) ? .cut : .other }
@@ -233,7 +234,7 @@ package final class Y4MReader: VideoFrameReader {
 }
 
 extension MutableSpan<UInt8> {
-    /// Where the bytes lie; valid as long as the span is lent.
+    /// The address of the bytes; valid as long as the span is lent.
     fileprivate var pointerToWriteTo: UnsafeMutableRawPointer? {
         mutating get {
             unsafe withUnsafeMutableBufferPointer { UnsafeMutableRawPointer($0.baseAddress) }

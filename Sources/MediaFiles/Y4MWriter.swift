@@ -2,8 +2,8 @@ package import MediaCore
 
 /// Writes raw pictures to a Y4M file, or to another program through standard output.
 ///
-/// Y4M has no times, only a rate: the caller sees to it that frames come evenly. `rotation` is not applied. Confine to
-/// one thread.
+/// Y4M has a rate but no times, so the caller must write frames evenly. `rotation` is not applied. Confine to one
+/// thread.
 package final class Y4MWriter {
     private let header: Y4MHeader
     private let frameHeader = Array("\(Y4MHeader.frameSignature)\n".utf8)
@@ -14,7 +14,7 @@ package final class Y4MWriter {
     /// - Parameters:
     ///   - path: Must not exist yet; `-` is standard output.
     ///   - dimensions: The size of every picture.
-    ///   - frameRate: What players show the pictures at.
+    ///   - frameRate: The rate at which players show the pictures.
     /// - Throws: `fileExists`, `notFound`, `notPermitted`, `storageFull`, `readerGone`, `systemFailure`.
     package convenience init(path: String, dimensions: Dimensions, frameRate: FrameRate) throws(MediaFileError) {
         try self.init(OutputFile(creating: path), dimensions: dimensions, frameRate: frameRate)
@@ -26,7 +26,7 @@ package final class Y4MWriter {
         try self.file.append(Array(header.line.utf8).span)
     }
 
-    /// Adds a picture, straight from its memory.
+    /// Adds a picture, directly from its memory.
     ///
     /// - Throws: `wrongSize` if the picture has another size than the file; `storageFull`, `readerGone`,
     ///   `systemFailure`, with the file cut back to its last whole picture.
@@ -54,7 +54,7 @@ package final class Y4MWriter {
 }
 
 extension Span<UInt8> {
-    /// Where the bytes lie, to be read only; valid as long as the span is lent.
+    /// The address of the bytes, for reading only; valid as long as the span is lent.
     fileprivate var pointerToReadFrom: UnsafeMutableRawPointer? {
         unsafe withUnsafeBufferPointer { unsafe UnsafeMutableRawPointer(mutating: $0.baseAddress) }
     }

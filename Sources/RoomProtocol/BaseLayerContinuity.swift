@@ -1,13 +1,13 @@
-/// Tells a lost frame from temporal layers that were left out on purpose (`docs/protocol.md`, section 6.6).
+/// Distinguishes a lost frame from temporal layers that were left out on purpose (`docs/protocol.md`, section 6.6).
 package struct BaseLayerContinuity: Sendable {
     private var latest: UInt16?
 
-    /// A track of which no frame has come yet.
+    /// Creates the state of a track before its first frame.
     package init() {}
 
     /// Takes the header of the next frame.
     ///
-    /// - Returns: Whether a frame of temporal layer 0 is missing before it, so that it cannot be decoded.
+    /// - Returns: Whether a frame of temporal layer 0 is missing before this one, so that this one cannot be decoded.
     package mutating func isLoss(before header: MediaPacketHeader) -> Bool {
         guard let latest, !header.isKeyframe else {
             latest = header.baseLayerIndex

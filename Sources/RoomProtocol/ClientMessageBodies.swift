@@ -1,4 +1,4 @@
-// What a client says to the server; `SignalingMessage.swift` reads and writes it.
+// The messages from a client to the server; `SignalingMessage.swift` reads and writes them.
 
 /// The first message of a session.
 package struct Join: SignalingBody {
@@ -8,11 +8,11 @@ package struct Join: SignalingBody {
     package var room: String
     package var identity: String
     package var token: String?
-    /// The machine's boot id, so that a client beside the server knows that they share a clock.
+    /// The machine's boot id, so that a client on the server's machine knows that they share a clock.
     package var bootId: String?
-    /// Whether every track is subscribed to as it is published; so if left out.
+    /// Whether the server subscribes the client to every track as it is published; `nil` means yes.
     package var automaticSubscription: Bool?
-    /// Program and version, for the server's log.
+    /// Program and version of the client, for the server's log.
     package var client: String?
 
     package init(
@@ -34,7 +34,7 @@ package struct Join: SignalingBody {
     }
 }
 
-/// Asks to go on with a session that lost its connection.
+/// Asks to continue a session that lost its connection.
 package struct Resume: SignalingBody {
     package static let type = "resume"
     package var version: Int
@@ -49,12 +49,12 @@ package struct Resume: SignalingBody {
 /// Announces a track.
 package struct Publish: SignalingBody {
     package static let type = "publish"
-    /// Chosen by the client; comes back in the answer.
+    /// A number chosen by the client, which the answer repeats.
     package var requestId: Int
     package var name: String
     package var kind: String
     package var source: String
-    /// Required for video, as are the fields below; another medium may leave them out.
+    /// The codec; video requires it and the fields below, and another medium may leave them out.
     package var codec: String?
     /// The largest width that will be sent, in pixels.
     package var width: Int?
@@ -88,7 +88,7 @@ package struct Publish: SignalingBody {
 package struct Unpublish: SignalingBody {
     package static let type = "unpublish"
     package var trackId: String
-    /// Comes back in an error.
+    /// A number that an error repeats.
     package var requestId: Int?
 
     package init(trackId: String, requestId: Int? = nil) {
@@ -97,11 +97,11 @@ package struct Unpublish: SignalingBody {
     }
 }
 
-/// Says that a track's publisher sends again.
+/// Says that the publisher of a track sends again.
 package struct Enable: SignalingBody {
     package static let type = "enable"
     package var trackId: String
-    /// Comes back in an error.
+    /// A number that an error repeats.
     package var requestId: Int?
 
     package init(trackId: String, requestId: Int? = nil) {
@@ -110,11 +110,11 @@ package struct Enable: SignalingBody {
     }
 }
 
-/// Says that a track's publisher pauses.
+/// Says that the publisher of a track pauses it.
 package struct Disable: SignalingBody {
     package static let type = "disable"
     package var trackId: String
-    /// Comes back in an error.
+    /// A number that an error repeats.
     package var requestId: Int?
 
     package init(trackId: String, requestId: Int? = nil) {
@@ -123,20 +123,20 @@ package struct Disable: SignalingBody {
     }
 }
 
-/// Asks for a track, or changes what is wanted of it.
+/// Asks for a track, or changes what is wanted of a subscribed one.
 package struct Subscribe: SignalingBody {
     package static let type = "subscribe"
     package var trackId: String
-    /// The size at which the track is shown, in pixels.
+    /// The width at which the track is shown, in pixels.
     package var width: Int?
     package var height: Int?
     /// The highest useful rate, in frames per second.
     package var frameRate: Double?
     /// `low`, `standard` or `high`.
     package var priority: String?
-    /// Whether to keep the subscription without receiving anything; not paused if left out.
+    /// Whether to keep the subscription without receiving packets; `nil` means no.
     package var paused: Bool?
-    /// Comes back in the answer.
+    /// A number that the answer repeats.
     package var requestId: Int?
 
     package init(trackId: String, paused: Bool? = nil, requestId: Int? = nil) {
@@ -146,11 +146,11 @@ package struct Subscribe: SignalingBody {
     }
 }
 
-/// Wants a track no longer.
+/// Ends the subscription to a track.
 package struct Unsubscribe: SignalingBody {
     package static let type = "unsubscribe"
     package var trackId: String
-    /// Comes back in the answer.
+    /// A number that the answer repeats.
     package var requestId: Int?
 
     package init(trackId: String, requestId: Int? = nil) {

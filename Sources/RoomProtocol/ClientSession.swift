@@ -2,35 +2,35 @@ package import MediaCore
 
 /// A client's side of a session, from the open connection to its end, as a value: events in, actions out.
 ///
-/// Owns no socket and no timer: whoever drives it carries out the actions in order and calls `deadlineReached` at
+/// It owns no socket and no timer. Its driver carries out the actions in order and calls `deadlineReached` at
 /// `nextDeadline`.
 package struct ClientSession: Sendable {
-    /// What the client joins with.
+    /// The settings of a session.
     package struct Settings: Sendable {
         /// The body of the `join` message.
         package var join: Join
-        /// How long the server may take from the open connection to `joined`.
+        /// The time from the open connection within which the server must send `joined`.
         package var joinTimeout: Duration = .seconds(10)
-        /// The codecs of video that the client can decode; a subscription to a track of another one is ended.
+        /// The video codecs that the client can decode; a subscription to a track with another codec is ended.
         package var videoCodecs: Set<String> = [VideoCodec.vp8]
 
-        /// The settings as documented, for joining with `join`.
+        /// Creates the default settings for joining with `join`.
         package init(join: Join) {
             self.join = join
         }
     }
 
-    /// Something that the driver must do.
+    /// An action for the driver.
     package enum Action: Hashable, Sendable {
         /// Send a message.
         case send(ClientMessage)
-        /// Tell the room.
+        /// Report an event to the room.
         case notify(Event)
         /// Close the connection, with the given WebSocket code; always the last action.
         case close(code: UInt16, reason: String)
     }
 
-    /// Something that happened in the room.
+    /// An event in the room.
     package enum Event: Hashable, Sendable {
         case joined(Joined)
         case participantConnected(ParticipantInfo)
@@ -40,28 +40,28 @@ package struct ClientSession: Sendable {
         case trackEnabled(TrackInfo, by: ParticipantInfo)
         case trackDisabled(TrackInfo, by: ParticipantInfo)
         case subscribed(TrackInfo, by: ParticipantInfo, Subscription)
-        /// The server began to send a track that this client cannot use, and has been told to end that.
+        /// The server subscribed this client to a track that it cannot use, and the client has unsubscribed.
         case subscriptionFailed(TrackInfo, by: ParticipantInfo, SubscriptionFailure)
         case unsubscribed(TrackInfo, by: ParticipantInfo)
-        /// A track of our own was accepted.
+        /// The server accepted a track of our own.
         case published(requestID: Int, TrackInfo)
-        /// A request of our own was refused.
+        /// The server refused a request of our own.
         case refused(ErrorMessage)
-        /// Which encodings of our own track somebody receives.
+        /// The simulcast layers of our own track that somebody receives.
         case layersWanted(trackID: String, layers: [WantedLayer])
         /// Somebody needs a keyframe of our own track.
         case keyframeRequested(trackID: String)
-        /// The session is over; nothing comes after it.
+        /// The session is over; no event follows.
         case ended(Ending)
     }
 
-    /// How the packets of a subscription begin.
+    /// Describes the first packets of a subscription.
     package struct Subscription: Hashable, Sendable {
-        /// The separate encoding that comes first, to which alone `catchUpThrough` applies.
+        /// The simulcast layer that is sent first; `catchUpThrough` applies only to it.
         package var simulcastLayer: UInt8
-        /// The last frame number of the cached frames that come first: to be decoded, not shown.
+        /// The last frame number of the cached frames that are sent first: decode these frames, but do not show them.
         package var catchUpThrough: UInt32?
-        /// Whether nothing comes until the track is asked for again.
+        /// Whether no packets come until the client subscribes to the track again.
         package var isPaused: Bool
 
         package init(simulcastLayer: UInt8 = 0, catchUpThrough: UInt32? = nil, isPaused: Bool = false) {
@@ -70,32 +70,32 @@ package struct ClientSession: Sendable {
             self.isPaused = isPaused
         }
 
-        /// Whether a frame comes from the server's cache: it is to be decoded, not shown.
+        /// Whether a frame comes from the server's cache: decode it, but do not show it.
         package func isCatchUp(_ frame: EncodedFrameInfo) -> Bool {
             guard let catchUpThrough, frame.simulcastLayer == simulcastLayer else { return false }
             return frame.number <= catchUpThrough
         }
     }
 
-    /// Why a track cannot be received.
+    /// The reason why a track cannot be received.
     package enum SubscriptionFailure: Error, Hashable, Sendable {
-        /// The track's codec is none of `Settings.videoCodecs`.
+        /// The track's codec is not one of `Settings.videoCodecs`.
         case unknownCodec(String)
-        /// The track lacks its codec, size or rate.
+        /// The track lacks its codec, size or frame rate.
         case incompleteDescription
     }
 
-    /// Why a session is over.
+    /// The reason why a session is over.
     package enum Ending: Error, Hashable, Sendable {
-        /// We left.
+        /// This client left.
         case left
-        /// The server told us to go.
+        /// The server asked this client to leave.
         case dismissed(reason: String, reconnect: Bool, url: String?)
-        /// The server refused us, or ended the session with an error.
+        /// The server refused this client, or ended the session with an error.
         case refused(ErrorMessage)
         /// The connection broke.
         case connectionLost(String)
-        /// The server breaks the protocol.
+        /// The server broke the protocol.
         case protocolViolation(String)
         /// The server did not answer `join` in time.
         case joinTimedOut
@@ -104,13 +104,14 @@ package struct ClientSession: Sendable {
     private enum State {
         case connecting
         case joining(asked: MonotonicInstant)
-        /// `joined` came, and more participants follow it.
+        /// `joined` arrived, and more participants follow it.
         case completing(Joined, asked: MonotonicInstant)
         case joined
         case ended
     }
 
-    /// Round trips right after joining, so that the clock is known early; then one each `syncInterval`.
+    /// The number of round trips right after joining, so that the clock is known early; then one follows each
+    /// `syncInterval`.
     private static let firstSyncs = 5
     private static let firstSyncInterval: Duration = .milliseconds(50)
     private static let syncInterval: Duration = .seconds(5)
@@ -123,15 +124,15 @@ package struct ClientSession: Sendable {
     private var participants: [String: ParticipantInfo] = [:]
     private var publisherOfTrack: [String: String] = [:]
 
-    /// A session that waits for its connection.
+    /// Creates a session that waits for its connection.
     package init(_ settings: Settings) {
         self.settings = settings
     }
 
-    /// What is known of the server's clock; `nil` until the first answer of a server on another machine.
+    /// The estimate of the server's clock; `nil` until the first answer of a server on another machine.
     package var clockEstimate: ClockEstimate? { clock.estimate }
 
-    /// The other participants, by id, with those of their tracks whose kind this version knows.
+    /// The other participants by id, with only those tracks whose kind this version knows.
     package var remoteParticipants: [String: ParticipantInfo] { participants.mapValues(Self.withKnownTracks) }
 
     /// When `deadlineReached` must be called.
@@ -143,14 +144,14 @@ package struct ClientSession: Sendable {
         }
     }
 
-    /// The connection is open.
+    /// The connection has opened.
     package mutating func connectionOpened(at now: MonotonicInstant) -> [Action] {
         guard case .connecting = state else { return [] }
         state = .joining(asked: now)
         return [.send(.join(settings.join))]
     }
 
-    /// The connection is closed, by the server or the network.
+    /// The server or the network has closed the connection.
     package mutating func connectionClosed(_ reason: String) -> [Action] {
         end(.connectionLost(reason))
     }
@@ -167,7 +168,7 @@ package struct ClientSession: Sendable {
         return [.send(.leave(Leave(reason: "left")))] + end(.left) + [.close(code: 1000, reason: "left")]
     }
 
-    /// `nextDeadline` has come.
+    /// Call this when `nextDeadline` has passed.
     package mutating func deadlineReached(at now: MonotonicInstant) -> [Action] {
         guard let deadline = nextDeadline, now >= deadline else { return [] }
         switch state {
@@ -182,7 +183,7 @@ package struct ClientSession: Sendable {
         }
     }
 
-    /// A text message came.
+    /// A text message has arrived.
     package mutating func received(_ text: String, at now: MonotonicInstant) -> [Action] {
         if case .ended = state { return [] }
         let message: ServerMessage
@@ -193,7 +194,7 @@ package struct ClientSession: Sendable {
             return violation("the server sent \(error)")
         }
         switch (state, message) {
-        // The server closes after these; a close of ours as well makes sure of it.
+        // The server closes after a fatal error; closing here as well makes sure of it.
         case (_, .error(let error)) where error.fatal:
             return end(.refused(error)) + [.close(code: 1000, reason: "refused")]
         case (_, .leave(let leave)):
@@ -224,7 +225,7 @@ package struct ClientSession: Sendable {
         return []
     }
 
-    /// Takes what follows a `joined` that did not hold all participants.
+    /// Takes a message after a `joined` that did not hold all participants.
     private mutating func complete(
         _ joined: Joined,
         with message: ServerMessage,
@@ -305,7 +306,7 @@ package struct ClientSession: Sendable {
         }
     }
 
-    /// Takes a subscription that can be used, and ends any other, so that the server sends nothing in vain.
+    /// Accepts a subscription to a usable track; ends any other, so that the server sends no useless packets.
     private mutating func subscribed(_ body: Subscribed) -> [Action] {
         guard let (publisherID, index) = place(ofTrack: body.trackId), let publisher = participants[publisherID] else {
             return []
@@ -330,7 +331,7 @@ package struct ClientSession: Sendable {
         return [.notify(.subscribed(track, by: visible, subscription))]
     }
 
-    /// A participant without the tracks of kinds that this version does not know.
+    /// The participant with only those tracks whose kind this version knows.
     private static func withKnownTracks(_ participant: ParticipantInfo) -> ParticipantInfo {
         var known = participant
         known.tracks.removeAll { $0.kind != TrackKind.video }
@@ -356,7 +357,9 @@ package struct ClientSession: Sendable {
         participants[publisherID]?.tracks[index].enabled = enabled
     }
 
-    /// The event about a remote track that is known and of a known kind; nothing for others, as when it left meanwhile.
+    /// The event about a remote track of a known kind.
+    ///
+    /// Returns nothing for other tracks, such as one that has just been withdrawn.
     private func about(_ trackID: String, _ event: (TrackInfo, ParticipantInfo) -> Event) -> [Action] {
         guard let (publisherID, index) = place(ofTrack: trackID), let publisher = participants[publisherID],
             publisher.tracks[index].kind == TrackKind.video

@@ -1,20 +1,20 @@
 package import MediaCore
 
-/// What a participant knows of the server's clock.
+/// A participant's estimate of the server's clock.
 package struct ClockEstimate: Hashable, Sendable {
-    /// Where the knowledge comes from.
+    /// The source of the estimate.
     package enum Basis: String, Sendable {
         /// Both ends read the same clock: they run on one machine, in one boot.
         case sameHost = "same-host"
-        /// From the round trips of `timeSync`.
+        /// The offset is estimated from `timeSync` round trips.
         case estimated
     }
 
-    /// Where the knowledge comes from.
+    /// The source of the estimate.
     package var basis: Basis
     /// Room time minus local time.
     package var offset: Duration
-    /// The most by which `offset` can be wrong, as far as the round trips tell: half the shortest of them.
+    /// The largest possible error of `offset`: half of the shortest round trip.
     package var errorBound: Duration
 
     /// An estimate with the given fields.
@@ -35,15 +35,17 @@ package struct ClockEstimate: Hashable, Sendable {
     }
 }
 
-/// Estimates the offset of the server's clock from `timeSync` round trips: the shortest of a window wins.
+/// Estimates the offset of the server's clock from `timeSync` round trips; the shortest one in a window counts.
 package struct ClockOffsetEstimator: Sendable {
     private struct Sample {
         var offset: Duration
         var roundTrip: Duration
     }
 
-    /// How many round trips the window holds: with one every 5 s, less than a minute, in which two crystals drift
-    /// apart by some 2 ms at 50 ppm.
+    /// The number of round trips in the window.
+    ///
+    /// With one every 5 s it spans less than a minute, in which two crystals
+    /// drift apart by some 2 ms at 50 ppm.
     private static let windowLength = 8
 
     private var samples: [Sample] = []
@@ -54,12 +56,12 @@ package struct ClockOffsetEstimator: Sendable {
         self.claimsSameHost = claimsSameHost
     }
 
-    /// How many round trips have been taken in.
+    /// The number of round trips received.
     package private(set) var sampleCount = 0
 
-    /// Takes in the answer to a `timeSync`.
+    /// Takes the answer to a `timeSync`.
     ///
-    /// An answer that seems to have come before its question is left out.
+    /// An answer that seems to have arrived before its question is ignored.
     package mutating func receive(sent: MonotonicInstant, serverTime: RoomTime, received: MonotonicInstant) {
         let roundTrip = received.duration(since: sent)
         guard roundTrip >= .zero else { return }
@@ -70,9 +72,9 @@ package struct ClockOffsetEstimator: Sendable {
         sampleCount += 1
     }
 
-    /// What is known now; `nil` before the first round trip of a server on another machine.
+    /// The current estimate; `nil` before the first round trip with a server on another machine.
     ///
-    /// A server with the same boot id is taken to read the same clock, unless the round trips contradict it (two
+    /// A server with the same boot id counts as reading the same clock, unless the round trips contradict this (two
     /// time namespaces of one kernel).
     package var estimate: ClockEstimate? {
         let best = samples.min { $0.roundTrip < $1.roundTrip }

@@ -1,18 +1,18 @@
 package import MediaCore
 
-/// Puts the packets of one track together into frames again.
+/// Assembles the packets of one track into frames.
 ///
-/// Packets of a frame come in order, frame after frame; the beginning of the next frame means that the rest of an
-/// unfinished one was given up on the way. A frame of one packet is not copied. Where a track has several simulcast
-/// layers, frames of one of them come at a time, and another one begins with a keyframe.
+/// The packets of a frame arrive in order, frame after frame. If the next frame begins before one is complete, the rest
+/// of that one was abandoned on the way. A frame of one packet is not copied. If a track has several simulcast layers,
+/// frames of one layer arrive at a time, and another layer begins with a keyframe.
 package struct FrameAssembler: Sendable {
-    /// A whole frame and what its first packet said.
+    /// A complete frame with the header of its first packet.
     package struct Frame: Sendable {
         /// The header of the frame's first packet.
         package var header: MediaPacketHeader
         /// The buffer that holds the frame's bytes.
         package var buffer: PacketBuffer
-        /// Where in the buffer they lie.
+        /// The range of the frame's bytes in the buffer.
         package var range: Range<Int>
     }
 
@@ -23,28 +23,28 @@ package struct FrameAssembler: Sendable {
     }
 
     private var partial: Partial?
-    /// The separate encoding that frames are taken from; `nil` until the first frame begins.
+    /// The simulcast layer that frames are taken from; `nil` until the first frame begins.
     private var simulcastLayer: UInt8?
 
-    /// Frames of which the end never came.
+    /// Frames whose end never arrived.
     package private(set) var abandonedFrames = 0
-    /// Frames of another separate encoding than the one that is received, which could not be decoded after its frames.
+    /// Frames of a simulcast layer other than the received one; they could not be decoded after its frames.
     package private(set) var foreignFrames = 0
 
-    /// Frames that are encrypted, which this version cannot read.
+    /// Frames that are encrypted; this version cannot read them.
     package private(set) var encryptedFrames = 0
 
-    /// An assembler without a frame begun.
+    /// Creates an assembler that has not begun a frame.
     package init() {}
 
-    /// Takes the next packet, and gives the frame that it completes.
+    /// Takes the next packet, and returns the frame that it completes, if any.
     ///
     /// - Parameters:
-    ///   - packet: A binary message of kind `video`, from the relay: anything may be in it.
-    ///   - header: The packet's header, as read.
-    ///   - makeBuffer: Gives a buffer whose `count` is its argument and that nobody else holds.
+    ///   - packet: A binary message of kind `video` from the relay. It may have any content.
+    ///   - header: The packet's header, already read.
+    ///   - makeBuffer: Makes a buffer that nobody else holds, with `count` set to its argument.
     /// - Returns: The frame that the packet completes.
-    /// - Throws: When the packet does not go on where the one before ended.
+    /// - Throws: An error if the packet does not continue where the one before ended.
     package mutating func receive(
         _ packet: PacketBuffer,
         header: MediaPacketHeader,

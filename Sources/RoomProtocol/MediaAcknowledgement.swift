@@ -1,24 +1,24 @@
-/// What one end of a connection has received of the other's media so far.
+/// Reports how much of the other end's media one end of a connection has received so far.
 ///
-/// Sent by a receiver at a frame's end and while bytes arrive; the layout is in `docs/protocol.md`,
+/// A receiver sends it at a frame's end and while bytes arrive. The layout is in `docs/protocol.md`,
 /// "Acknowledgements".
 package struct MediaAcknowledgement: Hashable, Sendable {
-    /// Bytes of text and binary messages received on the connection, from its beginning, WebSocket headers left out.
+    /// Bytes of text and binary messages received on the connection since it opened, without WebSocket headers.
     package var cumulativeBytes: UInt64
-    /// When the last of them came.
+    /// When the last of these bytes arrived.
     package var receiveTime: ReceiverTime
-    /// The track of the newest frame that is complete.
+    /// The track of the newest complete frame.
     package var trackAlias: UInt32
     /// The number of that frame.
     package var frameNumber: UInt32
-    /// When that frame's first byte came; `nil` where the receiver cannot know.
+    /// When that frame's first byte arrived; `nil` if the receiver cannot know.
     package var firstByteTime: ReceiverTime?
-    /// When that frame's last byte came; `nil` where the receiver cannot know.
+    /// When that frame's last byte arrived; `nil` if the receiver cannot know.
     package var lastByteTime: ReceiverTime?
 
-    /// A point on the receiver's monotonic clock, counted from one origin as long as the connection lasts.
+    /// A point on the receiver's monotonic clock, with one fixed origin as long as the connection lasts.
     ///
-    /// Only differences count. It is no room time, because the steps of a clock estimate would read as queues.
+    /// Use only differences. It is not room time: steps in a clock estimate would look like queues.
     package struct ReceiverTime: Hashable, Sendable {
         /// Microseconds since the origin.
         package var microseconds: UInt64
@@ -49,7 +49,7 @@ package struct MediaAcknowledgement: Hashable, Sendable {
         self.lastByteTime = lastByteTime
     }
 
-    /// Reads a binary message of kind `acknowledgement`: anything may be in it.
+    /// Reads a binary message of kind `acknowledgement`, which may have any content.
     package init(reading message: RawSpan) throws(MalformedPacket) {
         guard message.byteCount >= Self.length else {
             throw MalformedPacket("an acknowledgement of \(message.byteCount) bytes instead of \(Self.length)")
@@ -79,7 +79,7 @@ package struct MediaAcknowledgement: Hashable, Sendable {
         message.storeBytes(of: Self.bits(lastByteTime), toByteOffset: 40, as: UInt64.self)
     }
 
-    /// A time of 0 stands for an unknown one.
+    /// Reads a time; 0 stands for an unknown one.
     private static func time(_ message: RawSpan, at offset: Int) -> ReceiverTime? {
         let microseconds = message.bigEndian(at: offset, as: UInt64.self)
         return microseconds == 0 ? nil : ReceiverTime(microseconds: microseconds)

@@ -1,6 +1,6 @@
 package import MediaCore
 
-/// A binary message that breaks the wire format.
+/// The error for a binary message that breaks the wire format.
 package struct MalformedPacket: Error, Hashable, Sendable, CustomStringConvertible {
     /// What is wrong, in one clause.
     package var description: String
@@ -14,41 +14,41 @@ package struct MalformedPacket: Error, Hashable, Sendable, CustomStringConvertib
 package enum BinaryMessageKind: UInt8, Sendable {
     /// A chunk of a video frame.
     case video = 0
-    /// What has been received so far.
+    /// An acknowledgement of received media.
     case acknowledgement = 1
 }
 
-/// The header of a chunk of a video frame: the same bytes from the publisher through the relay to each subscriber.
+/// The header of a chunk of a video frame; all hops send the same bytes, from publisher to relay to subscribers.
 ///
 /// Multi-byte fields are big-endian. The layout, byte by byte, is in `docs/protocol.md`, "Media packets".
 package struct MediaPacketHeader: Hashable, Sendable {
-    /// The server's short number for the track, valid on the connection that the packet takes.
+    /// The server's short number for the track, valid only on the connection that carries the packet.
     package var trackAlias: UInt32
-    /// Counts the track's encoded frames.
+    /// The number of the encoded frame in its track.
     package var frameNumber: UInt32
     /// When the frame was captured.
     package var captureTime: RoomTime
     /// The length of the whole compressed frame, in bytes.
     package var frameLength: UInt32
-    /// Where in the frame this chunk begins, in bytes.
+    /// The offset of this chunk in the frame, in bytes.
     package var chunkOffset: UInt32
-    /// From capture to the end of encoding, in microseconds.
+    /// The time from capture to the end of encoding, in microseconds.
     package var encodeDelay: UInt32
-    /// Counts the frames of temporal layer 0.
+    /// The number of the latest frame of temporal layer 0.
     package var baseLayerIndex: UInt16
-    /// The separate encoding that the frame belongs to.
+    /// The simulcast layer of the frame.
     package var simulcastLayer: UInt8
-    /// The frame-rate step that the frame belongs to.
+    /// The temporal layer of the frame.
     package var temporalLayer: UInt8
-    /// Whether the frame decodes without any other.
+    /// Whether the frame can be decoded without any other.
     package var isKeyframe: Bool
-    /// Whether the frame refers to lower temporal layers alone.
+    /// Whether the frame refers only to lower temporal layers.
     package var isLayerSync: Bool
     /// Whether no other frame refers to this one.
     package var isDiscardable: Bool
-    /// When the relay received this packet; `nil` before it did.
+    /// When the relay received this packet; `nil` before that.
     package var relayTime: RoomTime?
-    /// The length of the header with its extensions, in bytes; the payload follows.
+    /// The length of the header with its extensions, in bytes; the payload follows it.
     package var headerLength: Int
     /// The length of the payload, in bytes.
     package var payloadLength: Int
@@ -56,12 +56,12 @@ package struct MediaPacketHeader: Hashable, Sendable {
     /// The length of a header without extensions, in bytes.
     package static let fixedLength = 48
 
-    /// Whether extensions stand between the fixed header and the payload.
+    /// Whether there are extensions between the fixed header and the payload.
     package var hasExtensions: Bool { headerLength > Self.fixedLength }
 
     /// Whether this is the frame's first chunk.
     package var isFirstChunk: Bool { chunkOffset == 0 }
-    /// Whether this is the frame's last piece.
+    /// Whether this is the frame's last chunk.
     package var isLastChunk: Bool { Int(chunkOffset) + payloadLength == Int(frameLength) }
 
     private static let relayTimeOffset = 40
@@ -75,7 +75,7 @@ package struct MediaPacketHeader: Hashable, Sendable {
         static let discardable = Flags(rawValue: 1 << 4)
     }
 
-    /// The header of the chunk of `frame` that begins at `chunkOffset` and is `payloadLength` bytes long.
+    /// Creates the header of the chunk of `frame` at `chunkOffset`, which has `payloadLength` bytes.
     package init(
         frame: EncodedFrameInfo,
         trackAlias: UInt32,
@@ -102,12 +102,12 @@ package struct MediaPacketHeader: Hashable, Sendable {
         self.payloadLength = payloadLength
     }
 
-    /// Reads the header of `message`, a whole binary message of kind `video` from a peer: anything may be in it.
+    /// Reads the header of `message`, a whole binary message of kind `video` from a peer, which may have any content.
     package init(reading message: RawSpan) throws(MalformedPacket) {
         guard message.byteCount >= Self.fixedLength else {
             throw MalformedPacket("a packet of \(message.byteCount) bytes; the header alone has \(Self.fixedLength)")
         }
-        // The relay sends a packet on as it came: one that is too long would end the sessions of its receivers.
+        // The relay forwards a packet unchanged, and a packet that is too long would end the sessions of its receivers.
         guard message.byteCount <= WireFormat.maximumBinaryMessage.bytes else {
             let limit = WireFormat.maximumBinaryMessage.bytes
             throw MalformedPacket("a packet of \(message.byteCount) bytes; at most \(limit) are allowed")
@@ -187,13 +187,13 @@ package struct MediaPacketHeader: Hashable, Sendable {
         message.storeBytes(of: relayTime.bigEndian, toByteOffset: Self.relayTimeOffset, as: UInt64.self)
     }
 
-    /// Fills the slot that the relay stamps once, on a packet whose header has been read.
+    /// Writes the relay time into a packet whose header has been read; the relay does this once for each packet.
     package static func stamp(_ message: inout MutableRawSpan, relayTime: RoomTime) {
         let time = UInt64(clamping: relayTime.microseconds)
         message.storeBytes(of: time.bigEndian, toByteOffset: relayTimeOffset, as: UInt64.self)
     }
 
-    /// What the header says of the frame, with the capture time on this machine's clock.
+    /// The frame's description from the header, with the capture time on this machine's clock.
     package func frameInfo(timestamp: MonotonicInstant) -> EncodedFrameInfo {
         EncodedFrameInfo(
             number: frameNumber,

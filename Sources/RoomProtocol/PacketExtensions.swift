@@ -1,4 +1,4 @@
-/// The extensions between a packet's fixed header and its payload; `docs/protocol.md`, section 6.5, has their layout.
+/// The extensions between a packet's fixed header and its payload; see section 6.5 of `docs/protocol.md`.
 package struct PacketExtensions: Hashable, Sendable {
     /// The types of extension that this version reads.
     private enum Kind {
@@ -9,9 +9,9 @@ package struct PacketExtensions: Hashable, Sendable {
     /// Whether the frame's payload is encrypted.
     package private(set) var isEncrypted = false
 
-    /// Reads the extensions of `message`, a packet whose `header` was read from it: anything may be in them.
+    /// Reads the extensions of `message`, a packet whose `header` has been read; they may have any content.
     ///
-    /// Unknown types are skipped. An extension that goes beyond the header ends them.
+    /// Unknown types are skipped. An extension that reaches beyond the header ends the list.
     package init(of message: RawSpan, _ header: MediaPacketHeader) {
         var offset = MediaPacketHeader.fixedLength
         while offset < header.headerLength {

@@ -5,18 +5,18 @@ package struct Packetizer: Sendable {
     /// The server's short number for the track.
     package let trackAlias: UInt32
 
-    /// The most payload bytes of a packet.
+    /// The most payload bytes in a packet.
     package static let maximumPayload = WireFormat.maximumBinaryMessage.bytes - MediaPacketHeader.fixedLength
 
-    /// A packetizer for the track of `trackAlias`.
+    /// Creates a packetizer for the track with alias `trackAlias`.
     package init(trackAlias: UInt32) {
         self.trackAlias = trackAlias
     }
 
-    /// Cuts one frame into packets and hands them out in order; each byte of the frame is copied once.
+    /// Cuts one frame into packets and passes them to `emit` in order; each byte of the frame is copied once.
     ///
-    /// `bytes` is the compressed frame, of 1 to `WireFormat.maximumFrame` bytes; `makeBuffer` gives a buffer whose
-    /// `count` is its argument and that nobody else holds; `emit` takes a finished packet.
+    /// `bytes` is the compressed frame, with 1 to `WireFormat.maximumFrame` bytes. `makeBuffer` makes a buffer that
+    /// nobody else holds, with `count` set to its argument. `emit` takes a finished packet.
     package func packetize(
         _ frame: EncodedFrameInfo,
         bytes: RawSpan,
@@ -49,7 +49,7 @@ package struct Packetizer: Sendable {
 }
 
 extension MutableRawSpan {
-    /// Copies all of `source` to `offset`; traps where it does not fit.
+    /// Copies all of `source` to `offset`; traps if it does not fit.
     package mutating func copy(_ source: RawSpan, at offset: Int) {
         precondition(offset >= 0 && offset + source.byteCount <= byteCount, "\(source.byteCount) bytes at \(offset)")
         unsafe withUnsafeMutableBytes { target in

@@ -1,13 +1,13 @@
-/// A participant as others are told of it, put into JSON once for all messages and receivers.
+/// A participant's description for others, encoded in JSON once for all messages and receivers.
 package struct ParticipantSnapshot: Hashable, Sendable {
-    /// An object `participant`.
+    /// The JSON object of the field `participant`.
     package let json: String
 
-    /// What is told of `participant`.
+    /// Encodes the description of `participant`.
     package init(_ participant: ParticipantInfo) {
         let key = "\"participant\":"
         let text = ServerMessage.participantConnected(ParticipantConnected(participant: participant)).text
-        // The fields come in alphabetical order, so the participant is what stands before the type.
+        // The fields come in alphabetical order, so the participant is the text before the type.
         let end = ",\"type\":\"\(ParticipantConnected.type)\"}"
         precondition(text.hasPrefix("{" + key) && text.hasSuffix(end), "\(text)")
         json = String(text.utf8.dropFirst(key.utf8.count + 1).dropLast(end.utf8.count)) ?? ""
@@ -20,9 +20,9 @@ package struct ParticipantSnapshot: Hashable, Sendable {
 }
 
 extension Joined {
-    /// The message with the participants of `snapshots` in place of its own, as far as they fit into `limit` bytes.
+    /// The message with the participants of `snapshots` in place of its own, as many as fit into `limit` bytes.
     ///
-    /// - Returns: The text, and how many fit; if not all do, it says that more follow.
+    /// - Returns: The text, and how many participants fit. If some do not, the text says that more follow.
     package func text(with snapshots: [ParticipantSnapshot], limit: Int) -> (text: String, count: Int) {
         let list = "\"participants\":[]"
         var empty = self
@@ -39,7 +39,7 @@ extension Joined {
         }
         empty.moreParticipants = nil
         let text = count < snapshots.count ? longer : ServerMessage.joined(empty).text
-        // In a string a quotation mark stands behind a backslash, so this can only be the field.
+        // Inside a JSON string a quotation mark always follows a backslash, so this can only be the field.
         guard let place = text.firstRange(of: list) else { preconditionFailure("no participants in \(text)") }
         let members = snapshots[..<count].map(\.json).joined(separator: ",")
         return ("\(text[..<place.lowerBound])\"participants\":[\(members)]\(text[place.upperBound...])", count)

@@ -1,9 +1,9 @@
-/// Why a request was refused or a connection ended, as a number that stays the same from version to version.
+/// The reason why a request was refused or a connection ended, as a number that never changes between versions.
 ///
-/// The number is the `code` of an `error` message and, for a fatal one, the WebSocket close code after it. It lies in
+/// The number is the `code` of an `error` message. After a fatal error it is also the WebSocket close code. It lies in
 /// the range that RFC 6455, section 7.4.2, leaves to applications.
 package struct RoomErrorCode: RawRepresentable, Hashable, Sendable {
-    /// The number.
+    /// The code's number.
     package var rawValue: Int
 
     /// The code with the number `rawValue`, known or not.
@@ -15,13 +15,13 @@ package struct RoomErrorCode: RawRepresentable, Hashable, Sendable {
     package static let malformedMessage = RoomErrorCode(rawValue: 4400)
     /// A name, size or other value outside its limits.
     package static let invalidArgument = RoomErrorCode(rawValue: 4401)
-    /// A token that is missing, wrong or expired, or does not grant what was asked.
+    /// A token that is missing, wrong or expired, or does not grant the request.
     package static let notAuthorized = RoomErrorCode(rawValue: 4403)
     /// A track or participant that is not in the room.
     package static let notFound = RoomErrorCode(rawValue: 4404)
     /// A message of a type that the server does not know.
     package static let unknownType = RoomErrorCode(rawValue: 4405)
-    /// No `join` in time, or no sign of life.
+    /// A missing `join`, or a peer that shows no sign of life.
     package static let timedOut = RoomErrorCode(rawValue: 4408)
     /// Another participant joined with the same identity.
     package static let duplicateIdentity = RoomErrorCode(rawValue: 4409)
@@ -40,10 +40,10 @@ package struct RoomErrorCode: RawRepresentable, Hashable, Sendable {
     /// The server is going down.
     package static let shuttingDown = RoomErrorCode(rawValue: 4503)
 
-    /// Whether a client that was ended with this code may come back by itself, after a delay.
+    /// Whether a client whose session ended with this code may come back by itself, after a delay.
     ///
-    /// Of the codes that this version does not know, those from 4500 on allow it, because they report a state of the
-    /// server, and those from 4400 on do not, because they report a fault of the client.
+    /// For codes that this version does not know, the range decides. Codes from 4500 to 4599 allow it, because they report
+    /// a state of the server. Codes from 4400 to 4499 do not, because they report a fault of the client.
     package var allowsReturn: Bool {
         switch self {
         case .timedOut, .tooSlow, .limitReached: true

@@ -1,9 +1,10 @@
 /// The path of a room in a server's URL: `/rooms/NAME`.
 ///
-/// A proxy or a server of several can route a connection by it before the handshake, so the same room always has the
-/// same path: the name in Unicode NFC, percent-encoded but for the unreserved characters of RFC 3986, section 2.3.
+/// A proxy, or one of several servers, can route a connection by the path before the handshake. The same room must
+/// therefore always have the same path. The name is in Unicode NFC and percent-encoded, except for the unreserved
+/// characters of RFC 3986, section 2.3.
 package enum RoomPath: Hashable, Sendable {
-    /// The path `/`: the `join` message alone names the room.
+    /// The path `/`: only the `join` message names the room.
     case anyRoom
     /// `/rooms/NAME`; `join` must name the same room.
     case room(String)
@@ -12,14 +13,14 @@ package enum RoomPath: Hashable, Sendable {
 
     /// The path of the room `name`.
     ///
-    /// `/` for the names `.` and `..`, because URLs give these segments another meaning.
+    /// It is `/` for the names `.` and `..`, because URLs give these segments another meaning.
     package static func path(ofRoom name: String) -> String {
         name == "." || name == ".." ? "/" : prefix + percentEncoded(name._nfcCodeUnits)
     }
 
-    /// Reads the path of a request, which may have a query; anything may be in it.
+    /// Reads the path of a request, which may have any content and a query.
     ///
-    /// `nil` for a path that names no room, for a wrong percent-encoding and for a name that is not UTF-8.
+    /// Returns `nil` for a path that names no room, for a wrong percent-encoding and for a name that is not UTF-8.
     package init?(reading target: String) {
         let path = target.prefix { $0 != "?" }
         if path == "/" || path.isEmpty {
@@ -34,9 +35,9 @@ package enum RoomPath: Hashable, Sendable {
 
     /// Whether a `join` of the room `name` agrees with the path.
     ///
-    /// Names are compared by canonical equivalence, so that a client need not normalize. The standard library
-    /// normalizes a name with U+0344, U+0F73, U+0F75 or U+0F81 after another mark to one that it holds to be different:
-    /// hence the second comparison.
+    /// Names are compared by canonical equivalence, so that a client need not normalize them. The standard library
+    /// normalizes a name in which U+0344, U+0F73, U+0F75 or U+0F81 follows another mark to a name that it then treats
+    /// as different. This is why there is a second comparison.
     package func admits(room name: String) -> Bool {
         switch self {
         case .anyRoom: true

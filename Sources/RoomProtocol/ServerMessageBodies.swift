@@ -1,4 +1,4 @@
-// What the server says to a client; `SignalingMessage.swift` reads and writes it.
+// The messages from the server to a client; `SignalingMessage.swift` reads and writes them.
 
 /// The answer to `join`.
 package struct Joined: SignalingBody {
@@ -18,19 +18,19 @@ package struct Joined: SignalingBody {
     /// The protocol version of the session.
     package var version: Int
     package var room: RoomInfo
-    /// The joining participant itself.
+    /// The participant that joined.
     package var participant: ParticipantInfo
-    /// The others; those that do not fit into one message follow, each as `participantConnected`.
+    /// The other participants; those that do not fit into one message follow as `participantConnected`.
     package var participants: [ParticipantInfo]
-    /// Whether more participants follow, up to `participantsComplete`.
+    /// Whether more participants follow, until `participantsComplete`.
     package var moreParticipants: Bool?
-    /// Room time at the answer, in microseconds.
+    /// The room time of the answer, in microseconds.
     package var serverTime: Int64
     /// The boot id of the server's machine.
     package var bootId: String?
-    /// For `resume`, where the server has it.
+    /// The token for `resume`, if the server supports it.
     package var resumeToken: String?
-    /// Program and version.
+    /// Program and version of the server.
     package var server: String
 
     package init(
@@ -54,7 +54,7 @@ package struct Joined: SignalingBody {
     }
 }
 
-/// Somebody joined, or was in the room already and did not fit into `joined` any more.
+/// Somebody joined, or was in the room already but did not fit into `joined`.
 package struct ParticipantConnected: SignalingBody {
     package static let type = "participantConnected"
     package var participant: ParticipantInfo
@@ -64,14 +64,14 @@ package struct ParticipantConnected: SignalingBody {
     }
 }
 
-/// Ends the participants that did not fit into `joined`.
+/// Marks the end of the participants that did not fit into `joined`.
 package struct ParticipantsComplete: SignalingBody {
     package static let type = "participantsComplete"
 
     package init() {}
 }
 
-/// Somebody left; the participant's tracks are gone with it.
+/// Somebody left; the participant's tracks are withdrawn with it.
 package struct ParticipantDisconnected: SignalingBody {
     package static let type = "participantDisconnected"
     package var participantId: String
@@ -117,7 +117,7 @@ package struct TrackUnpublished: SignalingBody {
     }
 }
 
-/// Somebody else's track is sent again.
+/// Somebody else's track is being sent again.
 package struct TrackEnabled: SignalingBody {
     package static let type = "trackEnabled"
     package var participantId: String
@@ -141,18 +141,18 @@ package struct TrackDisabled: SignalingBody {
     }
 }
 
-/// The answer to `subscribe`, also to one that the server made by itself.
+/// The answer to `subscribe`; the server also sends it when it subscribes the client by itself.
 package struct Subscribed: SignalingBody {
     package static let type = "subscribed"
     package var trackId: String
     package var alias: UInt32
-    /// The separate encoding that comes first, to which alone `catchUpThrough` applies; 0 if left out.
+    /// The simulcast layer that is sent first, to which alone `catchUpThrough` applies; `nil` means 0.
     package var simulcastLayer: Int?
-    /// The last frame number of the cached frames that come first: to be decoded, not shown.
+    /// The last frame number of the cached frames that are sent first: decode these frames, but do not show them.
     package var catchUpThrough: UInt32?
-    /// Whether the subscription is paused: no packets follow until it is asked for again.
+    /// Whether the subscription is paused: no packets follow until the client subscribes to the track again.
     package var paused: Bool?
-    /// That of the `subscribe` that this answers.
+    /// The number of the `subscribe` that this answers.
     package var requestId: Int?
 
     package init(
@@ -176,7 +176,7 @@ package struct Subscribed: SignalingBody {
 package struct Unsubscribed: SignalingBody {
     package static let type = "unsubscribed"
     package var trackId: String
-    /// That of the `unsubscribe` that this answers.
+    /// The number of the `unsubscribe` that this answers.
     package var requestId: Int?
 
     package init(trackId: String, requestId: Int? = nil) {
@@ -185,11 +185,11 @@ package struct Unsubscribed: SignalingBody {
     }
 }
 
-/// A separate encoding that somebody receives, and the most that anybody can use of it.
+/// A simulcast layer that somebody receives, and the most of it that anybody can use.
 package struct WantedLayer: Codable, Hashable, Sendable {
-    /// The encoding's number.
+    /// The simulcast layer's number.
     package var simulcastLayer: Int
-    /// The highest useful rate, in bits per second; as high as the publisher likes if left out.
+    /// The highest useful bit rate, in bits per second; `nil` leaves it to the publisher.
     package var bitrate: Int?
     /// The largest useful width, in pixels.
     package var width: Int?
@@ -197,7 +197,7 @@ package struct WantedLayer: Codable, Hashable, Sendable {
     package var height: Int?
     /// The highest useful rate, in frames per second.
     package var frameRate: Double?
-    /// How many temporal layers somebody makes use of.
+    /// The number of temporal layers that somebody uses.
     package var temporalLayers: Int?
 
     package init(
@@ -217,11 +217,11 @@ package struct WantedLayer: Codable, Hashable, Sendable {
     }
 }
 
-/// Tells a publisher which separate encodings somebody receives; none: it need not encode.
+/// Tells a publisher which simulcast layers somebody receives; if there are none, it need not encode.
 package struct LayersWanted: SignalingBody {
     package static let type = "layersWanted"
     package var trackId: String
-    /// One entry for each encoding that somebody receives, by ascending number.
+    /// One entry for each simulcast layer that somebody receives, by ascending number.
     package var layers: [WantedLayer]
 
     package init(trackId: String, layers: [WantedLayer]) {
@@ -229,29 +229,29 @@ package struct LayersWanted: SignalingBody {
         self.layers = layers
     }
 
-    /// The encodings of the given numbers, without a bound on any.
+    /// Creates a message for the simulcast layers of the given numbers, without a bound on any.
     package init(trackId: String, simulcastLayers: [Int]) {
         self.init(trackId: trackId, layers: simulcastLayers.map { WantedLayer(simulcastLayer: $0) })
     }
 
-    /// The numbers of the encodings.
+    /// The numbers of the simulcast layers.
     package var simulcastLayers: [Int] { layers.map(\.simulcastLayer) }
 }
 
-/// A request that was refused, or the reason for which the server ends the session.
+/// Says that a request was refused, or why the server ends the session.
 package struct ErrorMessage: SignalingBody, Error, CustomStringConvertible {
     package static let type = "error"
-    /// A `RoomErrorCode`.
+    /// The number of a `RoomErrorCode`.
     package var code: Int
     /// The code's name.
     package var name: String
     /// A sentence for people.
     package var message: String
-    /// Whether the connection ends with it.
+    /// Whether the connection ends after this message.
     package var fatal: Bool
-    /// That of the request that was refused, where it had one.
+    /// The number of the refused request, if it had one.
     package var requestId: Int?
-    /// The track that the refused request was about, where it was about one.
+    /// The track of the refused request, if it was about one.
     package var trackId: String?
 
     package init(

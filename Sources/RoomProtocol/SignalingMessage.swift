@@ -14,7 +14,7 @@ package enum ClientMessage: Hashable, Sendable {
     case timeSync(TimeSync)
     case leave(Leave)
 
-    /// Reads a text message from a client: anything may be in it.
+    /// Reads a text message from a client, which may have any content.
     package init(reading text: String) throws(UnreadableMessage) {
         let message = try TypedJSON(text)
         switch message.type {
@@ -33,7 +33,7 @@ package enum ClientMessage: Hashable, Sendable {
         }
     }
 
-    /// The message as it goes over the wire.
+    /// The message as JSON text for the wire.
     package var text: String {
         switch self {
         case .join(let body): encode(body)
@@ -70,7 +70,7 @@ package enum ServerMessage: Hashable, Sendable {
     case error(ErrorMessage)
     case leave(Leave)
 
-    /// Reads a text message from a server: anything may be in it.
+    /// Reads a text message from a server, which may have any content.
     package init(reading text: String) throws(UnreadableMessage) {
         let message = try TypedJSON(text)
         switch message.type {
@@ -94,7 +94,7 @@ package enum ServerMessage: Hashable, Sendable {
         }
     }
 
-    /// The message as it goes over the wire.
+    /// The message as JSON text for the wire.
     package var text: String {
         switch self {
         case .joined(let body): encode(body)
@@ -117,7 +117,7 @@ package enum ServerMessage: Hashable, Sendable {
     }
 }
 
-/// Why a text message could not be read.
+/// The reason why a text message could not be read.
 package enum UnreadableMessage: Error, Hashable, Sendable, CustomStringConvertible {
     /// Not a JSON object with a `type`, or one whose fields are missing or of the wrong kind.
     case malformed(String)
@@ -160,7 +160,7 @@ private struct TypedJSON {
     }
 }
 
-/// A decoding error in a few words, with the field that it is about.
+/// Summarizes a decoding error in a few words, with the field that it is about.
 private func summary(of error: any Error) -> String {
     func path(_ context: DecodingError.Context, _ key: (any CodingKey)? = nil) -> String {
         (context.codingPath + [key].compactMap(\.self)).map(\.stringValue).joined(separator: ".")
@@ -171,12 +171,12 @@ private func summary(of error: any Error) -> String {
     case .typeMismatch(_, let context) where context.codingPath.isEmpty: return "not a JSON object"
     case .typeMismatch(let type, let context): return "\"\(path(context).prefix(utf8Bytes: 64))\" is no \(type)"
     case .valueNotFound(_, let context): return "\"\(path(context).prefix(utf8Bytes: 64))\" is null"
-    // The decoder does not tell the two apart, nor which field it was.
+    // The decoder does not distinguish the two causes, nor does it name the field.
     default: return "not JSON, or a number that its field cannot hold"
     }
 }
 
-/// A body's fields with its type among them.
+/// Encodes a body's fields together with its type.
 private struct Envelope<Body: SignalingBody>: Encodable {
     private enum Key: CodingKey { case type }
 
@@ -195,7 +195,7 @@ private func encode(_ body: some SignalingBody) -> String {
     do {
         return String(decoding: try encoder.encode(Envelope(body: body)), as: UTF8.self)
     } catch {
-        // Only a number that JSON cannot express gets here, and none of ours is infinite or not a number.
+        // Only a number that JSON cannot express leads here, and none of ours is infinite or NaN.
         preconditionFailure("\(body) cannot be encoded: \(error)")
     }
 }

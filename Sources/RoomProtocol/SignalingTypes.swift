@@ -4,23 +4,23 @@ package import MediaCore
 package struct TrackInfo: Codable, Hashable, Sendable {
     /// The server's id, `TR…`.
     package var id: String
-    /// The short number in the track's media packets, valid on the connection that brought it.
+    /// The short number in the track's media packets, valid only on the connection that carried this description.
     package var alias: UInt32
-    /// What the publisher calls it.
+    /// The name that the publisher gave it.
     package var name: String
-    /// The medium: `TrackKind.video`; clients pass over kinds that they do not know.
+    /// The medium: `TrackKind.video`; clients ignore kinds that they do not know.
     package var kind: String
-    /// What it shows: `camera`, `screen`, `pattern`, `noise`, `file` or `other`.
+    /// What the track shows: `camera`, `screen`, `pattern`, `noise`, `file` or `other`.
     package var source: String
-    /// How the frames are compressed, as `VideoCodec.vp8`; always there for video.
+    /// The codec, such as `VideoCodec.vp8`; every video track has one.
     package var codec: String?
-    /// Pixels in a row, as published, which every video track has; frames may be smaller.
+    /// The published width, in pixels, which every video track has; frames may be smaller.
     package var width: Int?
-    /// Rows, as published, which every video track has.
+    /// The published height, in rows, which every video track has.
     package var height: Int?
-    /// Frames per second, as published, which every video track has.
+    /// The published rate, in frames per second, which every video track has.
     package var frameRate: Double?
-    /// Whether the publisher sends at present.
+    /// Whether the publisher currently sends the track.
     package var enabled: Bool
 
     package init(
@@ -48,9 +48,9 @@ package struct TrackInfo: Codable, Hashable, Sendable {
     }
 }
 
-/// What a video track says of its pictures.
+/// The description of a video track's pictures.
 package struct VideoDescription: Hashable, Sendable {
-    /// How the frames are compressed, as `VideoCodec.vp8`.
+    /// The codec, such as `VideoCodec.vp8`.
     package var codec: String
     /// The largest size that is sent.
     package var dimensions: Dimensions
@@ -89,9 +89,9 @@ package enum VideoCodec {
 package struct ParticipantInfo: Codable, Hashable, Sendable {
     /// The server's id, `PA…`.
     package var id: String
-    /// The name it joined under, unique in the room.
+    /// The name that it joined with, unique in the room.
     package var identity: String
-    /// What it has published.
+    /// The tracks that it has published.
     package var tracks: [TrackInfo]
 
     package init(id: String, identity: String, tracks: [TrackInfo]) {
@@ -107,12 +107,12 @@ package protocol SignalingBody: Codable, Hashable, Sendable {
     static var type: String { get }
 }
 
-/// Asks for, or tells, the server's time.
+/// Asks for the server's time, or answers with it.
 package struct TimeSync: SignalingBody {
     package static let type = "timeSync"
-    /// The asker's clock, in microseconds; sent back as it came.
+    /// The asker's clock, in microseconds; the answer repeats it unchanged.
     package var clientTime: Int64
-    /// Room time at the answer, in microseconds.
+    /// The room time of the answer, in microseconds.
     package var serverTime: Int64?
 
     package init(clientTime: Int64, serverTime: Int64? = nil) {
@@ -124,11 +124,11 @@ package struct TimeSync: SignalingBody {
 /// Ends a session.
 package struct Leave: SignalingBody {
     package static let type = "leave"
-    /// Why, in a word or a sentence.
+    /// The reason, in a word or a sentence.
     package var reason: String
-    /// From the server: whether to come back.
+    /// From the server: whether the client should come back.
     package var reconnect: Bool?
-    /// From the server: where to come back to.
+    /// From the server: the URL to come back to.
     package var url: String?
 
     package init(reason: String, reconnect: Bool? = nil, url: String? = nil) {
@@ -138,13 +138,13 @@ package struct Leave: SignalingBody {
     }
 }
 
-/// Asks for a keyframe of a track; from the server, asks the track's publisher.
+/// Asks for a keyframe of a track; the server sends it to the track's publisher.
 package struct KeyframeRequest: SignalingBody {
     package static let type = "keyframeRequest"
     package var trackId: String
-    /// The separate encoding; all if it is left out.
+    /// The simulcast layer; `nil` means all.
     package var simulcastLayer: Int?
-    /// From a client: comes back in an error.
+    /// From a client: a number that an error repeats.
     package var requestId: Int?
 
     package init(trackId: String, simulcastLayer: Int? = nil, requestId: Int? = nil) {

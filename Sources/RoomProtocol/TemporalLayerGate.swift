@@ -1,28 +1,28 @@
 package import MediaCore
 
-/// Decides which frames of a track can still be decoded by somebody who has left some out.
+/// Decides which frames of a track can still be decoded after some frames were left out.
 ///
-/// Used wherever frames are left out: by the relay for a slow subscriber, before a decoder, and before a file. Frames
-/// must be shown to it in order.
+/// It is used wherever frames are left out: by the relay for a slow subscriber, before a decoder, and before a file. It
+/// must see the frames in order.
 package struct TemporalLayerGate: Hashable, Sendable {
-    /// The temporal layer up to which everything has passed; -1 until the first keyframe.
+    /// The highest temporal layer up to which all frames have passed; -1 until the first keyframe.
     private var intactLayer = -1
 
-    /// A gate that waits for a keyframe.
+    /// Creates a gate that waits for a keyframe.
     package init() {}
 
     /// Whether nothing passes until a keyframe comes.
     package var isWaitingForKeyframe: Bool { intactLayer < 0 }
 
-    /// Gives up what was passed so far: nothing passes until a keyframe comes.
+    /// Closes the gate until a keyframe comes.
     package mutating func waitForKeyframe() {
         intactLayer = -1
     }
 
     /// Whether a frame can be decoded after those that passed before; if so, it counts as passed.
     ///
-    /// A layer that was left out comes in again at a frame marked as its sync, once the layers below it are in; a
-    /// discardable frame needs no more than the layers below it. `limit` is the highest temporal layer wanted now.
+    /// A layer that was left out passes again from a frame that is marked as its sync, once the layers below it pass. A
+    /// discardable frame needs only the layers below it. `limit` is the highest temporal layer wanted now.
     package mutating func passes(
         isKeyframe: Bool,
         temporalLayer: UInt8,
@@ -47,7 +47,7 @@ package struct TemporalLayerGate: Hashable, Sendable {
         return true
     }
 
-    /// As above, for a frame's description.
+    /// Does the same for a frame's description.
     package mutating func passes(_ frame: EncodedFrameInfo, limit: Int = .max) -> Bool {
         passes(
             isKeyframe: frame.isKeyframe,

@@ -1,6 +1,6 @@
 package import MediaCore
 
-/// The numbers of the wire format that both ends must agree on; `docs/protocol.md` gives the reasons.
+/// The constants of the wire format that both ends must agree on; `docs/protocol.md` gives the reasons.
 package enum WireFormat {
     /// The protocol version that this code speaks.
     package static let version = 1
@@ -10,13 +10,13 @@ package enum WireFormat {
 
     /// The longest binary message, header included.
     ///
-    /// A frame is cut into messages of at most this size so that signaling and other tracks get a turn between them;
-    /// with its WebSocket header it still fits one TLS record of 16 KiB (RFC 8446, section 5.1).
+    /// A frame is cut into messages of at most this size, so that signaling and other tracks get a turn between them.
+    /// With its WebSocket header such a message still fits one TLS record of 16 KiB (RFC 8446, section 5.1).
     package static let maximumBinaryMessage = DataSize(bytes: 16_000)
 
-    /// The fewest payload bytes of a packet that does not end its frame.
+    /// The fewest payload bytes of a packet that is not its frame's last.
     ///
-    /// A receiver pays for each packet, whatever its size: without a bound, a publisher could cut its frames into
+    /// A receiver has a cost for each packet, whatever its size. Without a bound, a publisher could cut its frames into
     /// millions of packets of one byte.
     package static let minimumChunk = DataSize(bytes: 1_024)
 
@@ -28,20 +28,21 @@ package enum WireFormat {
     /// A keyframe of 1920x1080 at the finest quantiser stays below 2 MB (measured on noise with libvpx).
     package static let maximumFrame = DataSize.mebibytes(4)
 
-    /// The most bytes of a close frame's reason, in UTF-8 (RFC 6455, section 5.5: 125 bytes, 2 of them the code).
+    /// The most bytes of a close frame's reason, in UTF-8 (RFC 6455, section 5.5: 125 bytes, of which the code takes
+    /// 2).
     package static let maximumCloseReasonBytes = 123
 
     /// The most bytes in a room's, participant's or track's name.
     package static let maximumNameBytes = 128
 
-    /// The most tracks that one participant may have published at a time.
+    /// The most tracks that one participant may publish at a time.
     package static let maximumTracksPerParticipant = 16
 }
 
 extension StringProtocol {
-    /// The beginning of the string, cut between two Unicode scalars, that has at most `count` bytes in UTF-8.
+    /// The beginning of the string with at most `count` bytes in UTF-8, cut between two Unicode scalars.
     ///
-    /// `prefix` counts characters, of which one can be as long as its author likes.
+    /// `prefix` counts characters, and a single character can be of any length.
     package func prefix(utf8Bytes count: Int) -> String {
         guard utf8.count > count else { return String(self) }
         var result = String.UnicodeScalarView()

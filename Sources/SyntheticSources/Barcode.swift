@@ -1,32 +1,32 @@
 package import MediaCore
 
-/// A machine-readable mark in the luma of a test picture: which frame it is, and when it was captured.
+/// A machine-readable mark in the luma of a test picture, with the frame's number and capture time.
 ///
-/// 96 bits, most significant first: the number (32), the capture time in microseconds modulo 2⁴⁸ (48), and a CRC-16
-/// over both (polynomial 0x1021, initially 0xFFFF). Cells left over in the grid alternate white, black. White is luma
-/// 235, black 16, chroma neutral. Drawn twice, at the top and at the bottom edge, so that a picture whose parts come
-/// from different frames is seen; where `BarcodeLayout` finds no room, not at all.
+/// It has 96 bits, most significant first: the number (32), the capture time in microseconds modulo 2⁴⁸ (48), and a
+/// CRC-16 of both (polynomial 0x1021, initially 0xFFFF). Unused cells of the grid alternate white and black. White is
+/// luma 235, black 16, and chroma is neutral. The mark is drawn at the top and at the bottom edge, which reveals a
+/// picture whose parts come from different frames. It is not drawn if `BarcodeLayout` finds no room.
 package struct Barcode: Hashable, Sendable {
-    /// Counts the captured frames of a source, modulo 2³².
+    /// The number of the captured frame in its source, modulo 2³².
     package var number: UInt32
     /// When the frame was captured, in whole microseconds; modulo 2⁴⁸ µs (8.9 years).
     package var timestamp: MonotonicInstant
 
-    /// The bits of one copy.
+    /// The number of bits of one copy.
     package static let bitCount = 96
 
     private static let timeMask: UInt64 = 1 << 48 - 1
     /// Luma halfway between black and white.
     private static let threshold = 126
-    /// How far from `threshold` a cell's mean must lie to count.
+    /// The least distance from `threshold` at which a cell's mean counts.
     ///
-    /// Coding at low rates moves a cell by some ten steps; noise of full range comes this far in few cells of a hundred
-    /// with the 16 samples of a small cell, so that a hundred such cells never look like a barcode.
+    /// Coding at low rates moves a cell by some ten steps. With the 16 samples of a small cell, noise of full range
+    /// comes this far in few cells of a hundred, so that a hundred such cells never look like a barcode.
     private static let margin = 32
     private static let white: UInt8 = 235
     private static let black: UInt8 = 16
 
-    /// The mark of frame `number`, captured at `timestamp`.
+    /// Creates the mark of frame `number`, captured at `timestamp`.
     package init(number: UInt32, timestamp: MonotonicInstant) {
         self.number = number
         let microseconds = UInt64(bitPattern: timestamp.microseconds) & Self.timeMask
@@ -35,7 +35,7 @@ package struct Barcode: Hashable, Sendable {
 
     private var microseconds: UInt64 { UInt64(timestamp.microseconds) & Self.timeMask }
 
-    /// The polynomial division of the 80 bits `number`, `microseconds`.
+    /// The CRC of the 80 bits `number`, `microseconds`.
     private var checksum: UInt16 {
         var remainder: UInt16 = 0xFFFF
         for position in 0..<80 {
@@ -46,10 +46,10 @@ package struct Barcode: Hashable, Sendable {
         return remainder
     }
 
-    /// The 96 bits: the first 32, then the further 64, most significant first.
+    /// The 96 bits: the first 32, then the other 64, most significant first.
     private var bits: (UInt32, UInt64) { (number, microseconds << 16 | UInt64(checksum)) }
 
-    /// The barcode of 96 bits; `nil` if the checksum does not fit.
+    /// Reads a barcode from 96 bits; `nil` if the checksum is wrong.
     private init?(bits: (UInt32, UInt64)) {
         self.init(number: bits.0, timestamp: MonotonicInstant(microseconds: Int64(bits.1 >> 16)))
         guard checksum == UInt16(truncatingIfNeeded: bits.1) else { return nil }
@@ -57,7 +57,7 @@ package struct Barcode: Hashable, Sendable {
 }
 
 extension Barcode {
-    /// Draws both copies into `buffer`, of which the caller is the one holder.
+    /// Draws both copies into `buffer`, which only the caller may hold.
     ///
     /// - Returns: `false`, with nothing drawn, if the picture is too small.
     @discardableResult
@@ -104,9 +104,9 @@ extension Barcode {
     }
 }
 
-/// What was found of a `Barcode` in a picture.
+/// The result of looking for a `Barcode` in a picture.
 package enum BarcodeReading: Hashable, Sendable {
-    /// Both copies say this, or one does and the other cannot be read.
+    /// Both copies have this value, or one has it and the other cannot be read.
     case value(Barcode)
     /// The copies differ: the parts of the picture come from different frames.
     case torn(top: Barcode, bottom: Barcode)

@@ -2,7 +2,7 @@ import Capture
 import MediaCore
 import Threading
 
-/// Takes the pictures of a source from a file.
+/// Reads the pictures of a source from a file.
 final class ClipPainter: FramePainter {
     let dimensions: Dimensions
     let frameRate: FrameRate
@@ -10,7 +10,7 @@ final class ClipPainter: FramePainter {
     private let reader: any VideoFrameReader
     private let isLooped: Bool
     private let pool = VideoBufferPool()
-    /// The clip's frame that is due, in fractions of a frame, and how many have been read.
+    /// The position in the clip, in frames with a fraction, and the number of frames that have been read.
     private var position = 0.0
     private var framesRead = 0
     private var hasFrames = false
@@ -27,7 +27,7 @@ final class ClipPainter: FramePainter {
 
     func paint(_ assignment: FrameAssignment) throws -> VideoBuffer? {
         let buffer = pool.take(dimensions)
-        // At a lower rate than the clip's, frames between are left out, so that it still plays at its own speed.
+        // At a lower rate than the clip's, frames in between are left out, so that it still plays at its own speed.
         let wanted = Int(position) - framesRead + 1
         for _ in 0..<max(1, wanted) {
             guard try readFrame(into: buffer) else { return nil }
@@ -37,7 +37,7 @@ final class ClipPainter: FramePainter {
         return buffer
     }
 
-    /// Reads the next frame, from the beginning again where the clip is looped.
+    /// Reads the next frame; a looped clip continues from its beginning.
     private func readFrame(into buffer: VideoBuffer) throws -> Bool {
         if try reader.readFrame(into: buffer) {
             hasFrames = true

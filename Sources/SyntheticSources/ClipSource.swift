@@ -3,20 +3,22 @@ public import MediaCore
 
 /// Plays a clip from a file, at the clip's own speed.
 ///
-/// The clip never skips a picture because the file is slow to read: then it plays more slowly. A lower rate that is asked
-/// for leaves pictures out; a size goes on to the sinks, and a published track crops and scales to it. The end of the
-/// clip comes as `CaptureEvent.finished`, and a file that cannot be read on as `CaptureEvent.failed`; either way the
-/// source has stopped. Releasing the last reference stops it, too. May be used from any thread.
+/// If the file is slow to read, the clip plays more slowly; it never skips a picture for this reason. A request for a
+/// lower rate leaves pictures out. A request for a size goes to the sinks: a published track crops and scales to it.
+/// The end of the clip is reported as `CaptureEvent.finished`, and a file that cannot be read on as
+/// `CaptureEvent.failed`; the source has then stopped. Releasing the last reference also stops it. May be used from any
+/// thread.
 public final class ClipSource: CoreCapturer {
-    /// What does the capturing.
+    /// The core that captures for this source.
     public let core: CaptureCore
     /// Always `.file`.
     public var kind: VideoSourceKind { .file }
 
-    /// A source of the pictures that a reader gives.
+    /// Creates a source of the pictures that a reader reads.
     ///
     /// - Parameters:
-    ///   - makeReader: Opens the clip; called at each start, on the source's thread. What it throws, the start throws.
+    ///   - makeReader: Opens the clip; called at each start, on the source's thread. The start throws any error that it
+    ///     throws.
     ///   - loop: Whether the clip begins again at its end.
     public convenience init(
         reader makeReader: @escaping @Sendable () throws -> any VideoFrameReader,
@@ -25,11 +27,11 @@ public final class ClipSource: CoreCapturer {
         self.init(interruptibleReader: { _ in try makeReader() }, loop: loop)
     }
 
-    /// A source of the pictures of a reader that can wait for long, as for a pipe's writer.
+    /// Creates a source for a reader that can wait for long, such as one of a pipe.
     ///
     /// - Parameters:
-    ///   - makeReader: As for the other initialiser; its argument tells the reader, on the source's thread, whether it
-    ///     is to give up waiting and throw.
+    ///   - makeReader: As in the other initialiser. Its argument, called on the source's thread, says whether the
+    ///     reader must stop waiting and throw.
     ///   - loop: Whether the clip begins again at its end.
     package init(
         interruptibleReader makeReader:
@@ -42,11 +44,11 @@ public final class ClipSource: CoreCapturer {
         }
     }
 
-    /// Checks that a clip can be played: that its pictures can be sent, and that there is one.
+    /// Checks that a clip can be played: it has a picture, and its pictures can be sent.
     ///
     /// Reads the first picture, on the caller's thread.
     ///
-    /// - Throws: What the reader throws, or a `SyntheticSourceError`.
+    /// - Throws: The reader's error, or a `SyntheticSourceError`.
     package static func check(_ reader: any VideoFrameReader) throws {
         let painter = try ClipPainter(reader: reader, isLooped: false)
         let first = FrameAssignment(number: 0, timestamp: MonotonicInstant(nanoseconds: 0), frameRate: reader.frameRate)

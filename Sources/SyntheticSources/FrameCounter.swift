@@ -2,7 +2,8 @@ import MediaCore
 
 /// The frame number in digits that people can read.
 enum FrameCounter {
-    /// The shapes of the digits, 5 × 7: a byte a row, its lowest five bits the pixels from left to right.
+    /// The shapes of the digits, 5 × 7 pixels: one byte for each row, whose lowest five bits are the pixels from left
+    /// to right.
     private static let shapes: [[UInt8]] = [
         [0b01110, 0b10001, 0b10001, 0b10101, 0b10001, 0b10001, 0b01110],
         [0b00100, 0b01100, 0b10100, 0b00100, 0b00100, 0b00100, 0b11111],
@@ -16,14 +17,14 @@ enum FrameCounter {
         [0b01110, 0b10001, 0b10001, 0b01111, 0b00001, 0b00001, 0b01110],
     ]
 
-    /// A digit with the gap to the next, and a row with the gaps above and below.
+    /// The size of a digit with the gap to the next one and the gaps above and below.
     private static let cell = Dimensions(width: 6, height: 9)
-    /// Enough for five hours at 60 frames a second; then the first digits are left out.
+    /// Six digits last for five hours at 60 frames a second; after that the first digits are left out.
     private static let digits = 6
 
     /// Draws the last digits of `number` in white on black, in the middle of `rows`, as large as fits well.
     ///
-    /// Draws nothing where not even the smallest digits fit.
+    /// Draws nothing if even the smallest digits do not fit.
     static func paint(
         _ number: UInt32,
         into luma: inout MutableSpan<UInt8>,

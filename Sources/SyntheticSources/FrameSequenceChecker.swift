@@ -1,50 +1,53 @@
-/// Judges a track by the barcodes of the pictures that arrived, in the order in which they were shown.
+/// Checks a track by the barcodes of its pictures, in the order in which they were shown.
 ///
-/// A pure value: no clock, no picture is kept.
+/// A pure value: it reads no clock and keeps no picture.
 package struct FrameSequenceChecker: Sendable {
-    /// What was found so far.
+    /// The results so far.
     package struct Counts: Hashable, Sendable {
-        /// Pictures looked at.
+        /// The number of pictures checked.
         package var frames = 0
-        /// Numbers that never came: frames that the sender captured and did not send, or that were lost on the way.
+        /// Numbers that never arrived: the sender captured these frames and did not send them, or they were lost on the
+        /// way.
         ///
-        /// An unreadable picture stands for one of the numbers around it.
+        /// An unreadable picture counts as one of the numbers around it.
         package var notSent = 0
-        /// Pictures whose number was there already.
+        /// Pictures whose number had already arrived.
         package var duplicated = 0
-        /// Pictures with a number lower than one before, that had not come yet.
+        /// Pictures with a number that is new, but lower than one that arrived before.
         package var reordered = 0
         /// Pictures whose top and bottom come from different frames.
         package var torn = 0
         /// Pictures without a readable barcode.
         package var unreadable = 0
-        /// How many times the picture stood still.
+        /// How many times the picture froze.
         package var frozen = 0
-        /// How many times the numbers began anew, as when the sender was restarted.
+        /// How many times the numbers started again, as after a restart of the sender.
         package var restarted = 0
     }
 
-    /// What was found so far.
+    /// The results so far.
     package private(set) var counts = Counts()
 
     private let frozenAfter: Int
     /// The highest number so far.
     private var highest: UInt32?
-    /// Bit n is set if the number `highest - n` has come.
+    /// Bit n is set if the number `highest - n` has arrived.
     private var seen: UInt64 = 0
-    /// The last picture's number, and how many pictures in a row bore it.
+    /// The last picture's number, and how many pictures in a row had it.
     private var current: UInt32?
     private var repetitions = 0
     private var unreadableSinceValue = 0
 
-    /// Numbers lower than the highest by more than this are a new beginning, not a late frame: ten seconds at 30 fps,
+    /// A number lower than the highest by more than this is a restart, not a late frame.
+    ///
+    /// This is ten seconds at 30 fps,
     /// longer than any queue may hold a frame.
     private static let restartDistance: UInt32 = 300
 
-    /// A checker that has seen nothing.
+    /// Creates a checker that has seen no picture.
     ///
-    /// - Parameter frozenAfter: Pictures in a row with the same number that count as standing still; half a second at
-    ///   30 fps unless given. At least 2.
+    /// - Parameter frozenAfter: The number of pictures in a row with the same number that count as frozen; by default
+    ///   half a second at 30 fps. At least 2.
     package init(frozenAfter: Int = 15) {
         self.frozenAfter = max(frozenAfter, 2)
     }
@@ -60,7 +63,7 @@ package struct FrameSequenceChecker: Sendable {
             counts.torn += 1
             repetitions = 0
             current = nil
-            // In their order, so that the newer one does not make the older one missing.
+            // Observe both in their order, so that the newer one does not make the older one count as missing.
             let isTopOlder = bottom.number &- top.number < 1 << 31
             advance(isTopOlder ? top.number : bottom.number)
             advance(isTopOlder ? bottom.number : top.number)
@@ -88,14 +91,14 @@ package struct FrameSequenceChecker: Sendable {
             counts.reordered += 1
             guard distance < 64 else { return }
             seen |= 1 << distance
-            // It was taken for missing when a higher number came, unless an unreadable picture stood for it.
+            // It was counted as missing when a higher number arrived, unless an unreadable picture stood for it.
             counts.notSent = max(0, counts.notSent - 1)
         }
     }
 
     /// Moves on to `number` if it is higher than all before.
     ///
-    /// - Returns: Whether it is.
+    /// - Returns: Whether it is higher.
     @discardableResult
     private mutating func advance(_ number: UInt32) -> Bool {
         guard let highest else {

@@ -2,9 +2,11 @@ import Capture
 import MediaCore
 import Threading
 
-/// Paints coloured noise: rows cut at random places out of noise that was made once.
+/// Paints coloured noise: it cuts each row at a random place out of noise that was made once.
 final class NoisePainter: FramePainter {
-    /// Bytes; larger than any cache a codec could profit by, and prime, so that no row length divides it.
+    /// The length of the noise, in bytes.
+    ///
+    /// It is larger than any cache that could help a codec, and prime, so that no row length divides it.
     private static let noiseCount = 262_139
 
     let dimensions: Dimensions
@@ -15,12 +17,12 @@ final class NoisePainter: FramePainter {
     private let chromaNoise: [UInt8]
     private var generator: SplitMix64
 
-    /// A painter whose pictures follow from `seed`.
+    /// Creates a painter whose pictures depend only on `seed`.
     init(dimensions: Dimensions, frameRate: FrameRate, seed: UInt64) {
         self.dimensions = dimensions
         self.frameRate = frameRate
         var generator = SplitMix64(state: seed)
-        // The whole of the limited range: 16 to 235, and 16 to 240.
+        // The noise covers the whole limited range: 16 to 235, and 16 to 240.
         let noise = { (levels: UInt64) in
             (0..<Self.noiseCount).map { _ in UInt8(16 + ((generator.next() >> 32) * levels) >> 32) }
         }

@@ -1,21 +1,22 @@
 public import Capture
 public import MediaCore
 
-/// Coloured noise: the hardest picture there is for an encoder and a network.
+/// A source of coloured noise: the hardest picture for an encoder and a network.
 ///
-/// A size that is asked for is painted exactly, from 1x1 up to what VP8 can code, from the next frame on; a rate above the
-/// source's own is brought down to it. Releasing the last reference stops the source. May be used from any thread.
+/// A requested size is painted exactly, from 1x1 up to the largest that VP8 can code, from the next frame on. A
+/// requested rate above the source's own is limited to it. Releasing the last reference stops the source. May be used
+/// from any thread.
 public final class NoiseSource: CoreCapturer {
-    /// What does the capturing.
+    /// The core that captures for this source.
     public let core: CaptureCore
     /// Always `.noise`.
     public var kind: VideoSourceKind { .noise }
 
-    /// Noise of `dimensions`, at `frameRate` (0.1 to 240 frames a second; others are brought to the nearest).
+    /// Creates a source of noise.
     ///
     /// - Parameters:
     ///   - dimensions: The size of the pictures.
-    ///   - frameRate: Pictures per second.
+    ///   - frameRate: 0.1 to 240 pictures per second; other values are changed to the nearest of these.
     ///   - seed: The same seed makes the same pictures.
     public init(
         dimensions: Dimensions = Dimensions(width: 640, height: 480),

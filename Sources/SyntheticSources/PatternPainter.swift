@@ -2,7 +2,7 @@ import Capture
 import MediaCore
 import Threading
 
-/// Paints the test pattern: what stands still is copied from a picture made once per size.
+/// Paints the test pattern; its still parts are copied from a picture that is made once for each size.
 final class PatternPainter: FramePainter {
     let dimensions: Dimensions
     let frameRate: FrameRate
@@ -55,7 +55,7 @@ final class PatternPainter: FramePainter {
         return PlaneArea(columns: left..<left + side, rows: top..<top + side)
     }
 
-    /// A position that goes to and fro between 0 and `length`; even.
+    /// A position that moves to and fro between 0 and `length`; it is even.
     private func bounce(_ distance: Int, within length: Int) -> Int {
         guard length > 0 else { return 0 }
         let phase = distance % (2 * length)
@@ -63,18 +63,18 @@ final class PatternPainter: FramePainter {
     }
 }
 
-/// What of the pattern does not change from frame to frame.
+/// The parts of the pattern that do not change from frame to frame.
 private struct Backdrop {
     let layout: PatternLayout
     private let picture: VideoBuffer
-    /// Two periods of the gradient, each as long as a row: any shift by less than a period is a part of it.
+    /// Two periods of the gradient, each as long as a row: it contains the gradient at any shift below a period.
     private let gradient: [UInt8]
 
     init(dimensions: Dimensions) {
         layout = PatternLayout(dimensions: dimensions)
         picture = VideoBuffer(dimensions: dimensions)
         let width = dimensions.width
-        // From black to white and back again, so that it goes round without an edge.
+        // The gradient runs from black to white and back, so that it repeats without an edge.
         gradient = (0..<2 * width).map { column in
             let position = column % width
             return UInt8(16 + 219 * min(position, width - position) * 2 / width)
@@ -94,7 +94,7 @@ private struct Backdrop {
         }
     }
 
-    /// Makes `buffer`, of the same size, a copy.
+    /// Copies the backdrop into `buffer`, which has the same size.
     func copy(into buffer: VideoBuffer) {
         picture.withPlanes { luma, chromaU, chromaV in
             buffer.withMutablePlanes { toLuma, toChromaU, toChromaV in

@@ -16,11 +16,11 @@ package struct YUVColour: Hashable, Sendable {
     }
 }
 
-/// The colours of the test pattern, for whoever checks that they arrive.
+/// The colours of the test pattern, for code that checks whether they arrive.
 package enum PatternPalette {
     /// The eight bars from left to right: white, yellow, cyan, green, magenta, red, blue, black.
     ///
-    /// R, G and B at 75 % of full swing, by ITU-R BT.601-7, section 2.5: the bars of EBU and SMPTE.
+    /// R, G and B are at 75 % of full swing (ITU-R BT.601-7, section 2.5), as in the bars of EBU and SMPTE.
     package static let bars = [
         YUVColour(180, 128, 128), YUVColour(162, 44, 142), YUVColour(131, 156, 44), YUVColour(112, 72, 58),
         YUVColour(84, 184, 198), YUVColour(65, 100, 212), YUVColour(35, 212, 114), YUVColour(16, 128, 128),
@@ -32,11 +32,11 @@ package enum PatternPalette {
     static let black = YUVColour(16, 128, 128)
 }
 
-/// Where the parts of the test pattern lie in a picture of a given size.
+/// The positions of the test pattern's parts in a picture of a given size.
 package struct PatternLayout: Hashable, Sendable {
-    /// Rows of pixels that the colour bars take.
+    /// The rows of pixels with the colour bars.
     package let barRows: Range<Int>
-    /// Rows of pixels of the scrolling gradient, below the bars.
+    /// The rows of pixels with the scrolling gradient, below the bars.
     package let gradientRows: Range<Int>
     /// The size of the picture.
     package let dimensions: Dimensions
@@ -45,7 +45,7 @@ package struct PatternLayout: Hashable, Sendable {
     package init(dimensions: Dimensions) {
         self.dimensions = dimensions
         let band = BarcodeLayout(dimensions: dimensions)?.bandHeight ?? 0
-        // Even bounds, so that no byte of chroma belongs to two parts.
+        // The bounds are even, so that no byte of chroma belongs to two parts.
         let top = (band + 1) & ~1
         let bottom = max(top, (dimensions.height - band) & ~1)
         let middle = top + ((bottom - top) * 3 / 5) & ~1
@@ -53,7 +53,7 @@ package struct PatternLayout: Hashable, Sendable {
         gradientRows = middle..<(band == 0 ? dimensions.height : bottom)
     }
 
-    /// The columns of bar `index`, 0 to 7 from the left; of even bounds but for the last.
+    /// The columns of bar `index`, 0 to 7 from the left; all bounds except the last bar's end are even.
     package func barColumns(_ index: Int) -> Range<Int> {
         let edge = { (index: Int) in index == 8 ? dimensions.width : (dimensions.width * index / 8) & ~1 }
         return edge(index)..<edge(index + 1)

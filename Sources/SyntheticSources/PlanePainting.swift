@@ -3,7 +3,7 @@ struct PlaneArea {
     var columns: Range<Int>
     var rows: Range<Int>
 
-    /// The same part of a chroma plane: each of its bytes stands for two by two pixels.
+    /// The same area in a chroma plane, where each byte stands for two by two pixels.
     var chroma: PlaneArea {
         PlaneArea(
             columns: columns.lowerBound / 2..<(columns.upperBound + 1) / 2,
@@ -13,7 +13,7 @@ struct PlaneArea {
 }
 
 extension MutableSpan where Element == UInt8 {
-    /// Sets the bytes at `range`, which must lie inside.
+    /// Sets the bytes at `range`, which must lie inside the span.
     mutating func fill(_ range: Range<Int>, with value: UInt8) {
         precondition(range.lowerBound >= 0 && range.upperBound <= count, "\(range) in \(count) bytes")
         unsafe withUnsafeMutableBufferPointer { bytes in
@@ -29,7 +29,7 @@ extension MutableSpan where Element == UInt8 {
         }
     }
 
-    /// Sets the bytes from `offset` on to those of `source` at `range`; both must lie inside.
+    /// Copies the bytes of `source` at `range` to `offset`; both ranges must lie inside their spans.
     mutating func copy(_ source: Span<UInt8>, _ range: Range<Int>, to offset: Int) {
         precondition(range.lowerBound >= 0 && range.upperBound <= source.count, "\(range) in \(source.count) bytes")
         precondition(offset >= 0 && offset + range.count <= count, "\(range.count) bytes at \(offset) in \(count)")

@@ -1,9 +1,9 @@
 public import MediaCore
 import Threading
 
-/// Why a synthetic source could not deliver.
+/// The reason why a synthetic source could not deliver.
 public struct SyntheticSourceError: Error, Hashable, Sendable {
-    /// What was wrong.
+    /// The kind of error.
     public struct Code: Hashable, Sendable {
         private enum Value {
             case emptyClip
@@ -13,17 +13,17 @@ public struct SyntheticSourceError: Error, Hashable, Sendable {
 
         private let value: Value
 
-        /// The clip has no pictures, or none any more when it was to be played again.
+        /// The clip has no pictures, or had none left when it was to be played again.
         public static let emptyClip = Code(value: .emptyClip)
-        /// The clip's pictures have no pixels or more than can be coded.
+        /// The clip's pictures have no pixels, or more than can be coded.
         public static let unusableSize = Code(value: .unusableSize)
         /// The system has no thread left for the source.
         public static let outOfResources = Code(value: .outOfResources)
     }
 
-    /// What was wrong.
+    /// The kind of error.
     public let code: Code
-    /// The size of the clip's pictures, as its file states it; 0x0 where the trouble is not with a clip.
+    /// The size of the clip's pictures, as its file states it; 0x0 if the error is not about a clip.
     public let dimensions: Dimensions
     private let reason: String
 
@@ -41,7 +41,7 @@ public struct SyntheticSourceError: Error, Hashable, Sendable {
 }
 
 extension SyntheticSourceError: CustomStringConvertible {
-    /// What was wrong and what to do, in a sentence or two.
+    /// What was wrong and what to do, in one or two sentences.
     public var description: String {
         switch code {
         case .outOfResources: "The source cannot be started: \(reason)."

@@ -1,6 +1,6 @@
-/// A first-in first-out queue between two threads that refuses what does not fit.
+/// A first-in first-out queue between two threads that refuses elements when it is full.
 ///
-/// Depth: given; drop rule: the newest is refused. The putting side never waits.
+/// Depth: set at creation. Drop rule: the newest element is refused. The thread that puts never waits.
 @usableFromInline package final class BoundedQueue<Element: Sendable>: Sendable {
     @usableFromInline struct State: Sendable {
         @usableFromInline var elements: [Element] = []
@@ -10,12 +10,12 @@
     @usableFromInline let depth: Int
     @usableFromInline let monitor = Monitor(State())
 
-    /// An empty queue for `depth` elements.
+    /// Creates an empty queue for `depth` elements.
     package init(depth: Int) {
         self.depth = depth
     }
 
-    /// Puts `element` in, if there is room; says whether there was.
+    /// Puts `element` in if there is room; returns whether there was.
     @inlinable package func put(_ element: Element) -> Bool {
         monitor.change { state in
             guard !state.isClosed, state.elements.count < depth else { return false }
@@ -32,7 +32,7 @@
         } ?? nil
     }
 
-    /// Lets nothing in any more; what waits is still to be taken.
+    /// Accepts no more elements; those in the queue can still be taken.
     @inlinable package func close() {
         monitor.change { $0.isClosed = true }
     }

@@ -1,28 +1,28 @@
 public import MediaCore
 
-/// Hands out objects that nobody else holds, and takes them back by itself: an object is free again as soon as the
-/// pool holds its only reference.
+/// Hands out objects that nobody else holds; an object is free again as soon as the pool holds its only reference.
 ///
-/// Once as many objects exist as are ever in use at a time, taking one allocates nothing.
+/// Once the pool has made as many objects as are ever in use at a time, taking one allocates nothing.
 package final class ReusePool<Element: ReusableBuffer>: Sendable {
     private struct State: Sendable {
         var elements: [Element] = []
-        /// Where to look next.
+        /// The index to look at next.
         ///
-        /// Objects mostly come free in the order they were taken, so the next one round is the likeliest to be free.
+        /// Objects mostly become free in the order they were taken, so the next one in the circle is the likeliest to
+        /// be free.
         var next = 0
     }
 
     private let state: Monitor<State>
     private let limit: Int
 
-    /// An empty pool that keeps at most `limit` objects; beyond that, objects are made and not kept.
+    /// Creates an empty pool that keeps at most `limit` objects; further objects are made and not kept.
     package init(limit: Int) {
         self.limit = limit
         self.state = Monitor(State())
     }
 
-    /// An object that fits and that nobody else holds; made if there is none.
+    /// Returns an object that fits and that nobody else holds; makes one if there is none.
     package func take(where fits: (Element) -> Bool, make: () -> Element) -> Element {
         let found = state.withLock { state -> Element? in
             for _ in 0..<min(state.elements.count, 16) {
@@ -45,38 +45,40 @@ package final class ReusePool<Element: ReusableBuffer>: Sendable {
     }
 }
 
-/// Picture buffers, used again.
+/// A pool of reusable picture buffers.
 ///
-/// A buffer returns to the pool by itself when its last holder lets it go. Once as many buffers exist as are ever in use
-/// at a time, taking one allocates nothing. Use a pool for each size: a pool of mixed sizes allocates again and again.
-/// May be used from any thread.
+/// A buffer returns to the pool by itself when its last holder releases it. Once the pool has made as many buffers as
+/// are ever in use at a time, taking one allocates nothing. Use one pool for each size: a pool of mixed sizes allocates
+/// again and again. May be used from any thread.
 public final class VideoBufferPool: Sendable {
     private let pool: ReusePool<VideoBuffer>
 
-    /// An empty pool that keeps at most `limit` buffers; beyond that, buffers are made and not kept.
+    /// Creates an empty pool that keeps at most `limit` buffers; further buffers are made and not kept.
     public init(limit: Int = 16) {
         pool = ReusePool(limit: limit)
     }
 
-    /// A buffer of `dimensions` that nobody else holds; its content is undefined.
+    /// Returns a buffer of `dimensions` that nobody else holds; its content is undefined.
     ///
-    /// Both sides must be positive and no larger than `Dimensions.largestCodable`'s.
+    /// Both sides must be positive and at most those of `Dimensions.largestCodable`.
     public func take(_ dimensions: Dimensions) -> VideoBuffer {
         pool.take(where: { $0.dimensions == dimensions }, make: { VideoBuffer(dimensions: dimensions) })
     }
 }
 
-/// Message buffers, used again; kept apart by size so that a small message does not hold a large buffer.
+/// A pool of reusable message buffers, kept apart by size so that a small message does not hold a large buffer.
 package final class PacketBufferPool: Sendable {
     /// Powers of two, from 1 KiB on.
     private let pools: [ReusePool<PacketBuffer>]
 
-    /// An empty pool that keeps at most `limit` buffers of a size.
+    /// Creates an empty pool that keeps at most `limit` buffers of each size.
     package init(limit: Int = 256) {
         pools = (0..<15).map { _ in ReusePool(limit: limit) }
     }
 
-    /// A buffer for a message of `count` bytes that nobody else holds, with `count` set; its content is undefined.
+    /// Returns a buffer for a message of `count` bytes that nobody else holds, with `count` set.
+    ///
+    /// Its content is undefined.
     package func take(count: Int) -> PacketBuffer {
         var index = 0
         while 1024 << index < count { index += 1 }

@@ -1,6 +1,6 @@
-/// A slot of one between two threads: the newest element wins, an older one that nobody took is given back.
+/// A slot for one element between two threads: the newest element wins, and an untaken older one is returned.
 ///
-/// Depth 1; drop rule: newest wins. The putting side never waits.
+/// Depth 1; drop rule: newest wins. The thread that puts never waits.
 @usableFromInline package final class Mailbox<Element: Sendable>: Sendable {
     @usableFromInline struct State: Sendable {
         @usableFromInline var element: Element?
@@ -12,9 +12,10 @@
     /// An empty mailbox.
     package init() {}
 
-    /// Puts `element` in, whatever lies there.
+    /// Puts `element` in and replaces the element that is there.
     ///
-    /// - Returns: The element that was displaced, so that the caller can count it; `element` itself once closed.
+    /// - Returns: The element that was replaced, so that the caller can count it; `element` itself once the mailbox is
+    ///   closed.
     @discardableResult
     @inlinable package func put(_ element: Element) -> Element? {
         monitor.change { state in
@@ -37,9 +38,9 @@
         } ?? nil
     }
 
-    /// Ends every `take`, now and later.
+    /// Closes the mailbox: every `take` ends, now and later.
     ///
-    /// - Returns: The element that still lay in the mailbox, so that the caller can count it.
+    /// - Returns: The element that was still in the mailbox, so that the caller can count it.
     @discardableResult
     @inlinable package func close() -> Element? {
         monitor.change { state in

@@ -1,22 +1,22 @@
 import Glibc
 public import MediaCore
 
-/// State behind a lock, with waiting for it to change.
+/// State behind a lock, with a way to wait for its changes.
 ///
-/// A `pthread_mutex_t` rather than `Synchronization.Mutex`: ThreadSanitizer on Linux cannot see into the latter and
-/// reports races that are none. Hold it for a few instructions only, and never across a call that can block.
+/// The lock is a `pthread_mutex_t` rather than `Synchronization.Mutex`: ThreadSanitizer on Linux cannot see into the
+/// latter and reports false races. Hold it for a few instructions only, and never across a call that can block.
 ///
-/// Its methods are inlinable, or other modules would call the generic versions; that needs `@usableFromInline` on the
-/// class too, without which the compiler disregards it silently.
+/// The methods are inlinable because other modules would otherwise call the generic versions. This needs
+/// `@usableFromInline` on the class too; without it the compiler silently ignores `@inlinable`.
 @usableFromInline @safe package final class Monitor<State>: @unchecked Sendable {
-    // `@unchecked Sendable`: the mutex is what makes access to `state` safe.
+    // `@unchecked Sendable`: the mutex makes access to `state` safe.
 
     private let mutex: UnsafeMutablePointer<pthread_mutex_t>
     private let condition: UnsafeMutablePointer<pthread_cond_t>
-    // Unchecked, because it is the lock that makes accesses exclusive; who takes it twice does not come to the second.
+    // Exclusivity checks are off because the lock makes accesses exclusive. Locking twice on one thread deadlocks.
     @exclusivity(unchecked) @usableFromInline var state: State
 
-    /// A monitor over `state`.
+    /// Creates a monitor of `state`.
     package init(_ state: sending State) {
         unsafe self.state = state
         unsafe mutex = .allocate(capacity: 1)
@@ -36,7 +36,7 @@ public import MediaCore
         unsafe mutex.deallocate()
     }
 
-    /// Runs `body` on the state, alone.
+    /// Runs `body` on the state with exclusive access.
     @inlinable package func withLock<Result, Failure: Error>(
         _ body: (inout sending State) throws(Failure) -> sending Result
     ) throws(Failure) -> sending Result {
@@ -45,22 +45,22 @@ public import MediaCore
         return try unsafe body(&state)
     }
 
-    /// As `withLock`, and wakes those who wait for a change.
+    /// Does what `withLock` does, then wakes all threads that wait for a change.
     @inlinable package func change<Result, Failure: Error>(
         _ body: (inout sending State) throws(Failure) -> sending Result
     ) throws(Failure) -> sending Result {
         lock()
         defer {
-            // In this order, or who wakes would wait for the lock at once.
+            // Unlock first. A thread that was woken before would wait for the lock at once.
             unlock()
             wakeWaiters()
         }
         return try unsafe body(&state)
     }
 
-    /// Waits until `body` returns a value; it is run at once, and again after each `change`.
+    /// Waits until `body` returns a value; `body` runs at once, and again after each `change`.
     ///
-    /// - Returns: What `body` returned, or `nil` once `deadline` has passed.
+    /// - Returns: The value from `body`, or `nil` once `deadline` has passed.
     @inlinable package func wait<Result>(
         until deadline: MonotonicInstant? = nil,
         for body: (inout sending State) -> sending Result?
@@ -85,7 +85,7 @@ public import MediaCore
         unsafe pthread_cond_broadcast(condition)
     }
 
-    /// Gives the lock back until somebody changes the state.
+    /// Releases the lock until another thread changes the state.
     ///
     /// - Returns: `false` once `deadline` has passed.
     @usableFromInline func waitForChange(until deadline: MonotonicInstant?) -> Bool {

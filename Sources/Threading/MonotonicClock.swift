@@ -1,18 +1,18 @@
 import Glibc
 package import MediaCore
 
-/// The one place that reads the clock.
+/// Reads the clock; no other code does.
 package enum MonotonicClock {
-    /// The present instant on `CLOCK_MONOTONIC`.
+    /// The current instant on `CLOCK_MONOTONIC`.
     package static var now: MonotonicInstant {
         var time = timespec()
         unsafe clock_gettime(CLOCK_MONOTONIC, &time)
         return MonotonicInstant(nanoseconds: Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec))
     }
 
-    /// What tells this machine's clock, since it was booted, from every other one; `nil` where `/proc` is missing.
+    /// An identifier of this machine and its current boot; `nil` if `/proc` is missing.
     ///
-    /// Two programs that read the same value read the same clock, but for time namespaces.
+    /// Two programs that read the same value read the same clock, unless they are in different time namespaces.
     package static var bootID: String? {
         let file = unsafe open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { return nil }

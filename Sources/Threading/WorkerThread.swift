@@ -1,9 +1,9 @@
 import Glibc
 
-/// A named thread that is joined by whoever started it.
+/// A named thread, which its owner joins.
 ///
-/// One whose owner goes without joining it, because the owner's last reference was dropped on the thread itself, gives
-/// its resources back when it ends.
+/// If the last reference to the owner is released on the thread itself, the owner cannot join it. The thread then frees
+/// its own resources when it ends.
 @safe package final class WorkerThread: @unchecked Sendable {
     // `@unchecked Sendable`: `handle` is set once, before `init` returns.
 
@@ -23,9 +23,9 @@ import Glibc
     /// Starts a thread that runs `body` and ends with it.
     ///
     /// - Parameters:
-    ///   - name: What debuggers and `top -H` show; Linux cuts it at 15 bytes.
-    ///   - body: Must end soon after whatever it works for asks it to, because `join` waits for it. Let go, and never
-    ///     called, where there is no thread for it.
+    ///   - name: The name in debuggers and `top -H`; Linux cuts it at 15 bytes.
+    ///   - body: The work of the thread. It must end soon after its owner asks it to, because `join` waits for it. If
+    ///     the system has no thread, `body` is released and never called.
     /// - Throws: `ThreadShortage` when the system has no thread or no memory left for one.
     package init(name: String, body: @escaping @Sendable () -> Void) throws(ThreadShortage) {
         let start = unsafe Unmanaged.passRetained(Start(name: name, body: body))
@@ -53,13 +53,13 @@ import Glibc
         if !isJoined.withLock({ $0 }) { pthread_detach(handle) }
     }
 
-    /// Whether the caller runs on this thread, which has not been joined.
+    /// Whether the caller runs on this thread, and the thread has not been joined.
     package var isCurrent: Bool { pthread_equal(handle, pthread_self()) != 0 }
 
-    /// Waits for the thread's end; may be called any number of times, from any thread but this one.
+    /// Waits for the thread's end; may be called repeatedly, from any thread except this one.
     package func join() {
         isJoined.withLock { isJoined in
-            // Of a thread that was joined nothing may be asked: a new one, the caller's perhaps, may bear its handle.
+            // A joined thread's handle must not be used: a new thread, perhaps the caller's, may have got the same one.
             guard !isJoined else { return }
             precondition(!isCurrent, "a thread cannot wait for its own end")
             pthread_join(handle, nil)
@@ -68,16 +68,16 @@ import Glibc
     }
 }
 
-/// The system gave no thread, which is what happens at the limit of a user's or a container's processes.
+/// The error when the system gives no thread, as happens at a user's or a container's limit of processes.
 package struct ThreadShortage: Error, Hashable, Sendable {
-    /// What the thread was to be called.
+    /// The name that the thread would have had.
     package let name: String
     /// The `errno` that the system gave.
     package let status: Int32
 }
 
 extension ThreadShortage: CustomStringConvertible {
-    /// What happened and what to do about it, without capital and full stop.
+    /// What happened and what to do about it, without a capital letter and a full stop.
     package var description: String {
         let reason = unsafe strerror(status).map { unsafe String(cString: $0) } ?? "error \(status)"
         return "the system has no thread left for the \(name) (\(reason)); raise this user's or container's limits "
@@ -85,7 +85,7 @@ extension ThreadShortage: CustomStringConvertible {
     }
 }
 
-/// Names the calling thread, as far as `/proc` is there. (`pthread_setname_np` is hidden from Swift's Glibc.)
+/// Names the calling thread if `/proc` is there (`pthread_setname_np` is hidden from Swift's Glibc).
 private func nameCurrentThread(_ name: String) {
     let file = unsafe open("/proc/thread-self/comm", O_WRONLY | O_CLOEXEC)
     guard file >= 0 else { return }

@@ -1,11 +1,12 @@
 import Glibc
 import MediaCore
 
-/// The driver's buffers of one stream: mapped, lent, and given back; confine to the node's thread.
+/// The driver's buffers of one stream, which are mapped, lent and given back; confine to the node's thread.
 @safe final class BufferRing {
-    /// Buffers asked for: one lent to the converter, one being filled, two for the driver's and our own jitter.
+    /// The requested number of buffers: one lent to the converter, one being filled, two for the driver's and our own
+    /// jitter.
     static let wantedCount = 4
-    /// With fewer, the driver would have none to fill while one is lent.
+    /// The least number of buffers; with fewer, the driver would have none to fill while one is lent.
     static let fewest = 2
 
     private let device: V4L2Device
@@ -14,10 +15,10 @@ import MediaCore
     private var isQueued: [Bool]
     private var lastSequence: UInt32?
     private var isStreaming = false
-    /// What went wrong after a picture was taken; thrown by the next `takeNewest`.
+    /// An error that occurred after a picture was taken; the next `takeNewest` throws it.
     private var pendingFailure: SystemCallFailure?
 
-    /// Gets and maps buffers for the format that `device` is set to.
+    /// Requests and maps buffers for the format that `device` is set to.
     init(_ device: V4L2Device) throws(SystemCallFailure) {
         self.device = device
         unsafe memory = []
@@ -26,7 +27,7 @@ import MediaCore
         guard count >= Self.fewest else {
             throw SystemCallFailure(attempt: "get two buffers or more of", status: ENOMEM)
         }
-        // What a driver gives beyond the wanted number is left to it.
+        // Buffers beyond twice the wanted number are left to the driver.
         for index in 0..<min(count, Self.wantedCount * 2) {
             unsafe memory.append(try device.mapBuffer(at: index))
             isQueued.append(false)
@@ -34,7 +35,7 @@ import MediaCore
     }
 
     deinit {
-        // Of a lost device these fail, and there is nothing left to do.
+        // These calls fail for a lost device, and nothing more can be done then.
         if isStreaming { try? device.stopStreaming() }
         for index in isQueued.indices { unsafe device.node.unmap(memory[index]) }
         _ = try? device.requestBuffers(0)
@@ -50,11 +51,11 @@ import MediaCore
         isStreaming = true
     }
 
-    /// Takes all filled buffers, keeps the newest that is whole, and gives the others back.
+    /// Takes all filled buffers, keeps the newest whole one, and gives the others back.
     ///
-    /// Counts what was captured, missed, late and corrupt. The buffer that is returned has a time stamp, and must be
-    /// given back by `giveBack(_:)`. A failure after a whole frame has been taken waits for the next call, so that the
-    /// frame is not lost.
+    /// Counts captured, missed, late and corrupt frames. The returned buffer has a timestamp, and must be given back
+    /// with `giveBack(_:)`. An error after a whole frame has been taken is thrown by the next call, so that the frame
+    /// is not lost.
     func takeNewest(
         counting statistics: inout CaptureStatistics,
         stamps: inout TimestampCheck,
@@ -64,7 +65,7 @@ import MediaCore
         try offerRefusedAgain()
         var newest: FilledBuffer?
         do {
-            // Bounded, so that a driver that is faster than this loop cannot hold it.
+            // The loop is bounded, so that a driver that is faster than this loop cannot hold it.
             for _ in isQueued.indices {
                 let taken = try take(counting: &statistics, stamps: &stamps, clock: clock)
                 guard let filled = taken else {
@@ -112,10 +113,10 @@ import MediaCore
         return !filled.isDamaged && filled.start < filled.end && filled.end <= capacity
     }
 
-    /// Whether the next `takeNewest` throws what went wrong before.
+    /// Whether the next `takeNewest` throws an earlier error.
     var hasFailed: Bool { pendingFailure != nil }
 
-    /// Lends the content of a buffer that was taken.
+    /// Lends the content of a taken buffer.
     func withBytes<Result, Failure: Error>(
         of filled: FilledBuffer,
         _ body: (RawSpan) throws(Failure) -> Result
@@ -123,18 +124,18 @@ import MediaCore
         try body(unsafe RawSpan(_unsafeBytes: content(of: filled)))
     }
 
-    /// Lends the content of a buffer that was taken to a C function that wants to write.
+    /// Lends the content of a taken buffer to a C function that wants to write.
     func content(of filled: FilledBuffer) -> UnsafeMutableRawBufferPointer {
         unsafe UnsafeMutableRawBufferPointer(rebasing: memory[filled.index][filled.start..<filled.end])
     }
 
-    /// Gives a buffer that was taken back to the driver.
+    /// Gives a taken buffer back to the driver.
     func giveBack(_ filled: FilledBuffer) throws(SystemCallFailure) {
         do {
             try device.queueBuffer(at: filled.index)
             isQueued[filled.index] = true
         } catch {
-            // Refused once, it is offered again; what else goes wrong is the stream's end.
+            // A buffer that was refused once is offered again; any other error ends the stream.
             guard isPassing(error) else { throw error }
         }
     }
@@ -157,12 +158,12 @@ import MediaCore
         [EINVAL, EAGAIN, ENOMEM, EBUSY].contains(failure.status)
     }
 
-    /// How many frames the driver left out since the last; a counter that stands still or starts anew tells nothing.
+    /// The number of frames that the driver left out since the last one; 0 if its counter stands still or starts again.
     private func missedFrames(before sequence: UInt32) -> Int {
         defer { lastSequence = sequence }
         guard let lastSequence else { return 0 }
         let step = sequence &- lastSequence
-        // An hour at 60 frames a second: a larger gap is a counter that starts anew.
+        // 216,000 is an hour at 60 frames a second; a larger gap means that the counter started again.
         return step > 1 && step < 216_000 ? Int(step) - 1 : 0
     }
 }

@@ -1,50 +1,50 @@
 import Glibc
 
-/// Why a camera could not be found, set up or read.
+/// The reason why a camera could not be found, set up or read.
 ///
 /// `description` is a sentence for the user: what was attempted, what is wrong, and what to do.
 public struct CameraError: Error, Hashable, Sendable {
-    /// What kind of trouble it is.
+    /// The kind of error.
     public struct Code: Hashable, Sendable, CustomStringConvertible {
         /// The code's name; stable, for logs and JSON.
         public let name: String
 
-        /// There is no such device node, or no camera of that name.
+        /// There is no such device node, or no camera with that name.
         public static let noSuchDevice = Code(name: "noSuchDevice")
-        /// Several cameras fit the text that was to name one.
+        /// The given text fits several cameras.
         public static let ambiguousDevice = Code(name: "ambiguousDevice")
-        /// This user may not open the device.
+        /// This user has no permission to open the device.
         public static let permissionDenied = Code(name: "permissionDenied")
-        /// Somebody else uses the device.
+        /// Another program uses the device.
         public static let busy = Code(name: "busy")
         /// The device does not capture pictures by streaming.
         public static let notACamera = Code(name: "notACamera")
-        /// The camera does not offer what was asked for.
+        /// The camera does not offer the requested format.
         public static let noSuchFormat = Code(name: "noSuchFormat")
-        /// The camera offers, or insists on, a format that we cannot read.
+        /// The camera offers, or insists on, only formats that we cannot read.
         public static let unsupportedFormat = Code(name: "unsupportedFormat")
         /// The bus has no bandwidth left for the format.
         public static let noBandwidth = Code(name: "noBandwidth")
-        /// The camera streams, but no picture came for `CameraSource.patience`.
+        /// The camera streams, but no picture arrived for `CameraSource.patience`.
         public static let noFrames = Code(name: "noFrames")
-        /// The device went away: unplugged, or its driver unbound.
+        /// The device disappeared: it was unplugged, or its driver was unbound.
         public static let deviceLost = Code(name: "deviceLost")
         /// The system has no thread left for the camera.
         public static let outOfResources = Code(name: "outOfResources")
-        /// The driver refused or failed in another way; `status` tells which.
+        /// The driver refused or failed in another way; `status` holds its `errno`.
         public static let driverFailed = Code(name: "driverFailed")
 
         /// The code's name.
         public var description: String { name }
     }
 
-    /// What kind of trouble it is.
+    /// The kind of error.
     public let code: Code
-    /// The device's path, or the text that was to name a device.
+    /// The device's path, or the text that should have named a device.
     public let device: String
     /// What was attempted, as in "open" or "start streaming from".
     public let attempt: String
-    /// The `errno` that the system gave, if that was the cause.
+    /// The `errno` from the system, if a system call caused the error.
     public let status: Int32?
     /// What is wrong and what to do about it.
     public let explanation: String
@@ -63,22 +63,22 @@ extension CameraError: CustomStringConvertible {
     public var description: String { "cannot \(attempt) \(device): \(explanation)" }
 }
 
-/// A system call that failed, before it is put into a user's words.
+/// A system call that failed, before it becomes an error for the user.
 struct SystemCallFailure: Error, Equatable {
-    /// What was attempted, to be followed by the device's path.
+    /// What was attempted; the device's path follows it in a sentence.
     let attempt: String
     /// The `errno`.
     let status: Int32
 }
 
 extension CameraError {
-    /// Puts a failed system call on `device` into words.
+    /// Makes the user's error for a failed system call on `device`.
     ///
     /// - Parameters:
     ///   - failure: The failed call.
     ///   - device: The device's path.
-    ///   - isOpen: Whether the device had been opened, so that its absence means that it went away.
-    ///   - holder: Who uses the device, as far as can be found out; asked only when it is busy.
+    ///   - isOpen: Whether the device had been opened. If so, its absence means that it disappeared.
+    ///   - holder: Finds the program that uses the device, if possible; called only when the device is busy.
     init(_ failure: SystemCallFailure, device: String, isOpen: Bool, holder: () -> String?) {
         let (code, explanation) = Self.explain(failure.status, isOpen: isOpen, holder: holder)
         self.init(
@@ -119,7 +119,7 @@ extension CameraError {
     }
 }
 
-/// The system's words for an `errno`.
+/// The system's text for an `errno`.
 func errnoText(_ status: Int32) -> String {
     guard let text = unsafe strerror(status) else { return "error \(status)" }
     return unsafe String(cString: text)

@@ -4,30 +4,31 @@ import Threading
 
 /// A camera of this machine.
 ///
-/// Frames are captured, converted and delivered on one thread of the source's own, which owns the device from the first
-/// user's start to the last user's stop. A size that is asked for while capturing is taken up at once, by cropping and
-/// scaling down what the camera was set to, and so is a rate, by leaving frames out; the camera itself is set to another
-/// size or pixel format at the next start. Starts and failures are `CameraError`s. A source that is released while it
-/// captures stops by itself. All members may be used from any thread.
+/// Frames are captured, converted and delivered on one thread of the source's own. This thread owns the device from the
+/// first user's start to the last user's stop. A size requested while capturing takes effect at once: frames of the
+/// camera's current size are cropped and scaled down. A rate requested while capturing also takes effect at once:
+/// frames are left out. The camera itself changes to another size or pixel format at the next start. Starts and
+/// failures report `CameraError`s. A source that is released while it captures stops by itself. All members may be used
+/// from any thread.
 public final class CameraSource: CoreCapturer {
-    /// How long a camera that streams may deliver nothing before it counts as failed.
+    /// How long a streaming camera may deliver nothing before it counts as failed.
     ///
-    /// Five seconds: more than the slowest rate that cameras fall to in the dark, and than a USB reset takes. At rates
-    /// below 0.6 frames per second it is three frame intervals.
+    /// Five seconds is longer than the frame interval that cameras fall to in the dark, and longer than a USB reset. At
+    /// rates below 0.6 frames per second the limit is three frame intervals.
     public static let patience = Duration.seconds(5)
 
     /// The camera.
     public let device: CaptureDevice
-    /// What does the capturing.
+    /// The core that captures for this source.
     public let core: CaptureCore
     /// Always `.camera`.
     public var kind: VideoSourceKind { .camera }
 
-    /// A source of frames from `device`, which is opened by the first start.
+    /// Creates a source of frames from `device`, which the first start opens.
     ///
     /// - Parameters:
     ///   - device: The camera.
-    ///   - request: The wanted format; fields left open are filled from the sinks' `sourceRequirements`, then by
+    ///   - request: The wanted format. Fields that are `nil` are filled from the sinks' `sourceRequirements`, then by
     ///     640x480 at 30 frames per second.
     ///   - makeConverter: Called on the capture thread at each start; the converter is used and released there.
     package convenience init(
@@ -62,24 +63,24 @@ public final class CameraSource: CoreCapturer {
     }
 
     deinit {
-        // Not waited for: a driver may take seconds to close.
+        // Do not wait: a driver may take seconds to close.
         core.abandon(waiting: false)
     }
 }
 
-// MARK: - What there is
+// MARK: - Finding cameras
 
 extension CameraSource {
     /// All cameras that can be opened, by node number.
     ///
-    /// Opens each node for a moment, which wakes some cameras. Metadata, output and codec nodes are left out.
+    /// Opens each node briefly, which wakes some cameras. Metadata, output and codec nodes are left out.
     public static func devices() -> [CaptureDevice] {
         CameraDirectory(system: KernelCameraSystem()).devices()
     }
 
-    /// The camera to take where none is named: the first of `devices()`.
+    /// The camera to use if none is named: the first of `devices()`.
     ///
-    /// - Throws: `permissionDenied` if there are video nodes and this user may open none that is a camera;
+    /// - Throws: `permissionDenied` if there are video nodes but this user cannot open one that is a camera;
     ///   `noSuchDevice` if there is no camera.
     public static func defaultDevice() throws(CameraError) -> CaptureDevice {
         try CameraDirectory(system: KernelCameraSystem()).firstDevice()
@@ -87,9 +88,9 @@ extension CameraSource {
 
     /// The camera that `text` names.
     ///
-    /// A path (`/dev/video0`, or a link to it, as in `/dev/v4l/by-id`), a node number (`0`), or exactly a card's name,
-    /// its bus, or the name of a link under `/dev/v4l`; else a part of one of these three, in whatever case, that only
-    /// one camera has.
+    /// `text` can be a path (`/dev/video0`, or a link to it, as in `/dev/v4l/by-id`) or a node number (`0`). It can
+    /// also be the exact name of a card, its bus, or the name of a link under `/dev/v4l`. Otherwise it is a part of one
+    /// of these three, in upper or lower case, that fits only one camera.
     ///
     /// - Throws: `noSuchDevice` (lists the cameras there are), `ambiguousDevice` (lists those that fit),
     ///   `permissionDenied`, `busy`, `notACamera`, `driverFailed`.
@@ -97,18 +98,18 @@ extension CameraSource {
         try CameraDirectory(system: KernelCameraSystem()).device(matching: text)
     }
 
-    /// The formats that a camera offers and that we can read, by increasing dimensions, then rate.
+    /// The formats that a camera offers and that we can read, ordered by dimensions, then rate.
     ///
-    /// Where a driver gives ranges, these are the usual sizes and rates within, and both ends.
+    /// If a driver gives ranges, the list has the usual sizes and rates within them, and both ends.
     ///
-    /// - Throws: As `captureFormats(captureDevice:)`.
+    /// - Throws: The same errors as `captureFormats(captureDevice:)`.
     public static func supportedFormats(captureDevice: CaptureDevice) throws(CameraError) -> [VideoFormat] {
         try captureFormats(captureDevice: captureDevice).flatMap { offer in
             offer.formats.filter { offer.decoding.canDecode($0.dimensions) }
         }.sortedByDimensions()
     }
 
-    /// All that a camera offers, as its driver lists it, with what of it we can read.
+    /// All formats that a camera offers, as its driver lists them, and whether we can read each.
     ///
     /// - Throws: `noSuchDevice`, `permissionDenied`, `busy`, `notACamera`, `deviceLost`, `driverFailed`.
     public static func captureFormats(captureDevice: CaptureDevice) throws(CameraError) -> [CaptureFormat] {

@@ -2,17 +2,17 @@ import Glibc
 import MediaCore
 import Threading
 
-/// A name under `/dev/v4l` that stays with a camera when its node's number changes.
+/// A name under `/dev/v4l` that a camera keeps when its node's number changes.
 struct StableLink: Equatable {
     /// The name, as in `/dev/v4l/by-id/usb-…`.
     var path: String
-    /// The node that it leads to now.
+    /// The node that it currently leads to.
     var node: String
 }
 
-/// What the machine tells of video nodes; scripted in tests.
+/// The machine's information about video nodes; tests replace it by a script.
 protocol CameraSystem: Sendable {
-    /// The present instant on `CLOCK_MONOTONIC`.
+    /// The current instant on `CLOCK_MONOTONIC`.
     var now: MonotonicInstant { get }
 
     /// The paths of all video nodes, by number.
@@ -21,17 +21,19 @@ protocol CameraSystem: Sendable {
     /// The names under `/dev/v4l`, sorted.
     func stableLinks() -> [StableLink]
 
-    /// The node that `path` leads to, with every link followed; `nil` if there is nothing.
+    /// The node that `path` leads to after all links; `nil` if there is nothing.
     func resolve(_ path: String) -> String?
 
     /// Opens a node.
     func open(_ path: String) throws(SystemCallFailure) -> any V4L2Node
 
-    /// Who has the node at `path` open besides the caller, as in "cheese (pid 4711)"; `nil` if that cannot be seen.
+    /// The program, besides the caller, that has the node at `path` open, as in "cheese (pid 4711)".
+    ///
+    /// `nil` if that cannot be found out.
     func holder(of path: String) -> String?
 }
 
-/// The machine that this program runs on.
+/// The machine that this program runs on, asked through the kernel.
 struct KernelCameraSystem: CameraSystem {
     var now: MonotonicInstant { MonotonicClock.now }
 
@@ -63,7 +65,7 @@ struct KernelCameraSystem: CameraSystem {
         for process in fileNames(in: "/proc").compactMap({ Int32($0) }).sorted() {
             let files = "/proc/\(process)/fd"
             let count = fileNames(in: files).count { linkTarget("\(files)/\($0)") == node }
-            // One of our own is the caller's.
+            // One of our own process's descriptors is the caller's.
             if process == own ? count > 1 : count > 0 {
                 let name = process == own ? "this program" : firstLine(of: "/proc/\(process)/comm") ?? "a program"
                 return "\(name) (pid \(process))"
@@ -73,7 +75,7 @@ struct KernelCameraSystem: CameraSystem {
     }
 }
 
-/// The number of the node at `path`, as in `/dev/video3`; `nil` if the path is not such a node's.
+/// The number of the node at `path`, as in `/dev/video3`; `nil` if the path is not that of such a node.
 func nodeNumber(of path: String) -> Int? {
     let prefix = "/dev/video"
     let digits = path.dropFirst(prefix.count)
@@ -83,7 +85,7 @@ func nodeNumber(of path: String) -> Int? {
     return Int(digits)
 }
 
-/// The names in a folder, in no order; none if it cannot be read.
+/// The names in a folder, in no particular order; empty if the folder cannot be read.
 private func fileNames(in folder: String) -> [String] {
     guard let directory = unsafe opendir(folder) else { return [] }
     defer { unsafe closedir(directory) }
@@ -98,7 +100,7 @@ private func fileNames(in folder: String) -> [String] {
 }
 
 private func linkTarget(_ path: String) -> String? {
-    // Longer than any path of a video node.
+    // 256 bytes are longer than any path of a video node.
     unsafe withUnsafeTemporaryAllocation(byteCount: 256, alignment: 1) { bytes -> String? in
         guard let target = unsafe bytes.bindMemory(to: CChar.self).baseAddress else { return nil }
         let length = unsafe readlink(path, target, bytes.count)

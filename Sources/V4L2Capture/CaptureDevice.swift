@@ -1,22 +1,22 @@
 import Glibc
 
-/// A camera, as it was when the machine was asked.
+/// A camera, as the machine described it when it was asked.
 public struct CaptureDevice: Hashable, Sendable {
-    /// The node's path, as in `/dev/video0`; another camera may have it after unplugging.
+    /// The node's path, as in `/dev/video0`; after unplugging, another camera may get the same path.
     public var path: String
-    /// What the camera calls itself; several of one make have the same name.
+    /// The camera's own name; several cameras of one make have the same name.
     public var name: String
-    /// Where it is connected, as in `usb-0000:00:14.0-1`; tells cameras of one name apart.
+    /// The camera's place on the bus, as in `usb-0000:00:14.0-1`; it differs for cameras with the same name.
     public var busInfo: String
     /// The kernel driver.
     public var driver: String
     /// Its names under `/dev/v4l/by-id` and `/dev/v4l/by-path`, which stay when the node's number changes.
     public var stableLinks: [String]
 
-    /// The number in a `path` of the form `/dev/video0`, by which the camera can be named.
+    /// The number in a `path` of the form `/dev/video0`, which can also name the camera.
     public var nodeNumber: Int? { V4L2Capture.nodeNumber(of: path) }
 
-    /// A camera with the given fields.
+    /// Creates a description with the given fields.
     public init(path: String, name: String, busInfo: String, driver: String, stableLinks: [String] = []) {
         self.path = path
         self.name = name
@@ -31,7 +31,7 @@ extension CaptureDevice: CustomStringConvertible {
     public var description: String { "\(path) (\(name), \(busInfo))" }
 }
 
-/// Where udev names cameras by make and serial number.
+/// The folder in which udev names cameras by make and serial number.
 private let stableNames = "/dev/v4l/by-id/"
 
 /// Finds cameras among the machine's video nodes.
@@ -92,7 +92,7 @@ struct CameraDirectory {
         throw matches.isEmpty ? notFound(text) : ambiguous(text, matches)
     }
 
-    /// All that the camera at `path` offers.
+    /// All formats that the camera at `path` offers.
     func formats(of path: String) throws(CameraError) -> [CaptureFormat] {
         let device = try open(path)
         do {
@@ -111,7 +111,8 @@ struct CameraDirectory {
             switch error.status {
             case ENOENT: throw notFound(path)
             case ENODEV, ENXIO: throw nodeNumber(of: path) == nil ? notACamera(path) : nothingBehind(path, error.status)
-            // The answers of what is no character device, too: a folder, a program that runs, a disk that is read-only.
+            // The errors include those for paths that are no character device: a folder, a running program, a read-only
+            // disk.
             case ENOTTY, EINVAL, EISDIR, ETXTBSY, EROFS: throw notACamera(path)
             default: throw CameraError(error, device: path, isOpen: false) { system.holder(of: path) }
             }
@@ -120,10 +121,10 @@ struct CameraDirectory {
         return device
     }
 
-    /// Opens `camera` wherever it is now, and never another one.
+    /// Opens `camera` at its current node, and never another camera.
     ///
-    /// A camera that had a name under `/dev/v4l/by-id` is found by that name alone; any other one by its bus and card
-    /// name. The number of a node says nothing: after unplugging, another camera may have it.
+    /// A camera with a name under `/dev/v4l/by-id` is found only by that name; any other camera is found by its bus and
+    /// card name. The number of a node is not used: after unplugging, another camera may have it.
     func open(_ camera: CaptureDevice) throws(CameraError) -> (device: V4L2Device, path: String) {
         if let link = camera.stableLinks.first(where: { $0.hasPrefix(stableNames) }) {
             guard let path = system.resolve(link) else { throw gone(camera) }
@@ -132,7 +133,7 @@ struct CameraDirectory {
             return (device, path)
         }
         var refusal: CameraError?
-        // The node it had is the likeliest; of a camera with several, it is the right one.
+        // Try the old node first. It is the likeliest, and for a camera with several nodes it is the right one.
         for path in [camera.path] + system.nodePaths().filter({ $0 != camera.path }) {
             do {
                 let device = try open(path)
@@ -156,7 +157,7 @@ struct CameraDirectory {
         )
     }
 
-    /// The camera whose node is at `path`, or is led to by it.
+    /// The camera whose node is at `path`, or at the end of its links.
     private func device(at path: String) throws(CameraError) -> CaptureDevice {
         guard let resolved = system.resolve(path) else { throw notFound(path) }
         return describe(try open(resolved).capability, path: resolved, links: system.stableLinks())
@@ -185,7 +186,7 @@ struct CameraDirectory {
         )
     }
 
-    /// There is a node, but its device has gone.
+    /// The error for a node whose device has gone.
     private func nothingBehind(_ path: String, _ status: Int32) -> CameraError {
         CameraError(
             .noSuchDevice,

@@ -2,9 +2,9 @@ import Capture
 import MediaCore
 import Threading
 
-/// What a camera's thread does from start to stop.
+/// The work of a camera's thread from start to stop.
 struct CaptureLoop {
-    /// What a run needs to begin.
+    /// The inputs of a run.
     struct Plan: Sendable {
         var device: CaptureDevice
         var system: any CameraSystem
@@ -16,14 +16,14 @@ struct CaptureLoop {
     private let context: CaptureContext
     private let stop: StopSignal
     private let session: CaptureSession
-    /// The size that was asked for before the start.
+    /// The size that was requested before the start.
     private let wishedDimensions: Dimensions?
     private var watchdog: CaptureWatchdog
     private var stamps: TimestampCheck
 
     /// Opens the camera, captures until a stop is requested, and closes it.
     ///
-    /// - Throws: `CameraError`, from `opened` on a failure of the source.
+    /// - Throws: `CameraError`. After `opened` it is a failure of the source.
     static func run(_ plan: Plan, _ context: CaptureContext) throws(CameraError) {
         var loop = try CaptureLoop(plan, context)
         context.opened(loop.session.negotiated.videoFormat)
@@ -104,7 +104,7 @@ struct CaptureLoop {
             return try session.giveBack(newest)
         }
         watchdog.delivered()
-        // Whatever becomes of the buffer, the frame is there and is delivered.
+        // Even if the buffer cannot be given back, the frame is there and is delivered.
         let failure = Result<Void, CameraError> { () throws(CameraError) in try session.giveBack(newest) }
         context.deliver(frame)
         try failure.get()
@@ -122,25 +122,25 @@ struct CaptureLoop {
     }
 }
 
-/// Decides when a camera that streams counts as failed: when it gives nothing, or nothing but damaged frames, for too
-/// long.
+/// Decides when a streaming camera has failed: when it gives nothing, or only damaged frames, for too long.
 ///
-/// A pure value; the driver hands in the clock.
+/// A pure value; the driver passes in the time.
 struct CaptureWatchdog {
-    /// How long the camera may deliver nothing.
+    /// The longest time for which the camera may deliver nothing.
     let patience: Duration
-    /// When the camera counts as failed unless it gives a frame before.
+    /// When the camera counts as failed, unless it gives a frame before.
     private(set) var deadline: MonotonicInstant
-    /// Frames that came damaged since the last one that was delivered.
+    /// The damaged frames since the last delivered one.
     private(set) var damagedInARow = 0
-    /// When the first of them came.
+    /// When the first of these damaged frames arrived.
     private var damagedSince: MonotonicInstant?
 
-    /// Frame intervals that may go by without a frame where three of them are longer than the patience: cameras at less
-    /// than a frame a second jitter by a whole interval when they change their exposure.
+    /// The frame intervals that may pass without a frame, if this is longer than the patience.
+    ///
+    /// Cameras at less than a frame a second jitter by a whole interval when they change their exposure.
     private static let fewestIntervals = 3
 
-    /// A watchdog that waits for `patience`, or for three frames of the `interval` if that is longer.
+    /// Creates a watchdog that waits for `patience`, or for three frames of the `interval` if that is longer.
     init(patience: Duration, interval: Duration, start: MonotonicInstant) {
         // A rate that is a driver's error can have an interval of centuries.
         let interval = min(interval, .seconds(3600))
@@ -148,19 +148,19 @@ struct CaptureWatchdog {
         deadline = start + self.patience
     }
 
-    /// Notes that the device handed over a frame, whole or not.
+    /// Records that the device handed over a frame, whole or not.
     mutating func deviceGave(at now: MonotonicInstant) { deadline = now + patience }
 
-    /// Notes that a frame was delivered.
+    /// Records that a frame was delivered.
     mutating func delivered() {
         damagedSince = nil
         damagedInARow = 0
     }
 
-    /// Notes that there is nobody for whom frames would be looked at.
+    /// Records that no sink wants frames, so that they are not checked.
     mutating func notWanted() { delivered() }
 
-    /// Notes that a frame was damaged.
+    /// Records that a frame was damaged.
     mutating func damaged(at now: MonotonicInstant) {
         damagedInARow += 1
         damagedSince = damagedSince ?? now
@@ -169,36 +169,38 @@ struct CaptureWatchdog {
     /// Whether the camera has failed.
     func isOver(at now: MonotonicInstant) -> Bool {
         if now >= deadline { return true }
-        // One frame is no proof, however long ago it came.
+        // A single damaged frame proves nothing, however long ago it arrived.
         guard let damagedSince, damagedInARow > 1 else { return false }
         return now.duration(since: damagedSince) >= patience
     }
 }
 
-/// Replaces time stamps of a driver that cannot be true.
+/// Replaces a driver's timestamps that cannot be true.
 ///
-/// A pure value; the driver hands in the clock.
+/// A pure value; the driver passes in the time.
 struct TimestampCheck {
-    /// By how much a stamp may lie before the end of the last look at the driver's queue.
+    /// How far a timestamp may lie before the end of the last look at the driver's queue.
     ///
-    /// A frame that was not filled by then was captured after it, but for the time from the exposure to the hand-over: of
-    /// USB cameras 20 to 80 ms (measured, uvcvideo), of a slow exposure up to its interval. One second is ample.
+    /// A frame that was not filled by then was captured later, except for the time from its exposure to the hand-over.
+    /// That time is 20 to 80 ms for USB cameras (measured, uvcvideo), and up to the interval for a slow exposure. One
+    /// second is ample.
     private let tolerance: Duration
     /// When the driver's queue was last seen empty.
     private var emptiedAt: MonotonicInstant
     private var lastStamp: MonotonicInstant?
     private var lastInstant: MonotonicInstant?
 
-    /// A check for a stream that begins at `start`, with frames at `interval`.
+    /// Creates a check for a stream that begins at `start`, with frames at `interval`.
     init(interval: Duration, start: MonotonicInstant) {
         tolerance = max(.seconds(1), min(interval, .seconds(3600)) * 2)
         emptiedAt = start
     }
 
-    /// When the frame was captured, and whether that is not its stamp but `now`, the time at which it was taken.
+    /// When the frame was captured, and whether that is `now`, the time at which it was taken, instead of its
+    /// timestamp.
     ///
-    /// A stamp up to a tolerance in the future becomes the present: some drivers stamp a frame with the time at which it
-    /// is to be shown (vivid: up to an interval ahead). Instants never go back.
+    /// A timestamp up to a tolerance in the future is changed to the present: some drivers stamp a frame with the time
+    /// at which it should be shown (vivid: up to an interval ahead). Instants never go back.
     mutating func instant(
         for stamp: MonotonicInstant?,
         takenAt now: MonotonicInstant
@@ -213,6 +215,6 @@ struct TimestampCheck {
         return (instant, isTrue != true)
     }
 
-    /// Notes that the driver has no filled buffer left.
+    /// Records that the driver has no filled buffer left.
     mutating func emptied(at now: MonotonicInstant) { emptiedAt = now }
 }

@@ -3,23 +3,23 @@ import Threading
 
 /// A camera that is set up and streams; confine to the capture thread, and release it there.
 ///
-/// Pictures are read where the driver put them: lent to the converter, and the buffer given back right after.
+/// Pictures are read directly in the driver's buffer: it is lent to the converter and given back right afterwards.
 @safe final class CaptureSession {
-    /// What the camera was set to.
+    /// The format that the camera was set to.
     let negotiated: NegotiatedFormat
 
     private let device: V4L2Device
     private let ring: BufferRing
     private let converter: any CapturedFrameConverter
     private let conversion: LibV4LConversion?
-    /// What libv4lconvert writes to; empty without it.
+    /// The memory that libv4lconvert writes to; empty without it.
     private let picture: UnsafeMutableRawBufferPointer
     /// The path of the camera's node.
     let path: String
     private let clock: () -> MonotonicInstant
     private let holder: () -> String?
 
-    /// Opens `camera`, whatever its node is now, sets it up for `request`, and starts streaming.
+    /// Opens `camera` at its current node, sets it up for `request`, and starts streaming.
     init(
         device camera: CaptureDevice,
         system: any CameraSystem,
@@ -67,18 +67,18 @@ import Threading
         unsafe picture.deallocate()
     }
 
-    /// The size that pictures are brought to from the next one on.
+    /// The size of pictures from the next one on.
     var requestedDimensions: Dimensions? {
         get { converter.requestedDimensions }
         set { converter.requestedDimensions = newValue }
     }
 
-    /// Waits for the driver to have something to say.
+    /// Waits for an event of the driver.
     func wait(until deadline: MonotonicInstant, or stop: StopSignal) -> NodeEvents {
         ring.hasFailed ? .failed : device.node.wait(until: deadline, or: stop)
     }
 
-    /// Takes the newest whole frame that is there; `nil` if there is none.
+    /// Takes the newest whole frame; `nil` if there is none.
     func takeNewest(
         counting statistics: inout CaptureStatistics,
         stamps: inout TimestampCheck
@@ -90,7 +90,7 @@ import Threading
         }
     }
 
-    /// Gives a buffer that was taken back to the driver.
+    /// Gives a taken buffer back to the driver.
     func giveBack(_ filled: FilledBuffer) throws(CameraError) {
         do {
             try ring.giveBack(filled)
@@ -99,7 +99,7 @@ import Threading
         }
     }
 
-    /// Turns a picture that was taken into a frame of our own.
+    /// Converts a taken picture into a frame of our own.
     func frame(of filled: FilledBuffer, at timestamp: MonotonicInstant) throws(DamagedPicture) -> VideoFrame {
         let layout = negotiated.layout
         guard let conversion else {
@@ -108,7 +108,7 @@ import Threading
             }
         }
         let source = negotiated.delivered
-        // libv4lconvert trusts the stated row length; a row for each line there must be, of what is not compressed.
+        // libv4lconvert relies on the stated row length, so an uncompressed picture must have all its rows.
         let needed = negotiated.isCompressed ? 1 : source.bytesPerRow * source.dimensions.height
         guard filled.end - filled.start >= needed else {
             throw .short(bytes: filled.end - filled.start, needed: needed)
@@ -121,7 +121,7 @@ import Threading
         )
     }
 
-    /// Why nothing came: of a wait that ended with `events` and gave no picture.
+    /// The error that explains why a wait that ended with `events` gave no picture.
     func reasonForSilence(_ events: NodeEvents) -> CameraError? {
         if events.contains(.gone) {
             return CameraError(

@@ -1,39 +1,39 @@
 import Glibc
 import MediaCore
 
-/// Reads what a camera offers, however much its driver lists.
+/// Reads the formats that a camera offers, within a bound on how much its driver may list.
 struct FormatEnumeration {
-    /// What is asked for where a driver gives ranges: the sizes that cameras and screens commonly have.
+    /// The sizes to try within a driver's ranges: those that cameras and screens commonly have.
     static let standardSizes: [Dimensions] = [
         (160, 120), (176, 144), (320, 180), (320, 240), (352, 288), (424, 240), (640, 360), (640, 480), (800, 600),
         (848, 480), (960, 540), (1024, 768), (1280, 720), (1280, 960), (1600, 1200), (1920, 1080), (2560, 1440),
         (3840, 2160),
     ].map { Dimensions(width: $0.0, height: $0.1) }
 
-    /// What is asked for where a driver gives a range of intervals.
+    /// The rates to try within a driver's range of intervals.
     static let standardRates = [5, 10, 15, 20, 24, 25, 30, 50, 60].map { FrameRate($0) }
 
-    /// What a camera that says nothing of its rate is taken to do: USB cameras' commonest rate.
+    /// The rate assumed for a camera that states none: the commonest rate of USB cameras.
     static let assumedRate = FrameRate(30)
 
-    /// Entries of one list that are read; vivid has 83 formats, and no driver known more than 40 sizes.
+    /// The most entries of one list that are read; vivid has 83 formats, and no known driver has more than 40 sizes.
     static let longestList = 256
 
-    /// Questions to the driver in all; vivid, with 83 formats, takes about 5,000.
+    /// The most questions to the driver in all; vivid, with 83 formats, takes about 5,000.
     static let mostQuestions = 16384
 
     private let device: V4L2Device
     private let wanted: VideoFormatRequest
     private var questions = 0
 
-    /// Reads what `device` offers.
+    /// Reads the formats that `device` offers.
     ///
     /// - Parameters:
-    ///   - device: The camera, which is left as it is set.
+    ///   - device: The camera, whose settings stay as they are.
     ///   - wanted: A size and a rate that are tried besides the standard ones.
-    ///   - accepts: Whether pictures of a format can be converted as they come.
+    ///   - accepts: Whether pictures of a format can be converted directly.
     /// - Returns: The driver's pixel formats, in its order.
-    /// - Throws: What the driver says but for "no such entry" and "no such call".
+    /// - Throws: The driver's errors, except "no such entry" and "no such call".
     static func read(
         _ device: V4L2Device,
         wanted: VideoFormatRequest = VideoFormatRequest(),
@@ -75,7 +75,7 @@ struct FormatEnumeration {
         return formats
     }
 
-    /// Reads a list of the driver's to its end, which `EINVAL` marks; one that it does not have is empty.
+    /// Reads one of the driver's lists to its end, which `EINVAL` marks; a list that the driver lacks is empty.
     private mutating func list<Entry>(
         _ entry: (Int) throws(SystemCallFailure) -> Entry?
     ) throws(SystemCallFailure) -> [Entry] {
@@ -139,7 +139,7 @@ struct FormatEnumeration {
         return formats.sortedByDimensions()
     }
 
-    /// For each of the usual sizes and the wanted one the smallest within a range that covers it, and both ends.
+    /// Both ends of a range and, for each usual size and the wanted one, the smallest size in it that covers that size.
     private func sizesWithin(_ smallest: Dimensions, _ largest: Dimensions, _ step: Dimensions) -> [Dimensions] {
         let up = { (side: Int, first: Int, step: Int) in
             first + (max(0, side - first) + step - 1) / step * step
@@ -155,7 +155,7 @@ struct FormatEnumeration {
         return Array(Set(fitting + [smallest, largest]))
     }
 
-    /// The sizes of a driver that lists none: those that it would take unchanged, or else the one it is set to.
+    /// The sizes of a driver that lists none: those that it accepts unchanged, or else its current one.
     private mutating func unlistedSizes(of format: PixelFormat) throws(SystemCallFailure) -> [Dimensions] {
         var taken: [Dimensions] = []
         for size in Self.standardSizes + [wanted.dimensions].compactMap(\.self) where questions < Self.mostQuestions {
@@ -192,22 +192,22 @@ struct FormatEnumeration {
                     .map { reaching($0, fastest, step) }.filter { (slowest...fastest).contains($0) }
             }
         }
-        // A driver that lists nothing may still take the wanted rate; what it makes of it, it states.
+        // A driver that lists no rates may still accept the wanted one; it states the rate that it makes of it.
         if rates.isEmpty {
             rates = [(try? device.currentFrameRate()) ?? Self.assumedRate] + [wanted.frameRate].compactMap(\.self)
         }
         return rates.map { VideoFormat(dimensions: size, frameRate: $0, pixelFormat: format) }
     }
 
-    /// The wanted rate, or the next higher one that is whole steps of the interval away from the fastest.
+    /// The wanted rate, or the next higher one whose interval is a whole number of steps from the fastest's.
     private func reaching(_ wanted: FrameRate, _ fastest: FrameRate, _ step: FrameRate?) -> FrameRate {
         guard let step else { return wanted }
         let steps = (1 / wanted.framesPerSecond - 1 / fastest.framesPerSecond) * step.framesPerSecond
-        // Beyond this, a step is so small that the range is as good as continuous.
+        // Beyond this, the steps are so small that the range is as good as continuous.
         guard steps >= 0, steps < 100_000 else { return wanted }
-        // A little more than whole counts as whole: the division is not exact.
+        // A number slightly below a whole one counts as whole, because the division is not exact.
         let whole = Int((steps + 1e-6).rounded(.down))
-        // fastest.denominator / fastest.numerator + whole * step.denominator / step.numerator, upside down.
+        // This is fastest.denominator / fastest.numerator + whole * step.denominator / step.numerator, upside down.
         let (numerator, isTooLarge) = fastest.numerator.multipliedReportingOverflow(by: step.numerator)
         let (base, isBaseTooLarge) = fastest.denominator.multipliedReportingOverflow(by: step.numerator)
         let (unit, isUnitTooLarge) = step.denominator.multipliedReportingOverflow(by: fastest.numerator)
@@ -230,7 +230,7 @@ private func greatestCommonDivisor(_ first: Int, _ second: Int) -> Int {
     return larger
 }
 
-/// Whether the failure says that a list ends, or that the driver does not have the call at all.
+/// Whether the failure marks the end of a list, or means that the driver does not have the call at all.
 private func isEndOrAbsence(_ failure: SystemCallFailure) -> Bool {
     [EINVAL, ENOTTY, ENOSYS, EOPNOTSUPP, ENODATA].contains(failure.status)
 }

@@ -2,24 +2,24 @@ import MediaCore
 
 /// Chooses the format that a camera is set to.
 enum FormatSelection {
-    /// What is chosen where nothing is asked for: Twilio's default, and nearly every camera's.
+    /// The size if none is requested: Twilio's default, which nearly every camera has.
     static let defaultDimensions = Dimensions(width: 640, height: 480)
 
-    /// The rate that is chosen where none is asked for.
+    /// The rate if none is requested.
     static let defaultFrameRate = FrameRate(30)
 
-    /// By how much a rate may differ from another and still count as the same.
+    /// How far two rates may differ and still count as the same.
     ///
     /// Drivers state 30 frames per second as 30000/1001 and as 10000000/333333.
     static let rateTolerance = 0.01
 
-    /// Why there is nothing to choose.
+    /// Why no format can be chosen.
     enum Refusal: Error, Equatable {
         /// The camera does not have the pixel format.
         case notOffered(PixelFormat)
-        /// The camera has the pixel format and we cannot read it.
+        /// The camera has the pixel format, but we cannot read it.
         case undecodable(PixelFormat)
-        /// The camera has nothing that we can read.
+        /// The camera has no format that we can read.
         case nothingDecodable
     }
 
@@ -28,15 +28,15 @@ enum FormatSelection {
         var rank: Int
     }
 
-    /// The best of what is offered.
+    /// Chooses the best of the offered formats.
     ///
-    /// 1. The size: the wanted one; else, where a size is asked for, the smallest that covers it (frames are cropped and
-    ///    scaled down as they are converted), or the largest there is; where none is asked for, the nearest in area to
-    ///    640x480.
-    /// 2. The rate, of each pixel format: the lowest that reaches the wanted one, from which frames are left out evenly;
-    ///    else its highest.
-    /// 3. The pixel format: one that reaches the wanted rate, or else comes nearest to it; among equals the one that
-    ///    costs least to convert, so that compressed ones are taken only where the others are slower.
+    /// 1. The size is the requested one. If the camera lacks it, the smallest size that covers it is chosen (frames are
+    ///    cropped and scaled down as they are converted), or else the largest size. If no size is requested, the size
+    ///    nearest in area to 640x480 is chosen.
+    /// 2. The rate of each pixel format is the lowest that reaches the wanted one; frames are left out of it evenly. If
+    ///    none reaches it, the highest rate is chosen.
+    /// 3. The pixel format is one that reaches the wanted rate, or else comes nearest to it. Among equals, the one that
+    ///    costs least to convert wins. Compressed formats are therefore used only if the others are slower.
     static func choose(
         from offered: [CaptureFormat],
         for request: VideoFormatRequest
@@ -99,16 +99,17 @@ enum FormatSelection {
     private static func isBetter(_ candidate: Candidate, than other: Candidate, wanted: Double) -> Bool {
         let rate = candidate.format.frameRate.framesPerSecond
         let otherRate = other.format.frameRate.framesPerSecond
-        // What a rate beyond the wanted one brings is left out again, so it counts no more than the wanted one.
+        // Frames above the wanted rate are left out again, so a higher rate counts as no more than the wanted one.
         let (served, otherServed) = (min(rate, wanted), min(otherRate, wanted))
         if abs(served - otherServed) > wanted * rateTolerance { return served > otherServed }
         if candidate.rank != other.rank { return candidate.rank < other.rank }
         return candidate.format.pixelFormat.rawValue < other.format.pixelFormat.rawValue
     }
 
-    /// What a format costs to turn into I420 (a copy, a reordering, a colour conversion, a JPEG decoder, libv4lconvert).
+    /// Ranks a format by the cost of its conversion into I420.
     ///
-    /// Grey comes last, because colours are worth more than time.
+    /// The ranks are: a copy, a reordering, a colour conversion, a JPEG decoder, libv4lconvert. Grey comes last,
+    /// because colours matter more than time.
     private static func rank(of offer: CaptureFormat) -> Int {
         if offer.decoding == .libv4l { return ranking.count }
         return ranking.firstIndex(of: offer.pixelFormat) ?? ranking.count + 1
@@ -120,9 +121,10 @@ enum FormatSelection {
 }
 
 extension CaptureFormat.Decoding {
-    /// Whether a picture of `dimensions` can become ours.
+    /// Whether a picture of `dimensions` can be converted.
     ///
-    /// libv4lconvert computes the size of a chroma plane as a quarter of the picture's: of odd sizes it makes rubbish.
+    /// libv4lconvert computes the size of a chroma plane as a quarter of the picture's, so it produces garbage for odd
+    /// sizes.
     func canDecode(_ dimensions: Dimensions) -> Bool {
         switch self {
         case .direct: true
@@ -133,14 +135,14 @@ extension CaptureFormat.Decoding {
 }
 
 extension PixelFormat {
-    /// JPEG pictures by V4L2's other name.
+    /// V4L2's other name for JPEG pictures.
     static let jpeg = PixelFormat(rawValue: 0x4745_504A)
 
-    /// What is handed to the converter as it lies in the driver's buffer.
+    /// The formats that the converter reads directly from the driver's buffer.
     static let readDirectly: Set<PixelFormat> = [
         .i420, .yv12, .nv12, .nv21, .yuyv, .uyvy, .mjpeg, .jpeg, .grey, .rgb24, .bgr24,
     ]
 
-    /// The name under which a converter knows the format: `MJPG` for both names of JPEG pictures.
+    /// The converter's name for the format: `MJPG` for both names of JPEG pictures.
     var converterFormat: PixelFormat { self == .jpeg ? .mjpeg : self }
 }

@@ -2,32 +2,32 @@ import CV4L2
 import Glibc
 import MediaCore
 
-/// Turns formats that we cannot read into I420 by libv4lconvert; confine to the node's thread.
+/// Converts formats that we cannot read into I420 with libv4lconvert; confine to the node's thread.
 ///
-/// libv4lconvert knows what needs repair in some devices (pictures upside down, damaged headers) and asks the node
-/// itself, so that it lives no longer than this owner keeps the node alive.
+/// libv4lconvert knows what some devices need repaired (pictures upside down, damaged headers) and asks the node
+/// itself. It must therefore not outlive the node, which this owner keeps alive.
 @safe final class LibV4LConversion {
     private let handle: OpaquePointer
     private let calls: UnsafeMutablePointer<libv4l_dev_ops>
     private let asked: NodeQuestions
 
-    /// What libv4lconvert claims to convert and does not.
+    /// Formats that libv4lconvert claims to convert but does not.
     ///
-    /// Tried with the pictures of the kernel's `vivid` and version 1.22: RGB565 comes with red and blue changed over, and
+    /// Tested with version 1.22 and the pictures of the kernel's `vivid`: RGB565 comes with red and blue swapped, and
     /// HSV ends the program.
     private static let misconverted = Set(["RGBP", "HSV3", "HSV4"].compactMap { PixelFormat(fourCC: $0) })
 
     /// Which of `formats` libv4lconvert can turn into I420.
     ///
-    /// It tells no list of its own; it is given a device that has all of `formats`, and of which each time one alone can
-    /// be set.
+    /// It has no list of its own. So we show it a pretended device that lists all of `formats` and can be set to only
+    /// one of them at a time.
     static func convertible(_ formats: [PixelFormat], descriptor: Int32) -> Set<PixelFormat> {
         let pretended = PretendedNode(formats: formats)
         guard let conversion = LibV4LConversion(pretended, descriptor: descriptor) else { return [] }
         return Set(formats.filter { !misconverted.contains($0) && conversion.wouldConvert($0, on: pretended) })
     }
 
-    /// libv4lconvert for pictures of `node`; `nil` if it has no memory or does not take to the node.
+    /// Creates libv4lconvert for pictures of `node`; `nil` if it has no memory or does not accept the node.
     convenience init?(node: any V4L2Node) {
         self.init(ForwardedNode(node: node), descriptor: node.descriptor)
     }
@@ -99,7 +99,7 @@ import MediaCore
     }
 }
 
-/// Answers what libv4lconvert asks of a device.
+/// Answers libv4lconvert's questions about a device.
 private class NodeQuestions {
     func control(_ request: UInt, _ argument: UnsafeMutableRawPointer) -> Int32 { ENOTTY }
 }

@@ -2,20 +2,20 @@ import CV4L2
 import Glibc
 import MediaCore
 
-/// What a camera was set to, as it states it back.
+/// The format that a camera was set to, as the driver states it.
 struct NegotiatedFormat: Equatable {
-    /// The driver's own words.
+    /// The format in the driver's own terms.
     var delivered: DeliveredFormat
     /// The rate that the driver states; the chosen one if it states none.
     var frameRate: FrameRate
     /// Whether pictures go through libv4lconvert.
     var needsLibV4L: Bool
-    /// Bytes from row to row; 0 for compressed formats and those that libv4lconvert reads.
+    /// Bytes from row to row; 0 for compressed formats and for formats that libv4lconvert reads.
     var bytesPerRow: Int
     /// Whether the driver calls the format compressed.
     var isCompressed: Bool
 
-    /// The format in the words of our own users.
+    /// The format for our own users.
     var videoFormat: VideoFormat {
         VideoFormat(
             dimensions: delivered.dimensions,
@@ -24,7 +24,7 @@ struct NegotiatedFormat: Equatable {
         )
     }
 
-    /// How a picture lies in what the converter is lent.
+    /// The layout of a picture in the bytes that are lent to the converter.
     var layout: CapturedLayout {
         CapturedLayout(
             pixelFormat: needsLibV4L ? delivered.pixelFormat.formatByLibV4L : delivered.pixelFormat.converterFormat,
@@ -34,20 +34,20 @@ struct NegotiatedFormat: Equatable {
         )
     }
 
-    /// How colours are coded in what the converter is lent.
+    /// How colours are coded in the bytes that are lent to the converter.
     private var colour: CapturedColour? {
-        // Deep grey comes from libv4lconvert as grey does from a driver.
+        // libv4lconvert delivers deep grey with the same levels as a driver's grey.
         let format = delivered.pixelFormat
         let stated = delivered.colour.colour(of: format.formatByLibV4L == .grey ? .grey : format)
         guard needsLibV4L else { return stated }
-        // libv4lconvert makes RGB and Bayer pictures into BT.601 of limited range, takes compressed ones for such, and
-        // leaves the values of YUV formats as they are.
+        // libv4lconvert turns RGB and Bayer pictures into BT.601 with limited range. It treats compressed pictures as
+        // being that, and leaves the values of YUV formats unchanged.
         let isConverted = isCompressed || !format.isYUVOfLibV4L
         return isConverted ? nil : stated
     }
 }
 
-/// Sets a camera to the best of what it offers, and checks what it makes of it.
+/// Sets a camera to the best of its formats, and checks what the driver made of it.
 struct Negotiation {
     let device: V4L2Device
     let path: String
@@ -106,7 +106,7 @@ struct Negotiation {
         }
     }
 
-    /// Checks what the driver made of the format that it was asked for.
+    /// Checks what the driver made of the requested format.
     private func check(
         _ delivered: DeliveredFormat?,
         request: VideoFormatRequest,
@@ -127,7 +127,7 @@ struct Negotiation {
         guard delivered.planeCount == 1 else {
             throw error(.unsupportedFormat, "the driver delivers \(format) in \(delivered.planeCount) separate planes")
         }
-        // Both fields in one picture, or none: single fields would need to be put together first.
+        // A picture must hold both fields or none: single fields would have to be put together first.
         let whole = [
             V4L2_FIELD_ANY, V4L2_FIELD_NONE, V4L2_FIELD_INTERLACED, V4L2_FIELD_INTERLACED_TB, V4L2_FIELD_INTERLACED_BT,
         ]
@@ -146,7 +146,7 @@ struct Negotiation {
         )
     }
 
-    /// Sets the rate; a driver that cannot is left at its own.
+    /// Sets the rate; a driver that cannot set it keeps its own.
     private func setFrameRate(_ rate: FrameRate) throws(SystemCallFailure) -> FrameRate? {
         do {
             if let given = try device.setFrameRate(rate) { return given }
@@ -168,7 +168,7 @@ extension PixelFormat {
     }
 
     private static let rgb = formats("RGB3 BGR3")
-    /// What libv4lconvert 1.22 reads of uncompressed YUV (`libv4lconvert.c`, `supported_src_pixfmts`).
+    /// The uncompressed YUV formats that libv4lconvert 1.22 reads (`libv4lconvert.c`, `supported_src_pixfmts`).
     private static let yuvOfLibV4L = formats(
         "YVYU VYUY UYVY YUYV NV16 NV61 NV12 YU12 YV12 422P Y10B Y16 Y16-BE M420 HM12"
     )
@@ -181,10 +181,11 @@ extension PixelFormat {
     /// Grey pictures of more than eight bits.
     private static let deepGrey = Set(["Y10B", "Y16", "Y16-BE"].compactMap { PixelFormat(fourCC: $0) })
 
-    /// What libv4lconvert's I420 is to be read as: of deep grey it leaves the luma at full range, as `grey` has it.
+    /// The format of libv4lconvert's output: I420, except that deep grey keeps its full-range luma, as in `grey`.
     fileprivate var formatByLibV4L: PixelFormat { Self.deepGrey.contains(self) ? .grey : .i420 }
 
-    /// The fewest bytes that a row of the first plane has; 0 where rows have no fixed length, or we do not read them.
+    /// The least number of bytes in a row of the first plane; 0 if rows have no fixed length, or if we do not read
+    /// them.
     func leastBytesPerRow(_ width: Int) -> Int {
         switch self {
         case .yuyv, .uyvy: 4 * ((width + 1) / 2)

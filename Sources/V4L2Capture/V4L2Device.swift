@@ -2,16 +2,16 @@ import CV4L2
 import Glibc
 import MediaCore
 
-/// The V4L2 calls of one node, with Swift's types; checks what the driver returns for what could trap.
+/// The V4L2 calls of one node, with Swift's types; checks values from the driver that could cause a trap.
 ///
 /// Confine to the node's thread.
 @safe final class V4L2Device {
     let node: any V4L2Node
     let capability: DeviceCapability
-    /// Where the driver finds and leaves what it says of a buffer's memory planes.
+    /// The memory in which the driver reads and writes the planes of a buffer.
     private let planes: UnsafeMutablePointer<v4l2_plane>
 
-    /// Asks `node` what it is.
+    /// Asks `node` for its capabilities.
     init(node: any V4L2Node) throws(SystemCallFailure) {
         var answer = v4l2_capability()
         let status = unsafe node.control(cv4l2_QUERYCAP, &answer)
@@ -69,7 +69,7 @@ extension V4L2Device {
 
     /// The frame size at `index` of the driver's list for `format`, without intervals; throws `EINVAL` after the last.
     ///
-    /// - Returns: `nil` for a size that no picture can have.
+    /// - Returns: `nil` for a size that is impossible for a picture.
     func frameSize(at index: Int, of format: PixelFormat) throws(SystemCallFailure) -> CaptureFrameSize? {
         var answer = v4l2_frmsizeenum()
         answer.index = UInt32(index)
@@ -94,7 +94,7 @@ extension V4L2Device {
 
     /// The frame interval at `index` of the driver's list; throws `EINVAL` after the last.
     ///
-    /// - Returns: `nil` for an interval that is none.
+    /// - Returns: `nil` for an invalid interval.
     func frameInterval(
         at index: Int,
         of format: PixelFormat,
@@ -126,7 +126,7 @@ extension V4L2Device {
         try exchangeFormat(cv4l2_S_FMT, format, size, to: "set the format of")
     }
 
-    /// What `setFormat` would give; nothing is changed.
+    /// The format that `setFormat` would set; nothing is changed.
     func tryFormat(_ format: PixelFormat, _ size: Dimensions) throws(SystemCallFailure) -> DeliveredFormat? {
         try exchangeFormat(cv4l2_TRY_FMT, format, size, to: "try a format of")
     }
@@ -204,9 +204,9 @@ extension V4L2Device {
 // MARK: - Streaming
 
 extension V4L2Device {
-    /// Asks for `count` buffers to map; 0 gives them back.
+    /// Requests `count` buffers to map; 0 frees them.
     ///
-    /// - Returns: How many there are.
+    /// - Returns: The number of buffers that there are.
     func requestBuffers(_ count: Int) throws(SystemCallFailure) -> Int {
         var exchange = v4l2_requestbuffers()
         exchange.count = UInt32(count)
@@ -227,7 +227,7 @@ extension V4L2Device {
         return unsafe try node.map(length: Int(length), offset: Int(offset))
     }
 
-    /// Gives the buffer at `index` to the driver, to be filled.
+    /// Gives the buffer at `index` to the driver for filling.
     func queueBuffer(at index: Int) throws(SystemCallFailure) {
         var exchange = unsafe buffer(at: index)
         unsafe try call(cv4l2_QBUF, &exchange, to: "give a buffer to")
@@ -265,7 +265,7 @@ extension V4L2Device {
         try call(cv4l2_STREAMON, &type, to: "start streaming from")
     }
 
-    /// Stops streaming; every buffer comes back from the driver.
+    /// Stops streaming; the driver returns every buffer.
     func stopStreaming() throws(SystemCallFailure) {
         var type = bufferType
         try call(cv4l2_STREAMOFF, &type, to: "stop streaming from")

@@ -4,7 +4,7 @@ import MediaCore
 import Synchronization
 import Threading
 
-/// What waiting for an open node ended with; empty when the time was up.
+/// The results of waiting for an open node; empty after the deadline.
 struct NodeEvents: OptionSet {
     let rawValue: Int
     /// A filled buffer can be taken.
@@ -13,23 +13,24 @@ struct NodeEvents: OptionSet {
     static let failed = NodeEvents(rawValue: 2)
     /// The device is gone (`POLLHUP`, `POLLNVAL`).
     static let gone = NodeEvents(rawValue: 4)
-    /// The wait was to end.
+    /// A stop was requested.
     static let stopped = NodeEvents(rawValue: 8)
 }
 
-/// One open video node: the system calls that capturing makes on it, and nothing else.
+/// One open video node: exactly the system calls that capturing makes on it.
 ///
-/// Everything above this line is the same for a scripted node in tests. Confine to one thread; closed when released.
+/// All code above this protocol is the same for a scripted node in tests. Confine to one thread; the node is closed
+/// when it is released.
 protocol V4L2Node: AnyObject {
     /// The node's file descriptor, for libv4lconvert.
     var descriptor: Int32 { get }
 
-    /// Makes the `ioctl` call `request`, again when a signal interrupts it.
+    /// Makes the `ioctl` call `request`, and repeats it if a signal interrupts it.
     ///
     /// - Returns: 0, or the `errno`.
     func control(_ request: UInt, _ argument: UnsafeMutableRawPointer) -> Int32
 
-    /// Waits for the node to have something to say, until `deadline` or until `stop` is requested.
+    /// Waits until the node has an event, until `deadline`, or until `stop` is requested.
     func wait(until deadline: MonotonicInstant, or stop: StopSignal) -> NodeEvents
 
     /// Maps a driver's buffer of `length` bytes.
@@ -41,11 +42,11 @@ protocol V4L2Node: AnyObject {
 
 /// Asks a thread that waits for a device to end.
 final class StopSignal: Sendable {
-    /// Readable once stop is requested.
+    /// The file descriptor; it becomes readable once stop is requested.
     let descriptor: Int32
     private let flag = Atomic(false)
 
-    /// A signal that has not been given.
+    /// Creates a signal that has not been given.
     init() throws(SystemCallFailure) {
         descriptor = cv4l2_eventfd()
         guard descriptor >= 0 else { throw SystemCallFailure(attempt: "make a stop signal for", status: errno) }
@@ -58,7 +59,7 @@ final class StopSignal: Sendable {
     /// Whether stop was requested.
     var isRequested: Bool { flag.load(ordering: .acquiring) }
 
-    /// Requests stop; may be called from any thread, any number of times.
+    /// Requests stop; may be called from any thread, repeatedly.
     func request() {
         flag.store(true, ordering: .releasing)
         var one: UInt64 = 1
@@ -66,11 +67,13 @@ final class StopSignal: Sendable {
     }
 }
 
-/// A node of the kernel's, by plain system calls: not through libv4l2, so that what the driver really does is seen.
+/// A node of the kernel, used through plain system calls.
+///
+/// It does not use libv4l2, so that the driver's real behaviour is visible.
 final class KernelNode: V4L2Node {
     let descriptor: Int32
 
-    /// Opens the node at `path`, for calls that never block.
+    /// Opens the node at `path` in non-blocking mode.
     init(path: String) throws(SystemCallFailure) {
         var opened: Int32
         repeat {
@@ -115,7 +118,7 @@ final class KernelNode: V4L2Node {
     }
 
     func map(length: Int, offset: Int) throws(SystemCallFailure) -> UnsafeMutableRawBufferPointer {
-        // Writable, because libv4lconvert's decoders take a source that is not `const`.
+        // The mapping is writable because libv4lconvert's decoders take a source that is not `const`.
         let address = unsafe mmap(nil, length, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, offset)
         guard let address = unsafe address, unsafe address != MAP_FAILED else {
             throw SystemCallFailure(attempt: "map the buffers of", status: errno)

@@ -1,18 +1,18 @@
 import CV4L2
 import MediaCore
 
-/// What a node says it is.
+/// A node's description of itself.
 struct DeviceCapability: Equatable {
     var driver: String
     var card: String
     var busInfo: String
-    /// The `V4L2_CAP_…` bits of this very node (not of the whole device).
+    /// The `V4L2_CAP_…` bits of this node (not of the whole device).
     var bits: UInt32
 
     /// Whether the node captures pictures by streaming.
     ///
-    /// Metadata and output nodes lack the first; a codec's node has bits of its own. A node that can also be written to
-    /// (a loopback) is a camera.
+    /// Metadata and output nodes lack the capture bit; a codec's node has other bits. A node that can also be written
+    /// to (a loopback) is a camera.
     var isCamera: Bool {
         let capture = UInt32(V4L2_CAP_VIDEO_CAPTURE) | UInt32(V4L2_CAP_VIDEO_CAPTURE_MPLANE)
         return bits & capture != 0 && bits & UInt32(V4L2_CAP_STREAMING) != 0
@@ -22,23 +22,23 @@ struct DeviceCapability: Equatable {
     var isMultiplanar: Bool { bits & UInt32(V4L2_CAP_VIDEO_CAPTURE) == 0 }
 }
 
-/// A picture format as a driver states it back.
+/// A picture format as a driver states it.
 struct DeliveredFormat: Equatable {
     var pixelFormat: PixelFormat
     var dimensions: Dimensions
     /// Bytes from row to row; 0 if the driver does not say.
     var bytesPerRow: Int
-    /// Bytes of the largest picture.
+    /// The bytes of the largest picture.
     var imageSize: Int
     /// `V4L2_FIELD_…`.
     var field: UInt32
-    /// Memory planes; more than one only with the multi-planar calls.
+    /// The number of memory planes; more than one only with the multi-planar calls.
     var planeCount: Int
-    /// What the driver states of colours.
+    /// The colour coding that the driver states.
     var colour = StatedColour()
 }
 
-/// What a driver states of colours, in V4L2's numbers; 0 for a field that it leaves to the others' defaults.
+/// A driver's statement about colours, in V4L2's numbers; 0 for a field that follows from the others.
 struct StatedColour: Equatable {
     /// `V4L2_COLORSPACE_…`.
     var colorspace: UInt32 = 0
@@ -49,10 +49,11 @@ struct StatedColour: Equatable {
 }
 
 extension StatedColour {
-    /// How pictures of `format` are coded; `nil` where that is as usual.
+    /// How pictures of `format` are coded; `nil` for the usual coding.
     ///
-    /// Defaults are those of `V4L2_MAP_YCBCR_ENC_DEFAULT` and `V4L2_MAP_QUANTIZATION_DEFAULT` in videodev2.h; but grey
-    /// without a quantization is of full range, as drivers deliver it (`v4l2-tpg-core.c`, `tpg_s_fourcc`).
+    /// Defaults are those of `V4L2_MAP_YCBCR_ENC_DEFAULT` and `V4L2_MAP_QUANTIZATION_DEFAULT` in videodev2.h. Grey
+    /// without a quantization is the exception: it has full range, as drivers deliver it (`v4l2-tpg-core.c`,
+    /// `tpg_s_fourcc`).
     func colour(of format: PixelFormat) -> CapturedColour? {
         if format == .mjpeg || format == .jpeg { return nil }
         let isLimited =
@@ -68,7 +69,7 @@ extension StatedColour {
         switch encoding {
         case V4L2_YCBCR_ENC_601.rawValue, V4L2_YCBCR_ENC_XV601.rawValue: return .bt601
         case V4L2_YCBCR_ENC_709.rawValue, V4L2_YCBCR_ENC_XV709.rawValue: return .bt709
-        // Constant luminance is not linear in the values; the other kind is the nearest that is.
+        // Constant luminance is not linear in the values; the non-constant kind is the nearest linear one.
         case V4L2_YCBCR_ENC_BT2020.rawValue, V4L2_YCBCR_ENC_BT2020_CONST_LUM.rawValue: return .bt2020
         case V4L2_YCBCR_ENC_SMPTE240M.rawValue: return .smpte240M
         default: break
@@ -85,20 +86,20 @@ extension StatedColour {
 /// A buffer that the driver hands over.
 struct FilledBuffer: Equatable {
     var index: Int
-    /// Where in the buffer the content begins; not 0 only with the multi-planar calls.
+    /// The offset in the buffer at which the content begins; not 0 only with the multi-planar calls.
     var start: Int
-    /// Where it ends.
+    /// The offset at which the content ends.
     var end: Int
     /// Whether the driver marked the content as damaged.
     var isDamaged: Bool
     var sequence: UInt32
-    /// The driver's stamp, if it is of the monotonic clock.
+    /// The driver's timestamp, if it is of the monotonic clock.
     var timestamp: MonotonicInstant?
 }
 
 // MARK: - Values from the driver
 
-/// A size, if a picture can have it.
+/// A size, if it is possible for a picture.
 func pictureSize(_ width: UInt32, _ height: UInt32) -> Dimensions? {
     let size = Dimensions(width: Int(width), height: Int(height))
     let largest = Dimensions.largestCodable
@@ -106,16 +107,16 @@ func pictureSize(_ width: UInt32, _ height: UInt32) -> Dimensions? {
     return size
 }
 
-/// The rate of an interval in seconds; `nil` for fractions that no camera means.
+/// The rate of an interval in seconds; `nil` for fractions that no camera has.
 func frameRate(interval: v4l2_fract) -> FrameRate? {
-    // What needs more than 31 bits is a driver's error.
+    // A fraction that needs more than 31 bits is a driver's error.
     guard let seconds = Int32(exactly: interval.numerator), let frames = Int32(exactly: interval.denominator),
         seconds > 0, frames > 0
     else { return nil }
     return FrameRate(numerator: Int(frames), denominator: Int(seconds))
 }
 
-/// What a driver made of a format; `nil` if no picture can have the size.
+/// The format that a driver made of a request; `nil` if its size is impossible for a picture.
 func delivered(_ format: v4l2_pix_format, planeCount: Int = 1) -> DeliveredFormat? {
     guard let size = pictureSize(format.width, format.height) else { return nil }
     return DeliveredFormat(
@@ -131,7 +132,7 @@ func delivered(_ format: v4l2_pix_format, planeCount: Int = 1) -> DeliveredForma
 
 private func statedColour(_ format: v4l2_pix_format) -> StatedColour {
     var colour = StatedColour(colorspace: format.colorspace)
-    // Without the mark, what follows it is not there.
+    // Without this mark, the fields after it are not valid.
     guard format.priv == UInt32(bitPattern: Int32(truncatingIfNeeded: V4L2_PIX_FMT_PRIV_MAGIC)) else { return colour }
     colour.encoding = format.ycbcr_enc
     colour.quantization = format.quantization
@@ -145,12 +146,12 @@ func pixFormat(_ format: PixelFormat, _ size: Dimensions) -> v4l2_pix_format {
     pix.height = UInt32(size.height)
     pix.pixelformat = format.rawValue
     pix.field = V4L2_FIELD_NONE.rawValue
-    // The mark that the fields for colours are meant; left at 0, they ask for the device's own.
+    // This mark makes the colour fields valid; left at 0, they ask for the device's own colours.
     pix.priv = UInt32(bitPattern: Int32(truncatingIfNeeded: V4L2_PIX_FMT_PRIV_MAGIC))
     return pix
 }
 
-/// A C string of bounded length, with what a terminal would obey replaced.
+/// The text of a C string of bounded length, with characters replaced that control a terminal.
 func driverText(_ bytes: UnsafeRawBufferPointer) -> String {
     let decoded = unsafe String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
     let printable = decoded.unicodeScalars.map { $0.properties.generalCategory == .control ? "?" : $0 }

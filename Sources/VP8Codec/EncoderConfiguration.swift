@@ -2,29 +2,32 @@ import CVPX
 import MediaCore
 
 extension VP8Encoder {
-    /// What libvpx is told once, besides its configuration.
+    /// The controls that are set once, besides the configuration.
     static let controls: [(vp8e_enc_control_id, Int32)] = [
-        // Fixed effort. Positive values adapt to the measured time, and make the output depend on the machine's load.
+        // A fixed effort. Positive values adapt to the measured time, which makes the output depend on the machine's
+        // load.
         (VP8E_SET_CPUUSED, -6),
-        // Costs 18 to 34 % of CPU time (measured at 640x480 to 1920x1080), for cameras that denoise themselves.
+        // Off: denoising costs 18 to 34 % of CPU time (measured at 640x480 to 1920x1080), and cameras denoise
+        // themselves.
         (VP8E_SET_NOISE_SENSITIVITY, 0),
-        // Blocks that hardly changed are skipped early; libwebrtc's value for cameras.
+        // Skips early the blocks that hardly changed; the value is libwebrtc's for cameras.
         (VP8E_SET_STATIC_THRESHOLD, 1),
         (VP8E_SET_TOKEN_PARTITIONS, Int32(VP8_ONE_TOKENPARTITION.rawValue)),
-        // A keyframe may take three average frames' bits, and no more: at the rate of the stream that is its delay.
+        // A keyframe may take the bits of three average frames at most: at the track's bit rate, its size is its delay.
         (VP8E_SET_MAX_INTRA_BITRATE_PCT, 300),
     ]
 }
 
 extension vpx_codec_enc_cfg_t {
-    /// Sets what stays the same as long as the encoder is open.
+    /// Sets the fields that stay the same as long as the encoder is open.
     mutating func setConstants(layerCount: Int) {
         unsafe g_timebase = vpx_rational(num: 1, den: 1_000_000)
         // libvpx spins between rows when it has several threads.
         unsafe g_threads = 1
         unsafe g_lag_in_frames = 0
         unsafe g_pass = VPX_RC_ONE_PASS
-        // The entropy tables of a keyframe hold until the next, so that frames left out on the way don't matter.
+        // The entropy tables of a keyframe hold until the next one, so that it does not matter if frames are left out
+        // between.
         unsafe g_error_resilient = UInt32(VPX_ERROR_RESILIENT_DEFAULT)
         unsafe kf_mode = VPX_KF_DISABLED
         unsafe rc_end_usage = VPX_CBR
@@ -33,10 +36,10 @@ extension vpx_codec_enc_cfg_t {
         unsafe rc_max_quantizer = 56
         unsafe rc_undershoot_pct = 100
         unsafe rc_overshoot_pct = 15
-        // In percent of the optimal buffer, below which frames are left out.
+        // In percent of the optimal buffer level; frames are left out below it.
         unsafe rc_dropframe_thresh = 30
-        // In ms of the target rate: how far the encoder may run ahead of it. libwebrtc's 1000, 500 and 600 let 1 s of
-        // delay gather after a steep fall of the rate; these 375 ms.
+        // In ms of the target rate: how far the encoder may run ahead of it. With libwebrtc's 1000, 500 and 600, 1 s of
+        // delay builds up after a steep fall of the rate; with these values, 375 ms.
         unsafe rc_buf_sz = 300
         unsafe rc_buf_initial_sz = 150
         unsafe rc_buf_optimal_sz = 200
@@ -59,7 +62,7 @@ extension vpx_codec_enc_cfg_t {
         }
     }
 
-    /// Sets the size, and the rate of each layer together with those below.
+    /// Sets the size, and the bit rate of each layer together with those below it.
     ///
     /// The shares are libwebrtc's (`simulcast_rate_allocator.cc`).
     mutating func setTargets(_ settings: VP8EncoderSettings) {
@@ -82,7 +85,7 @@ extension vpx_codec_enc_cfg_t {
 }
 
 extension vpx_image_t {
-    /// Describes the pixels of `buffer`, whose planes are given, where they lie; libvpx only reads them.
+    /// Describes the pixels of `buffer` in place, with the given planes; libvpx only reads them.
     init(
         _ buffer: VideoBuffer,
         _ luma: UnsafeBufferPointer<UInt8>,
@@ -111,11 +114,11 @@ extension vpx_image_t {
 }
 
 extension TemporalLayerPattern.Role {
-    /// The role in libvpx's words: LAST is the latest frame of layer 0, GOLDEN the latest of the middle layer.
+    /// The role as libvpx's flags: LAST is the latest frame of layer 0, GOLDEN the latest of the middle layer.
     ///
-    /// The third buffer, ARF, is left alone: it would stay the keyframe, and a search in it costs time.
+    /// The third buffer, ARF, is not used: it would stay the keyframe, and searching it costs time.
     func libraryFlags(layerCount: Int) -> vpx_enc_frame_flags_t {
-        // With one layer libvpx may refer to what it likes.
+        // With one layer, libvpx may refer to any buffer.
         guard layerCount > 1 else { return 0 }
         let isMiddleLayer = temporalLayer > 0 && isReference
         var flags = VP8_EFLAG_NO_REF_ARF | VP8_EFLAG_NO_UPD_ARF

@@ -1,32 +1,35 @@
 import MediaCore
 
-/// Turns capture timestamps into the presentation times that libvpx measures the frame rate by.
+/// Turns capture timestamps into presentation times, by which libvpx measures the frame rate.
 ///
-/// libvpx refuses a time before its first one and divides by the differences; so times here always increase, by an
-/// interval in `intervals`, whatever the timestamps do.
+/// libvpx refuses a time before its first one and divides by the differences. The times made here therefore always
+/// increase, by an interval in `intervals`, whatever the timestamps do.
 struct EncodingTimeline {
-    /// A frame's place in libvpx's time, in µs.
+    /// A frame's time and duration for libvpx, in µs.
     struct Slot: Equatable {
         var start: Int64
         var duration: Int64
     }
 
-    /// The differences that libvpx is shown, in µs: 1,000 frames a second to one.
+    /// The intervals that libvpx may get, in µs: from 1,000 frames a second to one.
     ///
-    /// libvpx averages them over its last second (`vp8_get_compressed_data`). A longer one makes that average swing to
-    /// negative values and stay there, and four of five frames are left out for good (measured, libvpx 1.12).
+    /// libvpx averages them over its last second (`vp8_get_compressed_data`). A longer interval makes that average
+    /// swing to negative values and stay there, and four of five frames are then left out for good (measured, libvpx
+    /// 1.12).
     static let intervals: ClosedRange<Int64> = 1000...1_000_000
-    /// A longer difference, in µs, is a pause and not a rate, unless frames are to come that slowly.
+    /// The longest interval, in µs, that counts as frame rate; a longer one is a pause, unless frames are due that
+    /// slowly.
     ///
-    /// A frame is given the bits of its interval; after a pause it would be a burst that the network is long in taking.
+    /// A frame gets the bits of its interval. After a pause this would be a burst that takes the network long to
+    /// transmit.
     static let longestStep: Int64 = 250_000
 
     private var previous: (timestamp: MonotonicInstant, start: Int64)?
 
-    /// The place of the next frame, captured at `timestamp`, where frames come every `interval` or so.
+    /// The slot of the next frame, captured at `timestamp`, if frames come about every `interval`.
     ///
-    /// A timestamp that is not later than the one before counts as `interval` later, and so does a keyframe that is asked
-    /// for, as it often comes after frames that nobody wanted.
+    /// A timestamp that is not later than the one before counts as `interval` later. So does a requested keyframe,
+    /// because it often comes after frames that nobody wanted.
     mutating func slot(at timestamp: MonotonicInstant, interval: Duration, isKeyframe: Bool = false) -> Slot {
         let duration = Self.bounded(interval.wholeMicroseconds)
         var start: Int64 = 0
@@ -36,7 +39,7 @@ struct EncodingTimeline {
                 if timestamp <= previous.timestamp || isKeyframe {
                     duration
                 } else if elapsed < .zero {
-                    // The difference overflowed: it is as long as can be.
+                    // The difference overflowed, so it counts as the longest possible one.
                     max(Self.longestStep, duration)
                 } else {
                     min(Self.bounded(elapsed.wholeMicroseconds), max(Self.longestStep, duration))

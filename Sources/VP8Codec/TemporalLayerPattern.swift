@@ -1,21 +1,26 @@
-/// Decides of each frame which temporal layer it belongs to and what it refers to.
+/// Decides for each frame its temporal layer and the frames that it refers to.
 ///
-/// With three layers, and in libvpx's words, this is libwebrtc's pattern of eight frames (`default_temporal_layers.cc`):
+/// With three layers this is libwebrtc's pattern of eight frames (`default_temporal_layers.cc`), here in libvpx's
+/// terms:
 ///
-///     layer 2      1      3         5      7      refers to LAST and, but for frame 1, to GOLDEN; updates nothing
+/// ```
+///     layer 2      1      3         5      7      refers to LAST and, except frame 1, to GOLDEN; updates nothing
 ///     layer 1         2                 6         refers to LAST and, in frame 6, to GOLDEN; updates GOLDEN
 ///     layer 0   0            4                    refers to LAST; updates LAST
+/// ```
 ///
 /// LAST is thus always the latest frame of layer 0, and GOLDEN the latest of layer 1.
 ///
-/// Rate control may leave out any frame. One of a higher layer then leaves its place empty. So that every frame which
-/// calls itself a sync is one, none refers to a GOLDEN from before frame 0: if frame 2 was left out, frames 3 and 5 refer
-/// to LAST alone, and frame 6 takes over the part of frame 2. One of layer 0 leaves its place to the frame that comes
-/// next, where libwebrtc goes on to the higher layers: whatever comes out refers to LAST, which must not grow old. On a
-/// picture too busy for its rate (1280x720 at 250 kbit/s) this took the longest time without layer 0 from 64 frames to
-/// 15, and spaced the frames evenly, at 10 % more bits; at 500 kbit/s from 24 to 10, at no more.
+/// Rate control may leave out any frame. If it leaves out a frame of a higher layer, that place in the pattern stays
+/// empty. A frame that is marked as a sync must really be one, so no frame refers to a GOLDEN from before frame 0. If
+/// frame 2 was left out, frames 3 and 5 therefore refer to LAST alone, and frame 6 takes the role of frame 2.
+///
+/// If rate control leaves out a frame of layer 0, the next frame takes its place; libwebrtc goes on to the higher
+/// layers instead. The reason is that every frame refers to LAST, which must not grow old. On a picture too busy for
+/// its rate (1280x720 at 250 kbit/s) this shortened the longest time without layer 0 from 64 frames to 15 and spaced
+/// the frames evenly, at 10 % more bits. At 500 kbit/s it shortened that time from 24 frames to 10, at no more bits.
 package struct TemporalLayerPattern: Hashable, Sendable {
-    /// What a frame is to the others.
+    /// A frame's relation to the others.
     package struct Role: Hashable, Sendable {
         /// The frame's temporal layer.
         package let temporalLayer: UInt8
@@ -24,32 +29,32 @@ package struct TemporalLayerPattern: Hashable, Sendable {
         /// Whether later frames may refer to this one.
         package let isReference: Bool
 
-        /// Whether the frame is above layer 0 and refers to the latest frame of layer 0 alone.
+        /// Whether the frame is above layer 0 and refers only to the latest frame of layer 0.
         ///
-        /// A receiver that has had nothing but layer 0 so far may take all layers up to this frame's from here on.
+        /// A receiver that has had only layer 0 so far may take all layers up to this frame's from here on.
         package var isLayerSync: Bool { temporalLayer > 0 && !refersToMiddleLayer }
     }
 
-    /// What became of a frame.
+    /// The result of encoding a frame.
     package enum Outcome: Hashable, Sendable {
-        /// It came out as a keyframe; the pattern begins anew with it.
+        /// It became a keyframe; the pattern starts again with it.
         case keyframe
-        /// It came out in the role it was given.
+        /// It was encoded in its role.
         case encoded
-        /// The encoder left it out, or failed.
+        /// The encoder left it out or failed.
         case dropped
     }
 
-    /// The numbers of layers that there are patterns for.
+    /// The supported numbers of layers.
     package static let supportedLayerCounts = 1...3
 
     /// The number of temporal layers.
     package let layerCount: Int
     private var position = 0
-    /// Whether a frame of the middle layer came out since the pattern's beginning, that is, since frame 0.
+    /// Whether a frame of the middle layer was encoded since the pattern's start, that is, since frame 0.
     private var middleLayerIsFresh = false
 
-    /// The beginning of the pattern of `layerCount` layers, one of `supportedLayerCounts`.
+    /// Creates the start of the pattern for `layerCount` layers, one of `supportedLayerCounts`.
     package init(layerCount: Int) {
         precondition(Self.supportedLayerCounts.contains(layerCount), "\(layerCount) temporal layers")
         self.layerCount = layerCount
@@ -65,7 +70,7 @@ package struct TemporalLayerPattern: Hashable, Sendable {
         )
     }
 
-    /// Goes on to the frame after the next one, of which `outcome` tells.
+    /// Moves past the next frame, whose result is `outcome`.
     package mutating func advance(_ outcome: Outcome) {
         let role = nextRole
         switch outcome {

@@ -1,8 +1,8 @@
 package import MediaCore
 
-/// Reads what the first bytes of a VP8 frame tell (RFC 6386, section 9.1); safe with any bytes.
+/// Reads the first bytes of a VP8 frame (RFC 6386, section 9.1); safe with any bytes.
 package enum VP8Bitstream {
-    /// The frame tag, the start code and the two sizes.
+    /// The length of the frame tag, the start code and the two sizes.
     private static let keyframeHeaderBytes = 10
 
     /// Whether `bytes` begin with the whole header of a keyframe that has a size.
@@ -10,9 +10,9 @@ package enum VP8Bitstream {
         keyframeDimensions(of: bytes) != nil
     }
 
-    /// The size of the picture, as the header of a keyframe states it.
+    /// The size of the picture from the header of a keyframe.
     ///
-    /// - Returns: `nil` for other frames, and where the header is cut, has no start code or states an empty picture.
+    /// - Returns: `nil` for other frames, and if the header is cut, has no start code or states an empty picture.
     package static func keyframeDimensions(of bytes: RawSpan) -> Dimensions? {
         guard bytes.byteCount >= keyframeHeaderBytes, claimsKeyframe(bytes) else { return nil }
         guard byte(3, of: bytes) == 0x9D, byte(4, of: bytes) == 0x01, byte(5, of: bytes) == 0x2A else { return nil }
@@ -23,7 +23,7 @@ package enum VP8Bitstream {
         return Dimensions(width: width, height: height)
     }
 
-    /// Whether the lowest bit of the frame tag says keyframe, whatever follows.
+    /// Whether the lowest bit of the frame tag marks a keyframe; the rest is not checked.
     static func claimsKeyframe(_ bytes: RawSpan) -> Bool {
         bytes.byteCount > 0 && byte(0, of: bytes) & 1 == 0
     }

@@ -3,21 +3,21 @@ package import MediaCore
 
 /// Decodes the VP8 frames of one track.
 ///
-/// Confine to one thread. No bytes can do worse than make `decode` throw, or give a wrong picture.
+/// Confine to one thread. Any bytes are safe: at worst `decode` throws or returns a wrong picture.
 @safe package struct VP8Decoder: ~Copyable {
-    /// The size whose area is the largest that the encoder makes, and that a decoder accepts unless told otherwise.
+    /// The size with the largest area that the encoder makes, and that a decoder accepts by default.
     ///
-    /// 16,777,216 pixels are 25 MB, of which a decoder holds up to four. The bound covers every camera format up to
-    /// 16 megapixels, and more than one thread encodes in real time.
+    /// 16,777,216 pixels are 25 MB, and a decoder holds up to four such pictures. The bound covers every camera format
+    /// up to 16 megapixels, and more than one thread can encode in real time.
     package static let maximumDimensions = Dimensions(width: 4096, height: 4096)
 
     private let context = CodecContext()
     private let maximumDimensions: Dimensions
     private var needsKeyframe = true
 
-    /// A decoder that begins with a keyframe.
+    /// Creates a decoder that begins with a keyframe.
     ///
-    /// - Parameter maximumDimensions: Pictures of a larger area are refused before any memory is taken for them.
+    /// - Parameter maximumDimensions: Pictures of a larger area are refused before any memory is allocated for them.
     /// - Throws: `libraryFailure` when libvpx cannot be opened.
     package init(maximumDimensions: Dimensions = Self.maximumDimensions) throws(VP8Error) {
         self.maximumDimensions = maximumDimensions
@@ -25,17 +25,17 @@ package import MediaCore
         try context.check(unsafe cvpx_decoder_open(context.pointer, &configuration), "open a decoder")
     }
 
-    /// Whether only a keyframe can be decoded next: at the beginning, and after a frame that could not be decoded.
+    /// Whether only a keyframe can be decoded next, as at the beginning and after a frame that could not be decoded.
     package var isWaitingForKeyframe: Bool { needsKeyframe }
 
-    /// Decodes one frame; after an error, decoding goes on with the next keyframe.
+    /// Decodes one frame; after an error, decoding continues with the next keyframe.
     ///
     /// - Parameters:
-    ///   - bytes: The frame, whole.
-    ///   - timestamp: When the picture was captured; goes into the frame that is returned.
-    ///   - makeBuffer: Asked once for a buffer of exactly the size it is given, that the caller alone holds; it returns
+    ///   - bytes: The whole frame.
+    ///   - timestamp: When the picture was captured; the returned frame carries it.
+    ///   - makeBuffer: Called once; returns a buffer of exactly the given size that only the caller holds. It returns
     ///     `nil` if nobody wants the pixels, which are then not copied.
-    /// - Returns: The picture; `nil` if `makeBuffer` returned `nil`, and for a frame that is not to be shown.
+    /// - Returns: The picture; `nil` if `makeBuffer` returned `nil`, and for a frame that must not be shown.
     /// - Throws: `keyframeNeeded`, `pictureTooLarge` or `damagedData`.
     package mutating func decode(
         _ bytes: RawSpan,
@@ -46,7 +46,7 @@ package import MediaCore
             needsKeyframe = true
             try checkKeyframeHeader(bytes)
         } else if bytes.isEmpty {
-            // libvpx would take it as the news that a frame was lost, and show the one before once more.
+            // libvpx would treat it as a lost frame, and show the frame before once more.
             needsKeyframe = true
             throw VP8Error(.damagedData, attempt: Self.attempt, detail: "no bytes")
         } else if needsKeyframe {
@@ -74,7 +74,7 @@ package import MediaCore
         }
     }
 
-    /// Has libvpx decode the frame, and checks that it is whole.
+    /// Decodes the frame with libvpx, and checks that it is whole.
     private borrowing func submit(_ bytes: RawSpan) throws(VP8Error) {
         guard let count = UInt32(exactly: bytes.byteCount) else {
             throw VP8Error(.damagedData, attempt: Self.attempt, detail: "\(bytes.byteCount) bytes")
@@ -84,7 +84,7 @@ package import MediaCore
             return unsafe vpx_codec_decode(context.pointer, data.baseAddress, count, nil, 0)
         }
         guard status == VPX_CODEC_OK else { throw context.failure(.damagedData, status, Self.attempt) }
-        // Where a part of the frame is missing, libvpx may decode zeros instead, and only says so when asked.
+        // If a part of the frame is missing, libvpx may decode zeros instead, and reports that only when asked.
         var isCorrupt: Int32 = 0
         try context.check(
             unsafe cvpx_get(context.pointer, Int32(VP8D_GET_FRAME_CORRUPTED.rawValue), &isCorrupt),

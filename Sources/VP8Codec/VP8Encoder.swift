@@ -3,8 +3,8 @@ package import MediaCore
 
 /// Encodes pictures as VP8, for one track: constant bit rate, real time, keyframes on request only.
 ///
-/// Confine to one thread. The settings are libwebrtc's (`libvpx_vp8_encoder.cc`) but for the buffers and the size of
-/// keyframes, which are kept small because whatever exceeds the rate becomes delay.
+/// Confine to one thread. The settings are libwebrtc's (`libvpx_vp8_encoder.cc`), except for the buffers and the size
+/// of keyframes. These are kept small because everything above the rate becomes delay.
 @safe package struct VP8Encoder: ~Copyable {
     private let context = CodecContext()
     private let largestDimensions: Dimensions
@@ -16,7 +16,7 @@ package import MediaCore
     private var nextNumber: UInt32 = 0
     private var baseLayerIndex = UInt16.max
 
-    /// An encoder that begins with a keyframe.
+    /// Creates an encoder that begins with a keyframe.
     ///
     /// - Throws: `unsupportedSettings`, or `libraryFailure` when libvpx cannot be opened.
     package init(_ settings: VP8EncoderSettings) throws(VP8Error) {
@@ -37,23 +37,23 @@ package import MediaCore
     /// The size that frames must have.
     package var dimensions: Dimensions { settings.dimensions }
 
-    /// The rate that the encoder aims at, all temporal layers together.
+    /// The encoder's target bit rate, for all temporal layers together.
     package var targetBitrate: Bitrate { settings.targetBitrate }
 
     /// Encodes a frame and lends the packet, which lies in libvpx's memory, to `body`.
     ///
-    /// `number` counts the frames that `body` took, from 0, and `baseLayerIndex` those of layer 0. `isLayerSync` is true
-    /// for frames above layer 0 that refer only to the latest frame of layer 0 (the bit Y of RFC 7741), and false for
-    /// every frame of layer 0. No other frame refers to a frame of the highest layer.
+    /// `number` counts the frames that `body` took, from 0; `baseLayerIndex` counts those of layer 0. `isLayerSync` is
+    /// true for frames above layer 0 that refer only to the latest frame of layer 0 (bit Y of RFC 7741). It is false
+    /// for every frame of layer 0. No other frame refers to a frame of the highest layer.
     ///
     /// - Parameters:
-    ///   - frame: A picture of the encoder's size. Timestamps should increase; those that do not count as one frame
+    ///   - frame: A picture of the encoder's size. Timestamps should increase; one that does not counts as one frame
     ///     interval after the one before.
-    ///   - forceKeyframe: Whether the frame has to be a keyframe.
+    ///   - forceKeyframe: Whether the frame must be a keyframe.
     ///   - body: Called once, on the calling thread, if there is a packet; must not keep the bytes. It returns `nil` if
-    ///     the packet will not be sent: its number is used again, and the next frame becomes a keyframe.
-    /// - Returns: What `body` returned; `nil` also if the encoder left the frame out to hold its rate. A keyframe that
-    ///   was left out stays due.
+    ///     the packet will not be sent: its number is then used again, and the next frame becomes a keyframe.
+    /// - Returns: The result of `body`; `nil` also if the encoder left the frame out to keep to its rate. A keyframe
+    ///   that was left out stays due.
     /// - Throws: `wrongFrameSize`, or `libraryFailure`, after which the next frame becomes a keyframe.
     package mutating func encode<Result>(
         _ frame: VideoFrame,
@@ -86,7 +86,7 @@ package import MediaCore
         let isKeyframe = unsafe coded.flags & UInt32(VPX_FRAME_IS_KEY) != 0
         let info = describe(role, isKeyframe: isKeyframe, timestamp: frame.timestamp)
         guard let result = body(info, unsafe RawSpan(_unsafeStart: coded.buf, byteCount: coded.sz)) else {
-            // The encoder refers to this frame from now on, and no receiver has it.
+            // The encoder refers to this frame from now on, but no receiver has it.
             keyframeIsDue = true
             pattern.advance(.dropped)
             return nil
@@ -95,15 +95,15 @@ package import MediaCore
         return result
     }
 
-    /// Changes what is given; the next frame is the first one encoded so.
+    /// Changes the given settings, from the next frame on.
     ///
-    /// A change of size makes the next frame a keyframe; the other changes don't.
+    /// A change of size makes the next frame a keyframe; other changes do not.
     ///
     /// - Parameters:
     ///   - targetBitrate: As in `VP8EncoderSettings`.
     ///   - frameRate: As in `VP8EncoderSettings`.
-    ///   - dimensions: No side longer than when the encoder was opened.
-    /// - Throws: `sizeIncrease`, `unsupportedSettings` or `libraryFailure`; then nothing has changed.
+    ///   - dimensions: Neither side may be longer than when the encoder was opened.
+    /// - Throws: `sizeIncrease`, `unsupportedSettings` or `libraryFailure`; nothing has changed then.
     package mutating func reconfigure(
         targetBitrate: Bitrate? = nil,
         frameRate: FrameRate? = nil,
@@ -132,7 +132,7 @@ package import MediaCore
         settings = changed
     }
 
-    /// Hands a picture to libvpx, which copies it.
+    /// Passes a picture to libvpx, which copies it.
     private borrowing func submit(
         _ buffer: VideoBuffer,
         _ slot: EncodingTimeline.Slot,
@@ -162,7 +162,7 @@ package import MediaCore
         try context.check(status, "encode a frame of \(buffer.dimensions)")
     }
 
-    /// The frame that libvpx has ready, valid until the next call into libvpx; `nil` if it left the picture out.
+    /// The encoded frame from libvpx, valid until the next call into libvpx; `nil` if libvpx left the picture out.
     private borrowing func takePacket() -> UnsafePointer<vpx_codec_cx_pkt_t>? {
         var iterator: vpx_codec_iter_t?
         while let packet = unsafe vpx_codec_get_cx_data(context.pointer, &iterator) {
@@ -171,7 +171,7 @@ package import MediaCore
         return nil
     }
 
-    /// What the frame that libvpx has ready is.
+    /// Describes the encoded frame from libvpx.
     private borrowing func describe(
         _ role: TemporalLayerPattern.Role,
         isKeyframe: Bool,

@@ -1,22 +1,22 @@
 package import MediaCore
 
-/// How an encoder is opened.
+/// The settings for opening an encoder.
 package struct VP8EncoderSettings: Hashable, Sendable {
     /// The size of the frames, and the largest that the encoder can be reconfigured to.
     ///
     /// From 1x1 to 16383x16383, and at most as many pixels as `VP8Decoder.maximumDimensions` has.
     package var dimensions: Dimensions
-    /// What all temporal layers together come to; taken as the nearest rate in `supportedBitrates`.
+    /// The bit rate of all temporal layers together; the encoder uses the nearest rate in `supportedBitrates`.
     package var targetBitrate: Bitrate
-    /// The rate at which frames will about come.
+    /// The approximate rate of the frames.
     ///
-    /// Stands in where timestamps tell nothing: for the first frame, and for frames that are not later than the one
+    /// It is used if timestamps give no rate: for the first frame, and for frames that are not later than the one
     /// before. Otherwise the encoder measures the rate by the timestamps.
     package var frameRate: FrameRate
-    /// 1, 2 or 3; three let a receiver do with half or a quarter of the frames.
+    /// The number of temporal layers: 1, 2 or 3; with three, a receiver can use only half or a quarter of the frames.
     package var temporalLayerCount: Int
 
-    /// Settings for the given size, rate and layers; without a `targetBitrate`, the size's usual one.
+    /// Creates settings for the given size, rate and layers; the default `targetBitrate` is the usual one of the size.
     package init(
         dimensions: Dimensions,
         targetBitrate: Bitrate? = nil,
@@ -29,10 +29,10 @@ package struct VP8EncoderSettings: Hashable, Sendable {
         self.temporalLayerCount = temporalLayerCount
     }
 
-    /// Rates that libvpx holds apart by layer, in whole kbit/s, and that do not overflow its sums of bits.
+    /// The rates for which libvpx can separate the layers, in whole kbit/s, without overflow in its sums of bits.
     package static let supportedBitrates = Bitrate.kilobitsPerSecond(10)...Bitrate.kilobitsPerSecond(1_000_000)
 
-    /// The rate beyond which pictures of this size hardly get better.
+    /// The rate above which pictures of this size hardly improve.
     ///
     /// Source: libwebrtc, `GetMaxDefaultVideoBitrateKbps` in `video/config/encoder_stream_factory.cc`.
     package static func defaultBitrate(for dimensions: Dimensions) -> Bitrate {
@@ -44,7 +44,7 @@ package struct VP8EncoderSettings: Hashable, Sendable {
         }
     }
 
-    /// Throws unless an encoder can have these settings.
+    /// Throws an error unless an encoder can use these settings.
     func validate(_ attempt: String) throws(VP8Error) {
         guard Self.canBeCoded(dimensions) else {
             throw VP8Error(.unsupportedSettings, attempt: attempt, detail: "a size of \(dimensions)")
@@ -54,7 +54,7 @@ package struct VP8EncoderSettings: Hashable, Sendable {
         }
     }
 
-    /// Whether VP8 can code pictures of this size, and our decoder shows them.
+    /// Whether VP8 can code pictures of this size and our decoder accepts them.
     package static func canBeCoded(_ dimensions: Dimensions) -> Bool {
         (1...Dimensions.largestCodable.width).contains(dimensions.width)
             && (1...Dimensions.largestCodable.height).contains(dimensions.height)

@@ -1,6 +1,6 @@
 import CVPX
 
-/// Why a VP8 encoder or decoder could not do what was asked of it.
+/// The reason why a VP8 encoder or decoder failed.
 package struct VP8Error: Error, Hashable, Sendable {
     /// The kind of failure.
     package struct Code: Hashable, Sendable {
@@ -8,15 +8,15 @@ package struct VP8Error: Error, Hashable, Sendable {
 
         /// The settings are outside what VP8 or this module supports.
         package static let unsupportedSettings = Code(rawValue: 0)
-        /// A size beyond the one that the encoder was opened with.
+        /// The size is larger than the one that the encoder was opened with.
         package static let sizeIncrease = Code(rawValue: 1)
-        /// A frame of another size than the encoder is set to.
+        /// The frame does not have the size that the encoder is set to.
         package static let wrongFrameSize = Code(rawValue: 2)
         /// The bytes are not a VP8 frame, or a damaged one.
         package static let damagedData = Code(rawValue: 3)
-        /// A picture larger than the decoder was opened for.
+        /// The picture is larger than the decoder was opened for.
         package static let pictureTooLarge = Code(rawValue: 4)
-        /// The frame needs others that this decoder does not have.
+        /// The frame refers to others that this decoder does not have.
         package static let keyframeNeeded = Code(rawValue: 5)
         /// libvpx refused or failed.
         package static let libraryFailure = Code(rawValue: 6)
@@ -24,11 +24,11 @@ package struct VP8Error: Error, Hashable, Sendable {
 
     /// The kind of failure.
     package let code: Code
-    /// What was attempted, as it continues the words "Cannot …".
+    /// What was attempted, as the continuation of "Cannot …".
     package let attempt: String
-    /// The `vpx_codec_err_t` that libvpx returned; `nil` if it was not asked.
+    /// The `vpx_codec_err_t` that libvpx returned; `nil` if libvpx was not called.
     package let status: Int?
-    /// What there is to say beyond `code`: the values that were refused, or libvpx's own words.
+    /// Details beyond `code`: the refused values, or libvpx's own message.
     package let detail: String?
 
     init(_ code: Code, attempt: String, detail: String? = nil, status: Int? = nil) {
@@ -63,24 +63,24 @@ extension VP8Error: CustomStringConvertible {
     }
 }
 
-/// Owns a libvpx context at an address of its own, as libvpx keeps pointers into it; confine to one thread.
+/// Owns a libvpx context at a fixed address, because libvpx keeps pointers into it; confine to one thread.
 @safe struct CodecContext: ~Copyable {
-    /// Valid as long as this value is; not to be kept.
+    /// The context, valid only as long as this value; do not keep the pointer.
     let pointer: UnsafeMutablePointer<vpx_codec_ctx_t>
 
-    /// A context that an `open` function of libvpx may be given.
+    /// Creates a context for an `open` function of libvpx.
     init() {
         unsafe pointer = .allocate(capacity: 1)
         unsafe pointer.initialize(to: vpx_codec_ctx_t())
     }
 
     deinit {
-        // Of a context that was never opened libvpx says so, and does nothing.
+        // libvpx does nothing with a context that was never opened, and reports that.
         unsafe vpx_codec_destroy(pointer)
         unsafe pointer.deallocate()
     }
 
-    /// Throws unless `status` tells of success.
+    /// Throws an error unless `status` is success.
     func check(_ status: vpx_codec_err_t, _ attempt: @autoclosure () -> String) throws(VP8Error) {
         if status != VPX_CODEC_OK { throw failure(.libraryFailure, status, attempt()) }
     }
@@ -93,9 +93,9 @@ extension VP8Error: CustomStringConvertible {
         )
     }
 
-    /// The error for a `status` that libvpx returned, with libvpx's own words.
+    /// The error for a `status` that libvpx returned, with libvpx's own message.
     func failure(_ code: VP8Error.Code, _ status: vpx_codec_err_t, _ attempt: String) -> VP8Error {
-        // Of some failures libvpx has only the name of the status to say.
+        // For some failures, libvpx has no message except the name of the status.
         let words = unsafe vpx_codec_error_detail(pointer) ?? vpx_codec_err_to_string(status)
         return VP8Error(
             code,

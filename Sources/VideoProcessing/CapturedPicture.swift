@@ -1,7 +1,7 @@
 import CYUV
 import MediaCore
 
-/// The uncompressed formats, by what libyuv needs to know of them.
+/// The uncompressed formats, grouped by what libyuv needs to know about them.
 enum RawPictureKind {
     case yuyv
     case uyvy
@@ -29,7 +29,7 @@ enum RawPictureKind {
     }
 }
 
-/// An uncompressed picture in a device's memory: where its planes and the part that is wanted begin.
+/// An uncompressed picture in a device's memory, with the positions of its planes and of the wanted part.
 struct CapturedPicture {
     let kind: RawPictureKind
     let dimensions: Dimensions
@@ -37,7 +37,7 @@ struct CapturedPicture {
     let stride: Int
     let chromaStride: Int
 
-    /// Strides beyond this are no driver's: 16,383 pixels of 4 bytes need a sixteenth of it.
+    /// The largest plausible stride: 16,383 pixels of 4 bytes need a sixteenth of it.
     private static let largestStride = 1 << 20
 
     init(_ kind: RawPictureKind, _ layout: CapturedLayout) throws(DamagedPicture) {
@@ -48,7 +48,7 @@ struct CapturedPicture {
         else { throw .undecodable }
         self.kind = kind
         dimensions = layout.dimensions
-        // A driver that leaves the stride out means rows without padding.
+        // If a driver leaves the stride out, its rows have no padding.
         stride = max(layout.bytesPerRow, Self.rowBytes(kind, width))
         chromaStride = kind == .i420 || kind == .yv12 ? (stride + 1) / 2 : stride
     }
@@ -75,7 +75,7 @@ struct CapturedPicture {
         }
     }
 
-    /// The picture's planes, if it is planar I420 but for their order: then it need not be converted first.
+    /// The picture's planes, if it is I420 or YV12; it then need not be converted first.
     func planes(at bytes: UnsafePointer<UInt8>) -> PlanarPicture? {
         guard kind == .i420 || kind == .yv12 else { return nil }
         let first = unsafe bytes + stride * dimensions.height
@@ -90,21 +90,21 @@ struct CapturedPicture {
         )
     }
 
-    /// Converts the part `region` into `buffer`, of its size; upside down if told so.
+    /// Converts the part `region` into `buffer`, which has its size; upside down if `isFlipped`.
     func convert(_ bytes: UnsafePointer<UInt8>, _ region: PictureRegion, isFlipped: Bool, into buffer: VideoBuffer) {
         let status = unsafe buffer.withTarget { unsafe convert(bytes, region, isFlipped: isFlipped, into: $0) }
         precondition(status == 0, "converting \(kind) \(dimensions) to \(buffer.dimensions): \(status)")
     }
 
-    /// Whether libyuv turns the format while it converts it.
+    /// Whether libyuv can turn the picture while it converts this format.
     var turnsInPassing: Bool { kind == .nv12 || kind == .nv21 }
 
-    /// Converts and turns the part `region` into `buffer`, of the turned size; only if `turnsInPassing`.
+    /// Converts and turns the part `region` into `buffer`, which has the turned size; only if `turnsInPassing`.
     func convert(_ bytes: UnsafePointer<UInt8>, _ region: PictureRegion, _ turn: Turn, into buffer: VideoBuffer) {
         let luma = unsafe bytes + region.row * stride + region.column
         let chroma = unsafe bytes + stride * (dimensions.height + region.row / 2) + region.column
         let status = unsafe buffer.withTarget { target in
-            // NV21 is NV12 with U and V changed over.
+            // NV21 is NV12 with U and V swapped.
             let chromaU = unsafe kind == .nv12 ? target.chromaU : target.chromaV
             let chromaV = unsafe kind == .nv12 ? target.chromaV : target.chromaU
             return unsafe NV12ToI420Rotate(
@@ -180,7 +180,7 @@ struct CapturedPicture {
         case .grey:
             return unsafe I400ToI420(luma, stride, y, yStride, u, uvStride, v, uvStride, width, height)
         case .rgb24:
-            // libyuv names by the order in a little-endian word: RAW is bytes R G B, RGB24 is bytes B G R.
+            // libyuv names formats by the order in a little-endian word: RAW is bytes R G B, RGB24 is bytes B G R.
             return unsafe RAWToI420(triples, stride, y, yStride, u, uvStride, v, uvStride, width, height)
         case .bgr24:
             return unsafe RGB24ToI420(triples, stride, y, yStride, u, uvStride, v, uvStride, width, height)

@@ -1,9 +1,9 @@
 import MediaCore
 
-/// What brings the colours of a converted picture to BT.601 of limited range.
+/// The change that brings the colours of a converted picture to BT.601 with limited range.
 ///
-/// libyuv converts the layout of YUV formats and leaves their values, so this is a further pass, in place over the
-/// finished picture; where the colours match already, there is none.
+/// libyuv converts the layout of YUV formats and keeps their values. The correction is therefore a further pass, in
+/// place over the finished picture. There is none if the colours match already.
 enum ColourCorrection {
     /// The colours match.
     case none
@@ -14,13 +14,13 @@ enum ColourCorrection {
     /// Anything else.
     case matrix(ColourMatrix)
 
-    /// The correction of pictures of `kind` whose colours are coded as stated.
+    /// Creates the correction for pictures of `kind` with the stated colour coding.
     init(_ kind: RawPictureKind, _ colour: CapturedColour?) {
         switch kind {
         case .grey:
             self = colour?.range == .limited ? .none : .limitLuma
         case .rgb24, .bgr24:
-            // libyuv takes RGB for full range.
+            // libyuv treats RGB as full range.
             self = colour?.range == .limited ? .matrix(ColourMatrix(from: .convertedRGB, .bt601)) : .none
         case .yuyv, .uyvy, .nv12, .nv21, .i420, .yv12:
             guard let colour, colour != CapturedColour(range: .limited) else {
@@ -34,7 +34,7 @@ enum ColourCorrection {
         }
     }
 
-    /// Corrects the picture in place; only for the buffer's one holder.
+    /// Corrects the picture in place; only the buffer's one holder may call this.
     func apply(to buffer: VideoBuffer) {
         switch self {
         case .none: break
@@ -54,7 +54,7 @@ struct ColourLevels {
 
     static let limited = ColourLevels(black: 16, white: 235, chroma: 112)
     static let full = ColourLevels(black: 0, white: 255, chroma: 127.5)
-    /// RGB of limited range that was converted as if it were of full range.
+    /// RGB of limited range that was converted as if it had full range.
     static let convertedRGB = ColourLevels(
         black: 16 + 219 * 16.0 / 255,
         white: 16 + 219 * 235.0 / 255,
@@ -62,12 +62,12 @@ struct ColourLevels {
     )
 }
 
-/// The linear map from one coding of luma and chroma to BT.601 of limited range, in fixed point.
+/// The linear map from one coding of luma and chroma to BT.601 with limited range, in fixed point.
 ///
-/// Luma becomes `luma` × y + `lumaOffset` plus shares of both chroma values; those become mixtures of each other. Grey
-/// stays grey, so chroma has no share of luma.
+/// New luma is `luma` × y + `lumaOffset` plus shares of both chroma values. New chroma values are mixtures of both
+/// chroma values. Grey stays grey, so chroma has no share of luma.
 struct ColourMatrix {
-    /// Bits after the point: coefficients are below 4, sums of three below 2^12, so that 32 bits hold them.
+    /// The bits after the point: coefficients are below 4 and sums of three are below 2^12, so 32 bits hold them.
     static let fraction = Int32(14)
 
     let luma: Int32
@@ -79,14 +79,14 @@ struct ColourMatrix {
     let vOfU: Int32
     let vOfV: Int32
 
-    /// The map from `levels` and `matrix`.
+    /// Creates the map from `levels` and `matrix`.
     init(from levels: ColourLevels, _ matrix: CapturedColour.Matrix) {
         let one = Double(1 << Self.fraction)
         let fixed = { (value: Double) in Int32((value * one).rounded()) }
         let gain = 219 / (levels.white - levels.black)
         luma = fixed(gain)
         lumaOffset = fixed(16 - levels.black * gain)
-        // What a unit of either chroma value is in the target: by way of red, green and blue.
+        // The value of one unit of each chroma in the target coding, computed through red, green and blue.
         let blue = Self.target(matrix.weights, u: 1, v: 0)
         let red = Self.target(matrix.weights, u: 0, v: 1)
         let toLuma = 219 / (2 * levels.chroma)
@@ -99,7 +99,7 @@ struct ColourMatrix {
         vOfV = fixed(red.v * toChroma)
     }
 
-    /// Luma and chroma by BT.601 of a colour without luma by other `weights`; chroma from -0.5 to 0.5.
+    /// The BT.601 luma and chroma of a colour that has no luma by other `weights`; chroma from -0.5 to 0.5.
     private static func target(
         _ weights: (red: Double, blue: Double),
         u: Double,
@@ -127,11 +127,12 @@ extension CapturedColour.Matrix {
 }
 
 extension VideoBuffer {
-    /// Maps each pixel; padding is mapped along with the rows, as it is of undefined value anyway.
+    /// Maps each pixel; padding is mapped along with the rows, because its value is undefined anyway.
     fileprivate func apply(_ matrix: ColourMatrix) {
         let rows = dimensions.height
         let (lumaStride, chromaStride) = (lumaStride, chromaStride)
-        // 16 chroma values at a time, and the 32 luma values beside them in each of two rows: strides are multiples.
+        // Map 16 chroma values at a time, and the 32 luma values beside them in each of two rows; the
+        // strides are multiples of these numbers.
         precondition(chromaStride.isMultiple(of: 16) && lumaStride == 2 * chromaStride, "strides of \(dimensions)")
         withMutablePlanes { luma, chromaU, chromaV in
             unsafe luma.withUnsafeMutableBytes { luma in
@@ -154,7 +155,7 @@ extension VideoBuffer {
 extension ColourMatrix {
     /// Maps 16 pairs of chroma values.
     ///
-    /// - Returns: Their shares in luma, rounding included.
+    /// - Returns: Their shares in luma, with rounding included.
     @inline(__always)
     fileprivate func mapChroma(
         _ chromaU: UnsafeMutableRawBufferPointer,
@@ -172,7 +173,7 @@ extension ColourMatrix {
         return u &* lumaOfU &+ v &* lumaOfV &+ (lumaOffset &+ half)
     }
 
-    /// Maps 32 luma values, of which every two have one share of chroma.
+    /// Maps 32 luma values; every two of them share one chroma value.
     @inline(__always)
     fileprivate func mapLuma(
         _ luma: UnsafeMutableRawBufferPointer,

@@ -1,14 +1,15 @@
 package import MediaCore
 import Threading
 
-/// Converts what cameras deliver to I420, BT.601 limited range, and transforms it on the way.
+/// Converts the pictures of cameras to I420, BT.601 limited range, and transforms them on the way.
 ///
-/// Takes YUYV, UYVY, NV12, NV21, YU12, YV12, GREY, RGB3, BGR3, MJPG and JPEG. Without a transform, with a crop alone, or
-/// with a half turn and a mirroring, uncompressed pictures are read once, where they lie, straight into the buffer that
-/// is handed on; scaling and turning take a further pass each, for planar formats one less, and so do colours that are
-/// coded in another way than the result's (`CapturedLayout.colour`). Buffers are used again. Confine to one thread.
+/// It accepts YUYV, UYVY, NV12, NV21, YU12, YV12, GREY, RGB3, BGR3, MJPG and JPEG. Uncompressed pictures are read once,
+/// in place, and converted directly into the delivered buffer, if there is no transform, only a crop, or a half turn
+/// with a mirroring. Scaling and turning take a further pass each, or one pass less for planar formats. Colours that
+/// are coded differently from the result's (`CapturedLayout.colour`) also take a pass. Buffers are reused. Confine to
+/// one thread.
 package final class FrameConverter: CapturedFrameConverter {
-    /// What is done to each picture; may be changed between pictures.
+    /// The transform of each picture; may be changed between pictures.
     package var transform: FrameTransform
     /// The transform's `size`.
     package var requestedDimensions: Dimensions? {
@@ -17,19 +18,19 @@ package final class FrameConverter: CapturedFrameConverter {
     }
 
     private let pool = VideoBufferPool()
-    /// For whole pictures on the way, and for scaled ones, so that each pool is of one size.
+    /// Buffers for whole pictures on the way and for scaled ones, so that each pool has buffers of one size.
     private let wholePool = VideoBufferPool(limit: 4)
     private let scalingPool = VideoBufferPool(limit: 4)
     private var jpegDecoder: JPEGDecoder
     private var corrected: (kind: RawPictureKind, colour: CapturedColour?, correction: ColourCorrection)?
 
-    /// A converter that does `transform`.
+    /// Creates a converter that applies `transform`.
     package init(transform: FrameTransform = FrameTransform()) throws(VideoProcessingError) {
         self.transform = transform
         jpegDecoder = try JPEGDecoder()
     }
 
-    /// JPEG pictures that had a harmless flaw: stray bytes between segments.
+    /// The number of JPEG pictures with a harmless flaw: stray bytes between segments.
     package var harmlessJPEGWarnings: Int { jpegDecoder.harmlessWarnings }
 
     /// Whether pictures of `pixelFormat` can be converted.
@@ -39,8 +40,8 @@ package final class FrameConverter: CapturedFrameConverter {
 
     /// Converts one picture.
     ///
-    /// - Throws: `short` if bytes are missing; `undecodable` for damaged JPEG data, JPEG pictures of another size than the
-    ///   layout's, a format that is not accepted, and layouts that no picture can have.
+    /// - Throws: `short` if bytes are missing; `undecodable` for damaged JPEG data, JPEG pictures of another size than
+    ///   the layout's, a format that is not accepted, and layouts that no picture can have.
     package func convert(
         _ bytes: RawSpan,
         layout: CapturedLayout,
@@ -58,7 +59,7 @@ package final class FrameConverter: CapturedFrameConverter {
         return VideoFrame(buffer: buffer, timestamp: timestamp)
     }
 
-    /// The correction of the colours, computed anew only when what it depends on changes.
+    /// The colour correction, which is computed again only when its inputs change.
     private func correction(of kind: RawPictureKind, _ colour: CapturedColour?) -> ColourCorrection {
         if let corrected, corrected.kind == kind, corrected.colour == colour { return corrected.correction }
         let correction = ColourCorrection(kind, colour)
@@ -106,7 +107,7 @@ package final class FrameConverter: CapturedFrameConverter {
 }
 
 extension FrameTransform {
-    /// The steps left for a picture that has been cropped already.
+    /// The remaining steps for a picture that has already been cropped.
     fileprivate func steps(
         afterCropping steps: (kept: PictureRegion, scaled: Dimensions)
     ) -> (kept: PictureRegion, scaled: Dimensions) {

@@ -1,21 +1,21 @@
 package import MediaCore
 import Threading
 
-/// Makes smaller, turned or mirrored pictures of frames; its buffers are used again.
+/// Makes smaller, turned or mirrored copies of frames, in buffers that are reused.
 ///
-/// Have one for each size that is wanted: a pool of mixed sizes allocates again and again. May be used from several
+/// Use one scaler for each wanted size: a pool of mixed sizes allocates again and again. May be used from several
 /// threads.
 package final class FrameScaler: Sendable {
     private let pool = VideoBufferPool()
     private let scalingPool = VideoBufferPool(limit: 4)
 
-    /// A scaler without buffers yet.
+    /// Creates a scaler without buffers.
     package init() {}
 
-    /// The frame at size `target`, cropped to its aspect ratio from the middle; each pixel the mean of those it covers.
+    /// Scales the frame to `target`, cropped to its aspect ratio from the middle.
     ///
-    /// A frame that has the size already is returned as it is. Odd sides of `target` are brought down to even ones, and
-    /// no side is less than 2.
+    /// Each pixel is the mean of those it covers. A frame that already has the size is returned unchanged. Odd sides of
+    /// `target` are rounded down to even ones, and no side is less than 2.
     package func scale(_ frame: VideoFrame, to target: Dimensions) -> VideoFrame {
         guard frame.dimensions != target else { return frame }
         let target = target.evenAndCodable
@@ -27,7 +27,7 @@ package final class FrameScaler: Sendable {
         return VideoFrame(buffer: buffer, timestamp: frame.timestamp, rotation: frame.rotation)
     }
 
-    /// The frame after `transform`; the frame's own `rotation` stays what it is.
+    /// Applies `transform` to the frame; the frame's own `rotation` stays unchanged.
     package func apply(_ transform: FrameTransform, to frame: VideoFrame) -> VideoFrame {
         let finisher = PictureFinisher(transform: transform, pool: pool, scalingPool: scalingPool)
         let steps = transform.steps(for: frame.dimensions)
@@ -37,7 +37,7 @@ package final class FrameScaler: Sendable {
         return VideoFrame(buffer: buffer, timestamp: frame.timestamp, rotation: frame.rotation)
     }
 
-    /// The frame turned by its own `rotation`, so that it stands upright.
+    /// Turns the frame by its own `rotation`, so that it is upright.
     package func upright(_ frame: VideoFrame) -> VideoFrame {
         var upright = apply(FrameTransform(rotation: frame.rotation), to: frame)
         upright.rotation = .none

@@ -1,22 +1,22 @@
 package import MediaCore
 
-/// What is done to a picture besides converting it: brought to a size, then cropped, then turned, then mirrored.
+/// The steps applied to a picture besides its conversion: scale to a size, then crop, then turn, then mirror.
 package struct FrameTransform: Hashable, Sendable {
-    /// The size that is asked for, before cropping and turning; `nil` leaves the captured one.
+    /// The requested size, before cropping and turning; `nil` keeps the captured one.
     ///
-    /// The picture is cut to its aspect ratio around the middle and scaled down to it; one that is smaller is only cut.
-    /// Sides are brought down to even ones, and to what can be coded.
+    /// The picture is cropped to its aspect ratio around the middle and scaled down to it; a smaller picture is only
+    /// cropped. Sides are rounded down to even ones and limited to what can be coded.
     package var size: Dimensions?
-    /// The size of the part that is kept, from the middle of the picture in its new size; `nil` keeps all.
+    /// The size of the part to keep, from the middle of the scaled picture; `nil` keeps all.
     ///
-    /// Sides are brought down to even ones and to what the picture has.
+    /// Sides are rounded down to even ones and limited to the picture's.
     package var crop: Dimensions?
-    /// By how much the picture is turned.
+    /// The turn of the picture.
     package var rotation: VideoRotation
-    /// Whether left and right are changed over, after turning.
+    /// Whether left and right are swapped, after turning.
     package var isMirrored: Bool
 
-    /// A transform with the given steps; without any, the picture stays as it is.
+    /// Creates a transform with the given steps; without any, the picture stays unchanged.
     package init(
         size: Dimensions? = nil,
         crop: Dimensions? = nil,
@@ -29,13 +29,13 @@ package struct FrameTransform: Hashable, Sendable {
         self.isMirrored = isMirrored
     }
 
-    /// The size that a picture of `dimensions` has after the transform.
+    /// The size of a picture of `dimensions` after the transform.
     package func outputDimensions(for dimensions: Dimensions) -> Dimensions {
         let steps = steps(for: dimensions)
         return rotation.swapsDimensions ? steps.scaled.transposed : steps.scaled
     }
 
-    /// The part that is kept of a picture of `dimensions`, and its size after scaling, before turning.
+    /// The part to keep of a picture of `dimensions`, and its size after scaling, before turning.
     func steps(for dimensions: Dimensions) -> (kept: PictureRegion, scaled: Dimensions) {
         guard let size, size != dimensions else {
             let kept = PictureRegion(centred: crop, in: dimensions)
@@ -45,7 +45,7 @@ package struct FrameTransform: Hashable, Sendable {
         let whole = PictureRegion(ofShape: target, in: dimensions)
         let fitted = whole.dimensions.limited(to: target)
         guard let crop else { return (whole, fitted) }
-        // What is left of the picture in its new size, and the same part of the captured one: so that it is read once.
+        // Crop the scaled picture and find the same part in the captured one, so that it is read once.
         let scaled = PictureRegion(centred: crop, in: fitted).dimensions
         let part = Dimensions(
             width: scaled.width * whole.dimensions.width / fitted.width,
@@ -61,14 +61,14 @@ struct PictureRegion: Hashable, Sendable {
     var row: Int
     var dimensions: Dimensions
 
-    /// The part of size `crop` in the middle of a picture; all of it if `crop` is `nil`.
+    /// Creates the part of size `crop` in the middle of a picture; all of it if `crop` is `nil`.
     init(centred crop: Dimensions?, in dimensions: Dimensions) {
         guard let crop else {
             (column, row, self.dimensions) = (0, 0, dimensions)
             return
         }
         let size = crop.limited(to: dimensions)
-        // A picture one pixel wide or high cannot be cut to an even size.
+        // A picture one pixel wide or high cannot be cropped to an even size.
         self.dimensions = Dimensions(
             width: dimensions.width < 2 ? 1 : size.evenAtLeast2.width,
             height: dimensions.height < 2 ? 1 : size.evenAtLeast2.height
@@ -77,7 +77,7 @@ struct PictureRegion: Hashable, Sendable {
         row = (dimensions.height - self.dimensions.height) / 2 & ~1
     }
 
-    /// The largest part in the middle of a picture that has the aspect ratio of `shape`.
+    /// Creates the largest part in the middle of a picture with the aspect ratio of `shape`.
     init(ofShape shape: Dimensions, in dimensions: Dimensions) {
         let isTooWide = dimensions.width * shape.height > shape.width * dimensions.height
         self.init(
@@ -90,13 +90,13 @@ struct PictureRegion: Hashable, Sendable {
 }
 
 extension Dimensions {
-    /// This size with both sides brought down to even ones, but no lower than 2.
+    /// This size with both sides rounded down to even ones, but at least 2.
     var evenAtLeast2: Dimensions { Dimensions(width: max(2, width & ~1), height: max(2, height & ~1)) }
 
-    /// This size, brought into what can be coded, with even sides.
+    /// This size with even sides, limited to what can be coded.
     var evenAndCodable: Dimensions { limited(to: .largestCodable).evenAtLeast2 }
 
-    /// This size with neither side longer than that of `limit`.
+    /// This size with each side limited to that of `limit`.
     func limited(to limit: Dimensions) -> Dimensions {
         Dimensions(width: min(width, limit.width), height: min(height, limit.height))
     }

@@ -1,9 +1,9 @@
 import MediaCore
 
 extension VideoBuffer {
-    /// Brings a picture of full range (JFIF) to limited range (BT.601), in place and exactly rounded.
+    /// Converts a picture from full range (JFIF) to limited range (BT.601), in place and exactly rounded.
     ///
-    /// libyuv has no such conversion. Padding is converted along with the rows: it is of undefined value anyway.
+    /// libyuv has no such conversion. Padding is converted along with the rows, because its value is undefined anyway.
     func limitRange() {
         limitLuma()
         withMutablePlanes { _, chromaU, chromaV in
@@ -13,7 +13,7 @@ extension VideoBuffer {
         }
     }
 
-    /// As `limitRange()`, of a picture without colours.
+    /// Does the same as `limitRange()` for a picture without colours.
     func limitLuma() {
         withMutablePlanes { luma, _, _ in
             // y' = 16 + 219 y / 255

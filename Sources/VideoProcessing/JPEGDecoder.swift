@@ -6,22 +6,22 @@ package import Threading
 
 /// Decodes the JPEG pictures of a camera into I420, BT.601 limited range.
 ///
-/// Takes 4:2:0, 4:2:2, 4:4:4, 4:4:0, 4:1:1 and grey; JFIF's full range is brought to limited range. Pictures without
-/// Huffman tables, as many USB cameras send them, are decoded with the standard ones, which the library supplies.
-/// Errors inside of the library jump no further than its own functions. Takes new memory only for a larger picture and
-/// after a damaged one. Confine to one thread.
+/// It accepts 4:2:0, 4:2:2, 4:4:4, 4:4:0, 4:1:1 and grey, and converts JFIF's full range to limited range. Many USB
+/// cameras send pictures without Huffman tables; these are decoded with the standard tables, which the library
+/// supplies. Errors inside the library jump only within its own functions. It allocates memory only for a larger
+/// picture and after a damaged one. Confine to one thread.
 @safe package struct JPEGDecoder: ~Copyable {
     private var handle: tjhandle
-    /// Where each plane goes, and its stride, for the length of a call.
+    /// The destination and stride of each plane, for the length of a call.
     private let planes: UnsafeMutablePointer<UnsafeMutablePointer<UInt8>?>
     private let strides: UnsafeMutablePointer<Int32>
-    /// Planes that don't have the size of ours; kept from picture to picture.
+    /// Memory for planes whose size differs from ours; kept from picture to picture.
     private var scratch = unsafe UnsafeMutableBufferPointer<UInt8>(start: nil, count: 0)
 
-    /// Pictures decoded in spite of a warning that does no harm: a few stray bytes before a marker.
+    /// The number of pictures decoded in spite of a harmless warning: a few stray bytes before a marker.
     package private(set) var harmlessWarnings = 0
 
-    /// A decoder with buffers of its own.
+    /// Creates a decoder with buffers of its own.
     package init() throws(VideoProcessingError) {
         guard let handle = unsafe tjInitDecompress() else {
             throw unsafe VideoProcessingError(code: .noDecoder, reason: String(cString: tjGetErrorStr2(nil)))
@@ -42,7 +42,8 @@ package import Threading
 
     /// Decodes a picture of size `dimensions` into a buffer of `pool`.
     ///
-    /// - Throws: `DamagedPicture.undecodable` if the picture is cut, corrupt, not YCbCr or grey, or of another size.
+    /// - Throws: `DamagedPicture.undecodable` if the picture is truncated, corrupt, neither YCbCr nor grey, or of
+    ///   another size.
     package mutating func decode(
         _ bytes: RawSpan,
         dimensions: Dimensions,
@@ -77,17 +78,17 @@ package import Threading
         unsafe scratch = .allocate(capacity: count)
     }
 
-    /// Begins with a new decoder after a damaged picture.
+    /// Replaces the decoder after a damaged picture.
     ///
-    /// Version 2.1 keeps a half-read picture after an error in the header and fails with the next one, too; it also keeps
-    /// the tables of damaged pictures.
+    /// After an error in the header, version 2.1 keeps a half-read picture and fails with the next one, too. It also
+    /// keeps the tables of damaged pictures.
     private mutating func renewHandle() {
         guard let fresh = unsafe tjInitDecompress() else { return }
         unsafe tjDestroy(handle)
         unsafe handle = fresh
     }
 
-    /// Checks what the header says of the picture; returns its subsampling, or `nil` if it cannot be used.
+    /// Checks the picture's header; returns its subsampling, or `nil` if the picture cannot be used.
     private func readHeader(_ bytes: RawSpan, dimensions: Dimensions, isFlawed: inout Bool) -> Int32? {
         var (width, height, subsampling, colourspace): (Int32, Int32, Int32, Int32) = (0, 0, -1, -1)
         let status = unsafe bytes.withUnsafeBytes { bytes -> Int32 in
@@ -112,7 +113,7 @@ package import Threading
         return subsampling
     }
 
-    /// Decodes into the target's planes, through the scratch memory where sizes differ.
+    /// Decodes into the target's planes, through the scratch memory if sizes differ.
     ///
     /// - Returns: Whether the picture is whole.
     private mutating func decode(
@@ -155,7 +156,7 @@ package import Threading
         return true
     }
 
-    /// Scales a plane from the scratch memory into the target's, or cuts its padding off.
+    /// Copies a plane from the scratch memory into the target's, scaled or without its padding.
     private func bringToSize(_ component: Int, _ geometry: JPEGGeometry, _ target: PlanarTarget) {
         let used = geometry.usedPart(component)
         let wanted = geometry.wanted(component)
@@ -172,10 +173,10 @@ package import Threading
         )
     }
 
-    /// Whether what the library complained of leaves the picture whole.
+    /// Whether the picture is whole in spite of the library's warning.
     ///
-    /// It keeps the first of its warnings alone, and says the same of a few stray bytes and of a scan that ends early; so
-    /// the picture's data is looked through.
+    /// The library keeps only its first warning, which is the same for a few stray bytes and for a scan that ends
+    /// early. So the picture's data is checked.
     private func isHarmless(_ bytes: RawSpan) -> Bool {
         guard unsafe tjGetErrorCode(handle) == TJERR_WARNING.rawValue else { return false }
         guard unsafe strstr(tjGetErrorStr2(handle), "extraneous bytes") != nil else { return false }
@@ -183,17 +184,17 @@ package import Threading
     }
 }
 
-/// How large a JPEG picture's planes are: as the library writes them, and as we want them.
+/// The sizes of a JPEG picture's planes: as the library writes them, and as we need them.
 private struct JPEGGeometry {
     let dimensions: Dimensions
     let subsampling: Int32
 
     var isGrey: Bool { subsampling == TJSAMP_GRAY.rawValue }
 
-    /// Bytes of all planes that don't go straight into ours.
+    /// The bytes of all planes that are not written directly into ours.
     var scratchBytes: Int { (0..<3).reduce(0) { $0 + (isDirect($1) ? 0 : written($1).area) } }
 
-    /// The plane with the padding that the library adds to odd sizes.
+    /// The size of the plane with the padding that the library adds to odd sizes.
     func written(_ component: Int) -> Dimensions {
         Dimensions(
             width: Int(tjPlaneWidth(Int32(component), Int32(dimensions.width), subsampling)),
@@ -201,7 +202,7 @@ private struct JPEGGeometry {
         )
     }
 
-    /// The plane without padding, as far as it is luma; chroma's padding is the last byte's own.
+    /// The size of the plane without padding for luma; for chroma, the padding is part of the last byte.
     func usedPart(_ component: Int) -> Dimensions { component == 0 ? dimensions : written(component) }
 
     func wanted(_ component: Int) -> Dimensions {

@@ -1,12 +1,12 @@
 import MediaCore
 
-/// Walks through a JPEG picture's coded data to see that it is whole, without computing a pixel.
+/// Walks through a JPEG picture's coded data to check that it is whole, without computing a pixel.
 ///
-/// The library says no more than its first warning, and that of stray bytes is also what comes of a scan that ends early.
-/// So after such a warning each gap is measured here, and each block must be there, with codes that exist. Takes one
-/// scan of all components in baseline coding, as cameras send it; anything else counts as damaged.
+/// The library reports only its first warning, and the warning about stray bytes also appears when a scan ends early.
+/// After such a warning this check measures each gap, and requires that every block is there with codes that exist. It
+/// accepts one scan of all components in baseline coding, as cameras send it; anything else counts as damaged.
 struct JPEGScanCheck {
-    /// Stray bytes that may lie before a marker: what fills a scan or segment up to a multiple of 32 bytes or less.
+    /// The most stray bytes before a marker: enough to fill a scan or segment up to a multiple of at most 32 bytes.
     static let mostStrayBytes = 32
 
     private var dcTables = InlineArray<4, JPEGHuffmanTable>(repeating: JPEGHuffmanTable())
@@ -28,7 +28,7 @@ struct JPEGScanCheck {
         var acTable = 0
     }
 
-    /// Why the walk ended early.
+    /// Ends the walk early.
     private struct Damage: Error {}
 
     /// Whether the picture in `bytes` is whole.
@@ -64,7 +64,7 @@ struct JPEGScanCheck {
         }
     }
 
-    /// Goes on behind the next marker.
+    /// Moves to the position after the next marker.
     private mutating func nextMarker(_ bytes: Span<UInt8>) throws(Damage) -> UInt8 {
         var strays = 0
         while position + 1 < bytes.count {
@@ -126,7 +126,7 @@ struct JPEGScanCheck {
             let start = body.lowerBound + 1 + 2 * index
             let (dcTable, acTable) = (Int(bytes[start + 1] >> 4), Int(bytes[start + 1] & 15))
             guard bytes[start] == components[index].identifier, dcTable < 4, acTable < 4 else { throw Damage() }
-            // Cameras leave the standard tables out; the library supplies them under the numbers 0 and 1.
+            // Cameras leave out the standard tables; the library supplies them under the numbers 0 and 1.
             if dcTables[dcTable].count == 0 { dcTables[dcTable] = .standard(isAC: false, isChroma: dcTable > 0) }
             if acTables[acTable].count == 0 { acTables[acTable] = .standard(isAC: true, isChroma: acTable > 0) }
             components[index].dcTable = dcTable
@@ -137,7 +137,7 @@ struct JPEGScanCheck {
     // MARK: The scan
 
     private mutating func walkScan(_ bytes: Span<UInt8>) throws(Damage) {
-        // The blocks of a scan of one component are not grouped.
+        // In a scan of one component, blocks are not grouped.
         if componentCount == 1 { (components[0].across, components[0].down) = (1, 1) }
         let (across, down) = (0..<componentCount).reduce((1, 1)) { largest, index in
             (max(largest.0, components[index].across), max(largest.1, components[index].down))
@@ -198,7 +198,7 @@ struct JPEGScanCheck {
             guard position < bytes.count else { throw Damage() }
             let byte = bytes[position]
             if byte == 0xFF {
-                // A marker: the data ends early.
+                // This is a marker, so the data ends early.
                 guard position + 1 < bytes.count, bytes[position + 1] == 0 else { throw Damage() }
                 position += 1
             }
@@ -211,19 +211,19 @@ struct JPEGScanCheck {
     }
 }
 
-/// A Huffman table as ITU-T T.81, annex C, derives it: codes of one length follow each other.
+/// A Huffman table derived as in ITU-T T.81, annex C: codes of one length are consecutive.
 struct JPEGHuffmanTable {
-    /// The highest code of each length; -1 where there is none.
+    /// The highest code of each length; -1 if there is none.
     fileprivate var lastCodes = InlineArray<17, Int>(repeating: -1)
-    /// What a code of each length is moved by to find its value.
+    /// The offset from a code of each length to the place of its value.
     fileprivate var offsets = InlineArray<17, Int>(repeating: 0)
     fileprivate var values = InlineArray<256, UInt8>(repeating: 0)
-    /// Values; 0 for no table.
+    /// The number of values; 0 for no table.
     fileprivate(set) var count = 0
 
     fileprivate init() {}
 
-    /// The table at the beginning of `range`: how many codes each length has, then the values.
+    /// Reads the table at the beginning of `range`: the number of codes of each length, then the values.
     fileprivate init?(_ bytes: Span<UInt8>, _ range: Range<Int>) {
         guard range.count >= 16 else { return nil }
         var code = 0

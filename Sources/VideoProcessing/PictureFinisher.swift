@@ -1,24 +1,24 @@
 import MediaCore
 import Threading
 
-/// Carries out a `FrameTransform` on a picture that is I420 already: scales, then turns, each only if need be.
+/// Applies a `FrameTransform` to a picture that is I420 already: scales, then turns, each only if needed.
 struct PictureFinisher {
     let transform: FrameTransform
-    /// Where the pictures that are handed on come from.
+    /// The pool for delivered pictures.
     let pool: VideoBufferPool
-    /// Where scaled pictures that are still to be turned come from.
+    /// The pool for scaled pictures that must still be turned.
     ///
-    /// A pool of its own, because a pool of mixed sizes would replace its buffers again and again.
+    /// It is a separate pool, because a pool of mixed sizes would replace its buffers again and again.
     let scalingPool: VideoBufferPool
 
     var turn: Turn { Turn(transform.rotation, isMirrored: transform.isMirrored) }
 
-    /// Whether nothing is left to do after the part `kept` has been cut out, besides flipping.
+    /// Whether cropping to the part `kept` leaves no further step except flipping.
     func isFinished(_ steps: (kept: PictureRegion, scaled: Dimensions)) -> Bool {
         steps.scaled == steps.kept.dimensions && turn.isFlipAlone
     }
 
-    /// The transformed picture in a buffer of the pool, from a part of `picture`.
+    /// Makes the transformed picture from a part of `picture`, in a buffer of the pool.
     func finish(
         _ picture: PlanarPicture,
         _ steps: (kept: PictureRegion, scaled: Dimensions)

@@ -1,7 +1,7 @@
 import CYUV
 import MediaCore
 
-/// The planes of an I420 picture that lies in memory of somebody else, for the length of a call.
+/// The planes of an I420 picture in somebody else's memory, for the length of a call.
 @unsafe struct PlanarPicture {
     var luma: UnsafePointer<UInt8>
     var chromaU: UnsafePointer<UInt8>
@@ -22,7 +22,7 @@ import MediaCore
     }
 }
 
-/// The planes of a buffer that is being written.
+/// The planes of a buffer that is being written, for the length of a call.
 @unsafe struct PlanarTarget {
     var luma: UnsafeMutablePointer<UInt8>
     var chromaU: UnsafeMutablePointer<UInt8>
@@ -56,7 +56,7 @@ extension VideoBuffer {
         }
     }
 
-    /// Lends the planes to C for writing; only for the buffer's one holder.
+    /// Lends the planes to C for writing; only the buffer's one holder may call this.
     func withTarget<Result>(_ body: (PlanarTarget) -> Result) -> Result {
         withMutablePlanes { luma, chromaU, chromaV in
             unsafe luma.withUnsafeMutableBufferPointer { luma in
@@ -81,7 +81,7 @@ extension VideoBuffer {
 }
 
 extension VideoBuffer {
-    /// Fills this buffer with `source` scaled to its size; each pixel is the mean of those it covers.
+    /// Fills this buffer with `source`, scaled to its size; each pixel is the mean of those it covers.
     func fill(scaling source: PlanarPicture) {
         let status = unsafe withTarget { target in
             unsafe I420Scale(
@@ -107,7 +107,7 @@ extension VideoBuffer {
         precondition(status == 0, "scaling to \(dimensions): \(status)")
     }
 
-    /// Fills this buffer with `source` turned, then mirrored; sizes must agree.
+    /// Fills this buffer with `source`, turned and then mirrored; the sizes must match.
     func fill(turning source: PlanarPicture, _ turn: Turn) {
         let status = unsafe withTarget { target in
             unsafe I420Rotate(
@@ -132,7 +132,7 @@ extension VideoBuffer {
     }
 }
 
-/// A rotation and a mirroring as libyuv does both at once: flipped upside down, then turned.
+/// A rotation and a mirroring in libyuv's form: flipped upside down first, then turned.
 struct Turn {
     let isFlipped: Bool
     let mode: RotationMode
@@ -149,9 +149,9 @@ struct Turn {
             }
     }
 
-    /// Whether rows stay rows and in their place in the row, so that every conversion does it in passing.
+    /// Whether every row stays a row with its pixels in order, so that every conversion can do it on the way.
     var isFlipAlone: Bool { mode == kRotate0 }
 
-    /// The height with the sign by which libyuv is told to flip.
+    /// The height, with the sign that tells libyuv whether to flip.
     func signed(_ height: Int) -> Int32 { Int32(isFlipped ? -height : height) }
 }

@@ -1,6 +1,6 @@
-/// Why video processing could not be set up.
+/// The reason why video processing could not be set up.
 package struct VideoProcessingError: Error, Hashable, Sendable {
-    /// What went wrong.
+    /// The kind of error.
     package struct Code: Hashable, Sendable {
         private enum Value {
             case noDecoder
@@ -12,14 +12,14 @@ package struct VideoProcessingError: Error, Hashable, Sendable {
         package static let noDecoder = Code(value: .noDecoder)
     }
 
-    /// What went wrong.
+    /// The kind of error.
     package let code: Code
-    /// What the library says.
+    /// The library's message.
     package let reason: String
 }
 
 extension VideoProcessingError: CustomStringConvertible {
-    /// What went wrong and what to do, in a sentence or two.
+    /// What went wrong and what to do, in one or two sentences.
     package var description: String {
         "Cannot set up a JPEG decoder (\(reason)). Check that memory is left, and that libturbojpeg is version 2.1."
     }

@@ -2,17 +2,18 @@ import CWebSockets
 import MediaCore
 import Threading
 
-/// What a client's connection is made from.
+/// The data of a client's connection attempt.
 ///
-/// Not `Sendable`: it is reached through its connection alone, whose calls check that they come on the loop's thread.
+/// It is not `Sendable`: only its connection uses it, and the connection's calls check that they are on the loop's
+/// thread.
 final class ConnectAttempt {
     let options: ClientOptions
     let deadline: MonotonicInstant
-    /// Those not tried yet, the next one last.
+    /// The addresses not tried yet; the next one is the last in the array.
     var addresses: [SocketAddress] = []
-    /// Whether libwebsockets has been asked to connect to an address, and has not told of the end.
+    /// Whether libwebsockets has been asked to connect to an address and has not reported the end yet.
     var isBegun = false
-    /// Whether TCP is connected, so that what fails from then on is the handshake.
+    /// Whether TCP is connected, so that any later failure is one of the handshake.
     var isConnected = false
 
     init(options: ClientOptions) {
@@ -48,16 +49,16 @@ final class ConnectAttempt {
         )
     }
 
-    /// Why there was no handshake.
+    /// The error for a handshake that failed.
     ///
     /// - Parameters:
     ///   - status: The HTTP status of the answer; 0 if none came.
     ///   - subprotocol: The subprotocol that the answer names.
-    ///   - text: libwebsockets' words, for the log and the user.
+    ///   - text: libwebsockets' message, for the log and the user.
     /// - Returns: The error for the handler.
     func handshakeError(status: Int32, subprotocol: String, text: String) -> WebSocketError {
         guard isConnected else { return refusedError }
-        // libwebsockets refuses by itself an answer that names a subprotocol which was not offered.
+        // libwebsockets itself refuses an answer with a subprotocol that was not offered.
         if status == 101 && !subprotocol.isEmpty && subprotocol != options.subprotocol { return subprotocolError }
         let answer =
             status > 0 && status != 101 ? "the answer was HTTP status \(status)" : "no answer came (\(text))"

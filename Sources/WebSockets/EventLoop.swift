@@ -2,16 +2,16 @@ import CWebSockets
 import Glibc
 import MediaCore
 
-/// What a loop's thread waits by: sockets, timers, and other threads that wake it.
+/// Waits on a loop's thread for sockets, timers and other threads that wake it.
 ///
-/// libev over epoll. libwebsockets' own loop asks poll() about every socket on each turn, which cost a relay to 200
-/// subscribers a tenth of its processor time. All but `wake` is for the loop's thread.
+/// It uses libev over epoll. libwebsockets' own loop asks poll() about every socket in each turn, which took a tenth of
+/// the processor time of a relay to 200 subscribers. Call everything except `wake` on the loop's thread.
 @safe final class EventLoop: @unchecked Sendable {
-    // `@unchecked Sendable`: only `wake` is used by other threads, and all that it touches is a descriptor.
+    // `@unchecked Sendable`: other threads use only `wake`, which touches nothing except a descriptor.
 
     /// The `struct ev_loop`.
     let pointer: OpaquePointer
-    /// An eventfd; libev's own means to be woken ends the process where descriptors are short.
+    /// An eventfd to wake the loop; libev's own way ends the process when descriptors are short.
     private let bell: Int32
     private let bellWatcher: UnsafeMutablePointer<ev_io>
 
@@ -19,7 +19,7 @@ import MediaCore
     init?() {
         bell = eventfd(0, Int32(EFD_CLOEXEC | EFD_NONBLOCK))
         guard bell >= 0 else { return nil }
-        // Without EVFLAG_NOENV the environment could choose another way to wait.
+        // Without EVFLAG_NOENV, an environment variable could choose another backend.
         guard let pointer = unsafe ev_loop_new(UInt32(EVBACKEND_EPOLL) | UInt32(EVFLAG_NOENV)) else {
             close(bell)
             return nil
@@ -44,27 +44,27 @@ import MediaCore
         close(bell)
     }
 
-    /// Does what is due, after waiting for something if `isWaiting`.
+    /// Does what is due, after waiting for an event if `isWaiting`.
     ///
-    /// Nothing is done before the wait: whatever a callback brings about can be looked at before the next turn.
+    /// Nothing is done before the wait, so the effects of all callbacks can be handled before the next turn.
     func turn(isWaiting: Bool) {
         _ = unsafe ev_run(pointer, Int32(isWaiting ? EVRUN_ONCE : EVRUN_NOWAIT))
     }
 
-    /// Ends the wait, or the next one; any thread.
+    /// Ends the current wait, or the next one; may be called on any thread.
     func wake() {
         eventfd_write(bell, 1)
     }
 }
 
-/// Something to be done at a time, on the thread of an `EventLoop`; confined to that.
+/// Runs an action at a given time on the thread of an `EventLoop`; confined to that thread.
 @safe final class LoopTimer {
     private let timer: UnsafeMutablePointer<ev_timer>
     private let ring: () -> Void
-    /// Where the timer runs; held, because it must not end before.
+    /// The loop of the timer, held because it must not end before.
     private var loop: EventLoop?
 
-    /// A timer that calls `ring` each time it runs out; it does not hold itself.
+    /// Creates a timer that calls `ring` each time it runs out; the timer does not keep itself alive.
     init(_ ring: @escaping () -> Void) {
         self.ring = ring
         unsafe timer = .allocate(capacity: 1)
@@ -84,17 +84,19 @@ import MediaCore
         unsafe timer.deallocate()
     }
 
-    /// Has the timer run out on `loop` after `duration`, not before, in place of what was set; at once if it is negative.
+    /// Starts the timer on `loop` for `duration`; it rings at once if that is negative, and never early.
+    ///
+    /// This replaces an earlier start.
     func start(on loop: EventLoop, after duration: Duration) {
         stop()
         self.loop = loop
-        // libev counts from the end of its last wait otherwise.
+        // Otherwise libev counts from the end of its last wait.
         unsafe ev_now_update(loop.pointer)
         unsafe cwebsockets_timer_set(timer, max(0, duration.seconds))
         unsafe ev_timer_start(loop.pointer, timer)
     }
 
-    /// Has the timer not run out.
+    /// Stops the timer.
     func stop() {
         guard let loop else { return }
         unsafe ev_timer_stop(loop.pointer, timer)
@@ -107,14 +109,16 @@ import MediaCore
     }
 }
 
-/// Looks at a socket that can be read, beside libwebsockets; confined to the thread of its `EventLoop`.
+/// Watches whether a socket can be read, besides libwebsockets; confined to the thread of its `EventLoop`.
 @safe final class ReadWatcher {
     private let watcher: UnsafeMutablePointer<ev_io>
     private let ready: () -> Void
-    /// Where the watcher runs; held, because it must not end before.
+    /// The loop of the watcher, held because it must not end before.
     private var loop: EventLoop?
 
-    /// A watcher that calls `ready` in each turn of the loop in which `descriptor` can be read; it does not hold itself.
+    /// Creates a watcher that calls `ready` in each turn of the loop in which `descriptor` can be read.
+    ///
+    /// It does not keep itself alive.
     init(_ descriptor: Int32, _ ready: @escaping () -> Void) {
         self.ready = ready
         unsafe watcher = .allocate(capacity: 1)
@@ -135,14 +139,14 @@ import MediaCore
         unsafe watcher.deallocate()
     }
 
-    /// Begins to watch on `loop`; does nothing while it watches.
+    /// Begins to watch on `loop`; does nothing if it watches already.
     func start(on loop: EventLoop) {
         guard self.loop == nil else { return }
         self.loop = loop
         unsafe ev_io_start(loop.pointer, watcher)
     }
 
-    /// Watches no longer.
+    /// Stops watching.
     func stop() {
         guard let loop else { return }
         unsafe ev_io_stop(loop.pointer, watcher)

@@ -2,7 +2,7 @@ import MediaCore
 
 /// The header of a frame that is a whole message (RFC 6455, section 5.2).
 struct FrameHeader {
-    /// What a frame is, as opcodes say it.
+    /// The kind of a frame, as its opcode.
     enum Kind: UInt8 {
         case binary = 2
         case close = 8
@@ -15,9 +15,9 @@ struct FrameHeader {
     private let maskingKey: UInt32?
 
     /// - Parameters:
-    ///   - kind: What the message is.
+    ///   - kind: The kind of the message.
     ///   - payloadCount: The length of the message, in bytes.
-    ///   - maskingKey: What a client's payload is masked with, its bytes as they lie in memory; `nil` on a server.
+    ///   - maskingKey: The key for masking a client's payload, with its bytes as they lie in memory; `nil` on a server.
     init(_ kind: Kind = .binary, payloadCount: Int, maskingKey: UInt32? = nil) {
         self.kind = kind
         self.payloadCount = payloadCount
@@ -26,8 +26,7 @@ struct FrameHeader {
         count = 1 + lengthCount + (maskingKey == nil ? 0 : 4)
     }
 
-    /// Writes the header into the headroom of `message`, directly before its first byte, and masks the message if there
-    /// is a key.
+    /// Writes the header into the headroom of `message`, directly before its first byte; with a key, masks the message.
     func write(to message: PacketBuffer) {
         message.withTransportBytes { bytes in
             let start = PacketBuffer.headroom - count
@@ -53,7 +52,8 @@ struct FrameHeader {
 }
 
 extension MutableRawSpan {
-    /// Changes the bytes from `offset` on to their exclusive or with those of `key`, by turns (RFC 6455, section 5.3).
+    /// Masks the bytes from `offset` on: combines them with those of `key` in turn by exclusive or (RFC 6455, section
+    /// 5.3).
     fileprivate mutating func mask(from offset: Int, with key: UInt32) {
         unsafe withUnsafeMutableBytes { bytes in
             let words = unsafe UnsafeMutableRawBufferPointer(rebasing: bytes[offset...])

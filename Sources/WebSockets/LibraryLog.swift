@@ -1,7 +1,7 @@
 import CWebSockets
 import Threading
 
-/// libwebsockets' log, of which there is one in a process.
+/// libwebsockets' log, which is one for the whole process.
 enum LibraryLog {
     private struct State: Sendable {
         var log: (@Sendable (String) -> Void)?
@@ -12,7 +12,7 @@ enum LibraryLog {
 
     /// Keeps the library off standard error, and forwards its errors and warnings to `log` if there is one.
     ///
-    /// In the long run one line in 10 s is forwarded, and at most 20 at once: strangers cause most of them.
+    /// It forwards one line in 10 s in the long run, and at most 20 at once, because strangers cause most lines.
     static func install(_ log: (@Sendable (String) -> Void)?) {
         if let log { state.withLock { $0.log = log } }
         unsafe lws_set_log_level(LLL_ERR | LLL_WARN) { _, line in

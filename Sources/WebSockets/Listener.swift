@@ -3,11 +3,11 @@ import Glibc
 
 /// Accepts connections from a listening socket that libwebsockets only watches; confined to the loop's thread.
 ///
-/// Not `Sendable`: it is reached through its service and its connections alone, which check their thread.
+/// It is not `Sendable`: only its service and its connections use it, and they check their thread.
 @safe final class Listener {
-    /// Connections taken at a time before the others on the loop get their turn.
+    /// The connections accepted at a time before the loop's other connections get their turn.
     private static let acceptsPerTurn = 64
-    /// Descriptors that the rest of the program needs.
+    /// The descriptors reserved for the rest of the program.
     private static let descriptorReserve = 64
     private static let busyAnswer: StaticString =
         "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
@@ -16,14 +16,17 @@ import Glibc
     let makeHandler: @Sendable () -> any WebSocketHandler
 
     private unowned let service: Service
-    /// Held because libwebsockets reads it.
+    /// Kept alive because libwebsockets reads it.
     private let table: ProtocolTable
     private var host: OpaquePointer?
     private let maximumConnections: Int
     private var connectionCount = 0
     private var descriptor: Int32 = -1
     private var wsi: OpaquePointer?
-    /// Given up for a moment when descriptors run out, so that a peer can be turned away instead of waiting for ever.
+    /// A reserve descriptor.
+    ///
+    /// When descriptors run out it is closed for a moment, so that a peer can be refused instead
+    /// of waiting for ever.
     private var spareDescriptor: Int32
 
     init(
@@ -47,9 +50,10 @@ import Glibc
         Glibc.close(spareDescriptor)
     }
 
-    /// Hands the socket over to libwebsockets, which closes it in the end.
+    /// Passes the socket to libwebsockets, which will close it.
     ///
-    /// The caller holds the listener until the context is destroyed, because the host points to it and to its table.
+    /// The caller must hold the listener until the context is destroyed, because the virtual host points to it and to
+    /// its table.
     func start(_ descriptor: Int32) throws(WebSocketError) {
         service.checkThread()
         do throws(WebSocketError) {
@@ -80,13 +84,13 @@ import Glibc
         unsafe cwebsockets_kill(wsi)
     }
 
-    /// One of the connections is gone.
+    /// Records that one of the connections has ended.
     func connectionEnded() {
         service.checkThread()
         connectionCount -= 1
     }
 
-    /// Takes the connections that wait.
+    /// Accepts all waiting connections.
     func acceptAll() {
         service.checkThread()
         for _ in 0..<Self.acceptsPerTurn {
@@ -118,7 +122,7 @@ import Glibc
         connection.awaitRequest(on: accepted, timeout: options.handshakeTimeout)
     }
 
-    /// Hands a socket over to libwebsockets, which owns it from now on.
+    /// Passes a socket to libwebsockets, which owns it from now on.
     func adopt(_ accepted: Int32, for connection: WebSocketConnection) {
         service.checkThread()
         var description = unsafe lws_adopt_desc_t()
@@ -129,7 +133,7 @@ import Glibc
         unsafe description.fd.sockfd = accepted
         unsafe description.opaque = Unmanaged.passUnretained(connection).toOpaque()
         guard let wsi = unsafe lws_adopt_descriptor_vhost_via_info(&description) else {
-            // It has closed the descriptor, and may have told of the end.
+            // libwebsockets has closed the descriptor, and may have reported the end.
             return service.adoptionFailed(connection)
         }
         unsafe connection.wsi = wsi

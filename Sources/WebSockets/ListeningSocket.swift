@@ -2,18 +2,18 @@ import Glibc
 
 /// A bound, listening socket.
 ///
-/// Made here rather than by libwebsockets, which cannot tell why an address is refused.
+/// It is made here rather than by libwebsockets, which cannot say why an address is refused.
 struct ListeningSocket: ~Copyable {
-    /// Pending connections that the kernel keeps; it cuts this to `net.core.somaxconn`.
+    /// The pending connections that the kernel keeps; the kernel limits this to `net.core.somaxconn`.
     private static let backlog: Int32 = 512
 
-    /// The TCP port; 0 of a Unix socket.
+    /// The TCP port; 0 for a Unix socket.
     let port: UInt16
     private let descriptor: Int32
 
-    /// Binds and listens where `options` say.
+    /// Binds and listens at the place in `options`.
     ///
-    /// Any thread; may ask a name server if the host is a name.
+    /// May be called on any thread; may ask a name server if the host is a name.
     init(_ options: ListenerOptions) throws(WebSocketError) {
         let attempted = "listen at \(options.place)"
         switch options.socket {
@@ -98,14 +98,14 @@ struct ListeningSocket: ~Copyable {
         close(descriptor)
     }
 
-    /// Gives the descriptor away; the taker closes it.
+    /// Gives the descriptor to the caller, who must close it.
     consuming func release() -> Int32 {
         let descriptor = descriptor
         discard self
         return descriptor
     }
 
-    /// - Returns: The descriptor, or -1 with `status` set to what `errno` said.
+    /// - Returns: The descriptor, or -1 with `status` set to `errno`.
     private static func bind(_ address: SocketAddress, status: inout Int32) -> Int32 {
         let descriptor = socket(
             address.family,

@@ -1,20 +1,20 @@
-/// A value that lives on a loop's thread: made, used and given up there.
+/// A value that is made, used and released on a loop's thread.
 ///
-/// What is not `Sendable` can so be reached by closures that are, as long as they run on the loop.
+/// It lets `Sendable` closures use a value that is not `Sendable`, as long as they run on the loop.
 @usableFromInline package final class LoopConfined<Value>: @unchecked Sendable {
-    // `@unchecked Sendable`: `value` is reached on the loop's thread only, which is checked.
+    // `@unchecked Sendable`: `value` is only used on the loop's thread, which is checked.
 
     private let loop: WebSocketLoop
     private let make: @Sendable () -> Value
     @usableFromInline var made: Value?
 
-    /// A value that `make` makes on the thread of `loop`, when it is first asked for.
+    /// Creates a value with `make`, on the thread of `loop`, when it is first used.
     package init(on loop: WebSocketLoop, make: @escaping @Sendable () -> Value) {
         self.loop = loop
         self.make = make
     }
 
-    /// The value; only on the loop's thread.
+    /// The value; use it only on the loop's thread.
     @inlinable package var value: Value {
         checkThread()
         return made ?? makeValue()

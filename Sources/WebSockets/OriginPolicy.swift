@@ -9,7 +9,7 @@ package struct WebOrigin: Hashable, Sendable {
     let scheme: String
     /// A name or a numeric address, in lower case; IPv6 stands in brackets.
     let host: String
-    /// The TCP port; of "http" and "https" always there.
+    /// The TCP port; always there for "http" and "https".
     let port: UInt16?
 
     private init(scheme: String, host: String, port: UInt16?) {
@@ -18,7 +18,7 @@ package struct WebOrigin: Hashable, Sendable {
         self.port = port
     }
 
-    /// Reads `scheme://host[:port]` or `null`; `nil` for anything else, a path included.
+    /// Reads `scheme://host[:port]` or `null`; returns `nil` for anything else, for example if there is a path.
     package init?(_ text: String) {
         let text = text.lowercased()
         guard text != "null" else {
@@ -61,7 +61,7 @@ struct HostAndPort: Equatable, Sendable {
     let host: String
     let port: UInt16?
 
-    /// `nil` if `text` is anything else.
+    /// Reads `text`; returns `nil` if it is anything else.
     init?(_ text: some StringProtocol) {
         let text = text.lowercased()
         let hostEnd: String.Index
@@ -104,20 +104,21 @@ struct HostAndPort: Equatable, Sendable {
     }
 }
 
-/// Which web pages may connect to a listener.
+/// The web pages that may connect to a listener.
 ///
-/// Programs that are no browsers send no `Origin`, and always may. A browser lets any page open a WebSocket to any server that it can reach, one on the same machine included, and only
-/// says in `Origin` where the page is from: it is for the server to refuse (RFC 6455, section 10.2).
+/// Programs that are not browsers send no `Origin`, and may always connect. A browser lets any page open a WebSocket to
+/// any server that it can reach, even on the same machine. It only states in `Origin` where the page comes from; the
+/// server must refuse the connection (RFC 6455, section 10.2).
 package struct OriginPolicy: Sendable {
-    /// The names under which pages of this server are loaded, beside its numeric addresses and `localhost`.
+    /// The names under which pages of this server are loaded, besides its numeric addresses and `localhost`.
     ///
-    /// Another name might be an attacker's that now points to this machine (DNS rebinding): then page and server seem to
-    /// have the same origin.
+    /// An attacker could make another name point to this machine (DNS rebinding), so that page and server seem to have
+    /// the same origin.
     package var hostNames: Set<String>
     /// Origins that may connect although their pages come from elsewhere.
     package var allowedOrigins: Set<WebOrigin>
 
-    /// A policy, by default for pages that this server itself serves under an address or `localhost`.
+    /// Creates a policy; by default it admits pages that this server itself serves under an address or `localhost`.
     package init(hostNames: Set<String> = [], allowedOrigins: Set<WebOrigin> = []) {
         self.hostNames = Set(hostNames.map { $0.lowercased() })
         self.allowedOrigins = allowedOrigins

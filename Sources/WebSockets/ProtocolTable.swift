@@ -1,19 +1,19 @@
 import CWebSockets
 
-/// A virtual host's protocols and names, at addresses that last as long as libwebsockets reads them.
+/// A virtual host's protocols and names, at addresses that stay valid as long as libwebsockets reads them.
 @safe final class ProtocolTable {
     let protocols: UnsafeMutablePointer<lws_protocols>
     let hostName: UnsafeMutablePointer<CChar>
     private let names: [UnsafeMutablePointer<CChar>]
 
-    /// Largest read of a socket at a time, in bytes.
+    /// The largest read from a socket at a time, in bytes.
     ///
-    /// Also the size of libwebsockets' one service buffer. It holds the longest binary message; a larger one would let a
-    /// flood of pings, which libwebsockets answers by itself, take a turn of the loop for over 10 ms.
+    /// It is also the size of libwebsockets' one service buffer. It holds the longest binary message. With a larger
+    /// one, a flood of pings, which libwebsockets answers by itself, could take a turn of the loop for over 10 ms.
     static let receiveByteCount = 16_384
-    /// What goes to the socket in one call, in bytes, beyond the longest message.
+    /// The most bytes written to the socket in one call, beyond the longest message.
     ///
-    /// What is longer is copied and sent in such pieces, one in each turn of the loop.
+    /// Longer data is copied and sent in parts of this size, one in each turn of the loop.
     private static let sendByteCount = 1 << 20
 
     init(hostName: String, protocolNames: [String]) {

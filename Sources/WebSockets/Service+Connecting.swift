@@ -3,12 +3,12 @@ import MediaCore
 import Threading
 
 extension Service {
-    /// Begins to connect; the outcome goes to `handler`.
+    /// Begins to connect; the result goes to `handler`.
     ///
     /// - Parameters:
-    ///   - options: Where and how.
-    ///   - resolved: The server's addresses, best first; `nil` to have its name looked up.
-    ///   - handler: Lives behind the connection.
+    ///   - options: The server to connect to, and the limits.
+    ///   - resolved: The server's addresses, best first; `nil` to look its name up.
+    ///   - handler: The application's side of the connection.
     func connect(_ options: ClientOptions, resolved: [SocketAddress]? = nil, handler: any WebSocketHandler) {
         let attempt = ConnectAttempt(options: options)
         let connection = WebSocketConnection(
@@ -23,7 +23,7 @@ extension Service {
         guard !isStopping else { return abandon(connection, with: .shutDown(attempt.attempted)) }
         let url = options.url
         connection.setTimer(after: options.connectTimeout)
-        // Only a name that a server must be asked about is worth a thread.
+        // Only a name that requires a name server needs a thread.
         let numeric = SocketAddress.resolve(host: url.host, port: url.port, isNumericOnly: true)
         if let addresses = try? resolved ?? numeric.get() {
             attempt.addresses = addresses.reversed()
@@ -78,7 +78,7 @@ extension Service {
         connection.peerAddress = address.text
         attempt.isBegun = true
         guard let wsi = unsafe begin(connection, attempt) else {
-            // libwebsockets tells of most failures by a callback, from inside this call, but not of all.
+            // libwebsockets reports most failures by a callback inside this call, but not all.
             if attempt.isBegun { connectFailed(connection, attempt) }
             return
         }
@@ -86,7 +86,7 @@ extension Service {
         unsafe connection.wsi = wsi
     }
 
-    /// There is no connection with the address that was tried: the next one's turn has come, if there is one.
+    /// Handles a failed connection to one address: tries the next one, if there is one.
     func connectFailed(_ connection: WebSocketConnection, _ attempt: ConnectAttempt) {
         attempt.isBegun = false
         let isWorthMore = !attempt.isConnected && !attempt.addresses.isEmpty && MonotonicClock.now < attempt.deadline
@@ -97,7 +97,7 @@ extension Service {
             return release(connection)
         }
         connection.ending = nil
-        // Not from inside libwebsockets' own clearing up.
+        // This must not run inside libwebsockets' own cleanup.
         loop?.execute { [self] in
             guard case .connecting(let attempt) = connection.role else { return }
             tryNextAddress(connection, attempt)

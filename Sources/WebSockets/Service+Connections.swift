@@ -2,7 +2,7 @@ import Glibc
 import Threading
 
 extension Service {
-    /// Begins to accept connections from the listening socket `descriptor`, which it owns from now on.
+    /// Begins to accept connections from the listening socket `descriptor`, which the service owns from now on.
     func listen(
         _ options: ListenerOptions,
         descriptor: Int32,
@@ -29,7 +29,7 @@ extension Service {
             table: table,
             makeHandler: makeHandler
         )
-        // Held even if it fails, because the host points to it.
+        // The listener is kept even if this fails, because the host points to it.
         listeners.append(listener)
         try listener.start(descriptor)
     }
@@ -47,13 +47,13 @@ extension Service {
         connection.finish()
     }
 
-    /// libwebsockets would not take `connection`.
+    /// Handles the case that libwebsockets did not accept `connection`.
     func adoptionFailed(_ connection: WebSocketConnection) {
         guard connections[ObjectIdentifier(connection)] != nil else { return }
         wsiDestroyed(of: connection)
     }
 
-    /// libwebsockets has forgotten `connection`.
+    /// Handles the destruction of libwebsockets' object for `connection`.
     func wsiDestroyed(of connection: WebSocketConnection) {
         checkThread()
         switch connection.role {

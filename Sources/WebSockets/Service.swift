@@ -4,64 +4,67 @@ import MediaCore
 import Synchronization
 import Threading
 
-/// A loop's libwebsockets context and all that hangs on it; confined to the loop's thread.
+/// A loop's libwebsockets context with its connections and listeners; confined to the loop's thread.
 @safe final class Service: @unchecked Sendable {
-    // `@unchecked Sendable`: only `thread` is read by others, and it is atomic.
+    // `@unchecked Sendable`: other threads read only `thread`, which is atomic.
 
-    /// The longest time that the answers to our close messages are waited for at a shutdown.
+    /// How long a shutdown waits for the answers to our close messages.
     private static let shutdownGrace = Duration.seconds(1)
-    /// The messages that one connection sends before those that have something to say get their turn.
+    /// The most messages that one connection sends before others get their turn.
     private static let sendRounds = 8
-    /// The messages that are sent in a turn of the loop, but for the end of a round, before sockets are looked at again.
+    /// The messages that are sent in a turn of the loop before sockets are looked at again; a round is always finished.
     ///
-    /// At some 5 µs each a turn takes little more than 1 ms, whatever waits for how many peers.
+    /// At some 5 µs each, a turn takes little more than 1 ms, however much waits for however many peers.
     private static let messagesInTurn = 256
-    /// Seconds that libwebsockets gives each step of a handshake; our own deadlines are shorter.
+    /// The seconds that libwebsockets allows for each step of a handshake; our own deadlines are shorter.
     private static let handshakeStepSeconds: UInt32 = 60
 
-    /// Bytes that the values of all headers of a handshake may have together.
+    /// The most bytes of all header values of a handshake together.
     ///
-    /// Enough for a token of 4 KiB beside the cookies of a small site; libwebsockets' own limit is 4 KiB.
+    /// It is enough for a token of 4 KiB and the cookies of a small site; libwebsockets' own limit is 4 KiB.
     private static let headerByteCount: UInt32 = 8192
 
     let settings: LoopSettings
     let pool = PacketBufferPool()
     var maskingKeys = MaskingKeys()
-    /// Where connections post what must not happen inside one of their callbacks.
+    /// The queue for actions that must not happen inside a libwebsockets callback.
     weak var loop: WebSocketLoop?
 
-    /// The thread that runs the loop's jobs now, as a number; 0 for none.
+    /// The thread that currently runs the loop's jobs, as a number; 0 for none.
     private let thread = Atomic<UInt>(0)
-    /// What the thread waits by; `nil` before the start and after the end.
+    /// The event loop of the thread; `nil` before the start and after the end.
     private(set) var events: EventLoop?
     private(set) var context: OpaquePointer?
-    /// All that are not closed: here they are owned, libwebsockets only points to them.
+    /// All connections that are not closed: they are owned here, and libwebsockets only points to them.
     var connections: [ObjectIdentifier: WebSocketConnection] = [:]
     var listeners: [Listener] = []
     /// Connections whose handlers have something to send.
     ///
-    /// A connection is here or in `currentSenders`, and once.
+    /// A connection is listed only once, either here or in `currentSenders`.
     private var senders: [WebSocketConnection] = []
-    /// Those whose turn it is; empty otherwise, as is `deliveries`, and kept for the memory.
+    /// The connections whose turn it is.
+    ///
+    /// Like `deliveries` it is empty otherwise; the array is kept to reuse its
+    /// memory.
     private var currentSenders: [WebSocketConnection] = []
     /// Connections that have a message to deliver in this round.
     private var deliveries: [WebSocketConnection] = []
-    /// Connections whose messages wait for their turn, in the order in which they get it.
+    /// Connections with waiting messages, in the order of their turns.
     var deferringConnections: [WebSocketConnection] = []
-    /// Those that were added since libwebsockets was last left.
+    /// The connections that were added since the last return from libwebsockets.
     var newlyDeferring: [WebSocketConnection] = []
-    /// Counts the turns of the loop.
+    /// The number of the loop's current turn.
     var turnNumber: UInt64 = 0
-    /// Text messages that were handed out in this turn.
+    /// The text messages passed to handlers in this turn.
     var textCount = 0
-    /// Threads that look names up, by their attempt.
+    /// The threads that look names up, by their connection attempt.
     var lookupThreads: [ObjectIdentifier: WorkerThread] = [:]
     private(set) var clientTable: ProtocolTable?
     private(set) var clientHost: OpaquePointer?
-    /// When libwebsockets pings and hangs up; read by it as long as there is a context.
+    /// When libwebsockets pings and disconnects; libwebsockets reads it as long as there is a context.
     private let keepalive: UnsafeMutablePointer<lws_retry_bo_t>
     private var scratchMemory: UnsafeMutableRawBufferPointer
-    /// Ends the loop's wait, so that it looks at what is due.
+    /// Ends the loop's wait, so that it handles what is due.
     private let reminder = LoopTimer {}
     private var alarm: LoopTimer?
     private(set) var stopDeadline: MonotonicInstant?
@@ -82,10 +85,10 @@ import Threading
         unsafe keepalive.deallocate()
     }
 
-    /// libwebsockets' keepalive for hosts and for connections of clients, which do not take their host's.
+    /// libwebsockets' keepalive for hosts, and for clients' connections, which do not take their host's.
     var keepalivePolicy: UnsafePointer<lws_retry_bo_t> { unsafe UnsafePointer(keepalive) }
 
-    /// Traps off the loop's thread.
+    /// Traps if called off the loop's thread.
     func checkThread() {
         precondition(isCurrent, "a WebSocketLoop's parts are used off its thread")
     }
@@ -93,37 +96,37 @@ import Threading
     /// Whether the caller runs on the loop's thread.
     var isCurrent: Bool { thread.load(ordering: .relaxed) == UInt(pthread_self()) }
 
-    /// Makes the caller's thread the loop's, or (`false`) no longer.
+    /// Makes the calling thread the loop's thread, or (`false`) ends that.
     func setCurrent(_ isCurrent: Bool) {
         thread.store(isCurrent ? UInt(pthread_self()) : 0, ordering: .relaxed)
     }
 
-    /// Whether nothing new may begin.
+    /// Whether nothing new may be started.
     var isStopping: Bool { unsafe stopDeadline != nil || context == nil }
 
-    /// Whether a shutdown has come to its end.
+    /// Whether a shutdown is complete.
     var isStopped: Bool {
         guard let stopDeadline else { return false }
         return connections.isEmpty || MonotonicClock.now >= stopDeadline
     }
 
-    /// Memory for a message of `count` bytes with its header before it, good until the next call.
+    /// Memory for a message of `count` bytes with its header before it, valid until the next call.
     func scratch(_ count: Int) -> UnsafeMutableRawPointer {
         let needed = PacketBuffer.headroom + count
         if unsafe scratchMemory.count < needed {
             unsafe scratchMemory.deallocate()
             unsafe scratchMemory = .allocate(byteCount: needed * 2, alignment: 16)
         }
-        // A count above zero has an address.
+        // The buffer is not empty, so it has an address.
         return unsafe scratchMemory.baseAddress.unsafelyUnwrapped + PacketBuffer.headroom
     }
 
-    /// Ends the loop's wait after `duration`, so that it looks at what is due.
+    /// Ends the loop's wait after `duration`, so that it handles what is due.
     func wake(after duration: Duration) {
         if let events { reminder.start(on: events, after: duration) }
     }
 
-    /// Has `body` run at `time`, in place of what was to be run before.
+    /// Runs `body` at `time`; this replaces the earlier alarm.
     func setAlarm(at time: MonotonicInstant, _ body: @escaping @Sendable () -> Void) {
         guard let events else { return }
         let alarm = LoopTimer(body)
@@ -133,7 +136,7 @@ import Threading
 }
 
 extension Service {
-    /// Makes the context.
+    /// Creates the context.
     func open() throws(WebSocketError) {
         checkThread()
         blockBrokenPipeSignal()
@@ -148,8 +151,8 @@ extension Service {
         unsafe information.timeout_secs = Self.handshakeStepSeconds
         unsafe information.connect_timeout_secs = Self.handshakeStepSeconds
         unsafe information.max_http_header_data2 = Self.headerByteCount
-        // lws_create_context ignores SIGPIPE for the whole process, which a program's output pipe would miss. The loop
-        // blocks it on its own thread instead.
+        // lws_create_context ignores SIGPIPE for the whole process. A program that writes to a pipe would miss the
+        // signal, so the action is restored. The loop blocks SIGPIPE on its own thread instead.
         var pipeAction = sigaction()
         unsafe sigaction(SIGPIPE, nil, &pipeAction)
         var foreignLoop: UnsafeMutableRawPointer? = unsafe UnsafeMutableRawPointer(events.pointer)
@@ -168,10 +171,10 @@ extension Service {
         unsafe clientHost = try makeHost(table)
     }
 
-    /// Has a write to a peer that is gone fail on this thread, and not end the program.
+    /// Makes a write to a lost peer fail on this thread instead of ending the program.
     ///
-    /// OpenSSL writes with `write`, which cannot be told so for each call. Threads that are started from this one inherit
-    /// it.
+    /// OpenSSL uses `write`, which has no such option for each call. Threads that are started from this one inherit the
+    /// setting.
     private func blockBrokenPipeSignal() {
         var signals = sigset_t()
         unsafe sigemptyset(&signals)
@@ -179,18 +182,19 @@ extension Service {
         unsafe pthread_sigmask(SIG_BLOCK, &signals, nil)
     }
 
-    /// Adds a virtual host that does not listen by itself.
+    /// Adds a virtual host that does not itself listen.
     func makeHost(_ table: ProtocolTable, user: UnsafeMutableRawPointer? = nil) throws(WebSocketError) -> OpaquePointer
     {
         var information = unsafe lws_context_creation_info()
-        // By the Host header, libwebsockets moves an accepted connection to another host with the same "port": never to
-        // the clients', then, but perhaps to another listener's.
+        // By the Host header, libwebsockets may move an accepted connection to another host with the same "port". These
+        // ports keep it away from the clients' host, but not from another listener's.
         unsafe information.port = user == nil ? CONTEXT_PORT_NO_LISTEN : CONTEXT_PORT_NO_LISTEN_SERVER
         unsafe information.protocols = UnsafePointer(table.protocols)
         unsafe information.vhost_name = UnsafePointer(table.hostName)
         unsafe information.retry_and_idle_policy = unsafe keepalivePolicy
         unsafe information.user = user
-        // An address keeps libwebsockets from reading `http_proxy` in the environment; port 0 means no proxy.
+        // A given proxy address keeps libwebsockets from reading `http_proxy` in the environment; port 0 means no
+        // proxy.
         let noProxy: StaticString = ":0"
         unsafe information.http_proxy_address = UnsafeRawPointer(noProxy.utf8Start).assumingMemoryBound(to: CChar.self)
         guard let context = unsafe context, let host = unsafe lws_create_vhost(context, &information) else {
@@ -203,29 +207,30 @@ extension Service {
         return unsafe host
     }
 
-    /// Waits for something to do, unless `isBusy`, and does it.
+    /// Waits for an event, unless `isBusy`, and handles what is due.
     func turn(isBusy: Bool) {
         checkThread()
         events?.turn(isWaiting: !isBusy && senders.isEmpty && deferringConnections.isEmpty)
         holdDeferring()
     }
 
-    /// Has `connection` ask its handler for messages before the loop waits again.
+    /// Asks `connection`'s handler for messages before the loop waits again.
     ///
-    /// The connection sees to it that it is listed once.
+    /// The connection makes sure that it is listed only once.
     func sendSoon(_ connection: WebSocketConnection) {
         senders.append(connection)
     }
 
-    /// Has `connection` deliver its message at the end of this round.
+    /// Delivers `connection`'s message at the end of this round.
     func deliverSoon(_ connection: WebSocketConnection) {
         deliveries.append(connection)
     }
 
-    /// Has the connections that asked for it send; those that ask meanwhile are for the next turn.
+    /// Sends for the connections that requested it; requests made meanwhile are for the next turn.
     ///
-    /// In each round all are asked what they send next, then that is sent: one kind of work after the other, and not in
-    /// turns, finds more of what it needs in the processor's caches. A connection has at most one message in a round.
+    /// In each round all handlers are asked for their next message first, and then all messages are sent. Doing one
+    /// kind of work after the other uses the processor's caches better than alternating. A connection has at most one
+    /// message in a round.
     func sendRequested() {
         guard !senders.isEmpty else { return }
         checkThread()
@@ -241,7 +246,7 @@ extension Service {
         currentSenders.removeAll(keepingCapacity: true)
     }
 
-    /// Takes no new work and begins to close everything.
+    /// Accepts no new work and begins to close everything.
     func beginStop() {
         checkThread()
         guard stopDeadline == nil else { return }
@@ -263,7 +268,7 @@ extension Service {
         connection.cutOff()
     }
 
-    /// Destroys the context, with which all connections that are left end.
+    /// Destroys the context, which ends all remaining connections.
     func close() {
         checkThread()
         reminder.stop()
@@ -274,7 +279,7 @@ extension Service {
         for connection in Array(connections.values) { release(connection) }
         for thread in lookupThreads.values { thread.join() }
         lookupThreads = [:]
-        // They hold the service, which holds them.
+        // The connections hold the service, which holds them; this ends the cycle.
         senders = []
         currentSenders = []
         deliveries = []

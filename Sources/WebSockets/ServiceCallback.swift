@@ -1,7 +1,7 @@
 import CWebSockets
 import Glibc
 
-/// Everything that libwebsockets has to tell, of all kinds of sockets.
+/// Handles all of libwebsockets' callbacks, for all kinds of sockets.
 func serviceCallback(
     _ wsi: OpaquePointer?,
     _ reason: lws_callback_reasons,
@@ -32,7 +32,7 @@ func serviceCallback(
     }
 }
 
-/// What was handed over as the socket's opaque pointer; `nil` for sockets that are no connection.
+/// The connection stored as the socket's opaque pointer; `nil` for sockets that are not connections.
 private func connection(of wsi: OpaquePointer) -> WebSocketConnection? {
     guard let pointer = unsafe lws_get_opaque_user_data(wsi) else { return nil }
     return unsafe Unmanaged<WebSocketConnection>.fromOpaque(pointer).takeUnretainedValue()
@@ -74,7 +74,7 @@ extension WebSocketConnection {
         case LWS_CALLBACK_HTTP: return unsafe answerRequest(path: bytes, on: wsi)
         case LWS_CALLBACK_HTTP_WRITEABLE: return unsafe writeAnswer(on: wsi)
         case LWS_CALLBACK_HTTP_CONFIRM_UPGRADE:
-            // The name comes without its length. Anything else would be HTTP/2, which is not offered here.
+            // The name comes without its length. Any other header would be HTTP/2, which is not offered here.
             guard let name = bytes.baseAddress else { return -1 }
             guard unsafe strcasecmp(name.assumingMemoryBound(to: CChar.self), "websocket") == 0 else { return -1 }
             return unsafe confirmUpgrade(on: wsi)

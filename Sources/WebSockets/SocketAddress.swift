@@ -2,7 +2,7 @@ import Glibc
 
 /// An IPv4 or IPv6 address with a port.
 struct SocketAddress: Sendable {
-    /// Why a name does not resolve.
+    /// The reason why a name does not resolve.
     struct ResolutionFailure: Error {
         /// A `getaddrinfo` status.
         let status: Int32
@@ -29,7 +29,7 @@ struct SocketAddress: Sendable {
     init?(unixPath path: String) {
         let bytes = Array(path.utf8)
         let offset = MemoryLayout<sa_family_t>.size
-        // A path ends with a zero; one that begins with it has another meaning.
+        // A path ends with a zero; a path that begins with one has another meaning.
         guard !bytes.isEmpty, !bytes.contains(0), bytes.count < MemoryLayout<sockaddr_un>.size - offset else {
             return nil
         }
@@ -47,7 +47,7 @@ struct SocketAddress: Sendable {
         }
     }
 
-    /// Takes a connection from a listening socket that does not block.
+    /// Accepts a connection from a non-blocking listening socket.
     ///
     /// - Returns: The connection's descriptor and the peer's address; `nil` with `errno` set if there is none.
     static func accept(from descriptor: Int32) -> (descriptor: Int32, peer: String)? {
@@ -67,15 +67,15 @@ struct SocketAddress: Sendable {
     /// The port, in the machine's byte order.
     var port: UInt16 {
         unsafe withUnsafeBytes(of: storage) {
-            // `sin_port` and `sin6_port` stand at the same offset.
+            // `sin_port` and `sin6_port` are at the same offset.
             unsafe UInt16(bigEndian: $0.loadUnaligned(fromByteOffset: 2, as: UInt16.self))
         }
     }
 
-    /// Whether only this machine reaches it.
+    /// Whether only this machine can reach it.
     var isLoopback: Bool {
         unsafe withUnsafeBytes(of: storage) { bytes in
-            // `sin_addr` stands behind family and port, `sin6_addr` behind a flow label as well.
+            // `sin_addr` follows family and port; `sin6_addr` follows a flow label as well.
             guard family == AF_INET6 else { return family == AF_INET && (unsafe bytes[4]) == 127 }
             let address = unsafe bytes[8..<24]
             let mapped = [UInt8](repeating: 0, count: 10) + [0xFF, 0xFF, 127]
@@ -83,7 +83,7 @@ struct SocketAddress: Sendable {
         }
     }
 
-    /// What `text` says of Unix sockets, whose peers have no addresses.
+    /// The value of `text` for Unix sockets, whose peers have no addresses.
     static let unixText = "unix"
 
     /// The numeric address without the port.
@@ -105,7 +105,7 @@ struct SocketAddress: Sendable {
 
     /// The addresses of `host`, in the system's order of preference.
     ///
-    /// With `isNumericOnly` it fails at once where a name server would have to be asked; else it may block for long.
+    /// With `isNumericOnly` it fails at once if a name server would have to be asked; otherwise it may block for long.
     static func resolve(
         host: String,
         port: UInt16,
@@ -118,7 +118,7 @@ struct SocketAddress: Sendable {
         var list: UnsafeMutablePointer<addrinfo>?
         let status = unsafe getaddrinfo(host, String(port), &hints, &list)
         guard status == 0 else {
-            // RFC 6761, section 6.3: the loopback's name, also where /etc/hosts does not say so.
+            // RFC 6761, section 6.3: this is the name of the loopback, even if /etc/hosts does not say so.
             if !isNumericOnly && host.lowercased() == "localhost" {
                 return .success(
                     ["127.0.0.1", "::1"].flatMap { host in

@@ -7,13 +7,13 @@ enum DeferredMessage {
     case binary(PacketBuffer)
 }
 
-/// Text messages of one peer are handed out a few in each turn of the loop, so that a flood of them holds up nobody else.
+/// Hands out a few text messages of each peer in each turn of the loop, so that a flood delays nobody else.
 ///
-/// Depth: what one read from the socket brings (`ProtocolTable.receiveByteCount`); nothing is read from the peer while
-/// messages of it wait. A connection's messages stay in order. Nothing is dropped, but for what still waits when either side
-/// closes the connection.
+/// Depth: the messages of one read from the socket (`ProtocolTable.receiveByteCount`); nothing more is read from the
+/// peer while messages wait. Drop rule: nothing is dropped, except messages that still wait when either side closes the
+/// connection. A connection's messages stay in order.
 extension WebSocketConnection {
-    /// Hands a text message to the handler, now or in a later turn.
+    /// Passes a text message to the handler, now or in a later turn.
     func takeText(_ text: String) {
         if deferred.isEmpty && service.admitsText(of: self) {
             handler?.receivedText(text, from: self)
@@ -22,7 +22,7 @@ extension WebSocketConnection {
         }
     }
 
-    /// Hands a binary message to the handler: now, unless text messages before it wait.
+    /// Passes a binary message to the handler: now, unless text messages before it wait.
     func takeBinary(_ message: PacketBuffer) {
         if deferred.isEmpty {
             handler?.receivedBinary(message, from: self)
@@ -36,9 +36,9 @@ extension WebSocketConnection {
         deferred.append(message)
     }
 
-    /// Hands out messages that wait, at most `count` texts among them.
+    /// Passes waiting messages to the handler, at most `count` texts among them.
     ///
-    /// - Returns: How many texts were handed out.
+    /// - Returns: How many texts were passed.
     func deliverDeferred(atMost count: Int) -> Int {
         var texts = 0
         var next = 0
@@ -62,7 +62,7 @@ extension WebSocketConnection {
         return texts
     }
 
-    /// Reads from the peer, or no longer.
+    /// Starts or stops reading from the peer.
     func setReading(_ isReading: Bool) {
         guard let wsi = unsafe wsi, phase == .open || isReading else { return }
         _ = unsafe lws_rx_flow_control(wsi, isReading ? 1 : 0)
@@ -70,14 +70,14 @@ extension WebSocketConnection {
 }
 
 extension Service {
-    /// Text messages that are handed out in a turn of the loop, those that waited and those that come.
+    /// The most text messages in one turn of the loop, both waiting and new ones.
     ///
-    /// A relay answers one in some 50 µs, so that a turn takes at most about 3 ms.
+    /// A relay answers one in some 50 µs, so a turn takes at most about 3 ms.
     private static let textsInTurn = 64
-    /// Of these, what one connection may have.
+    /// The most text messages of one connection in a turn.
     private static let textsOfConnectionInTurn = 16
 
-    /// Whether a text message of `connection` may be handed out in this turn; it counts as handed out then.
+    /// Whether a text message of `connection` may be passed on in this turn; if so, it is counted.
     func admitsText(of connection: WebSocketConnection) -> Bool {
         if connection.textTurn != turnNumber {
             connection.textTurn = turnNumber
@@ -89,13 +89,13 @@ extension Service {
         return true
     }
 
-    /// Begins a turn: messages that wait are handed out first, but leave half of the turn to those that come.
+    /// Begins a turn: waiting messages come first, but leave half of the turn to new ones.
     func deliverDeferred() {
         turnNumber &+= 1
         textCount = 0
         guard !deferringConnections.isEmpty else { return }
         checkThread()
-        // Each gets its share, in the order in which they came; those that are not done go to the end.
+        // Each connection gets its share, in the order of arrival; those with more messages go to the end.
         for _ in 0..<deferringConnections.count where textCount < Self.textsInTurn / 2 {
             let connection = deferringConnections.removeFirst()
             let share = min(Self.textsOfConnectionInTurn, Self.textsInTurn / 2 - textCount)
@@ -108,12 +108,12 @@ extension Service {
         }
     }
 
-    /// Notes that messages of `connection` wait.
+    /// Records that messages of `connection` wait.
     func deferred(_ connection: WebSocketConnection) {
         newlyDeferring.append(connection)
     }
 
-    /// Reads no more from peers whose messages wait; not in one of libwebsockets' callbacks.
+    /// Stops reading from peers whose messages wait; must not be called in one of libwebsockets' callbacks.
     func holdDeferring() {
         guard !newlyDeferring.isEmpty else { return }
         for connection in newlyDeferring where !connection.deferred.isEmpty {

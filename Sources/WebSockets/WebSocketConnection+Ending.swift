@@ -3,9 +3,9 @@ import Glibc
 import MediaCore
 import Threading
 
-/// The peer's silence, and connections that end without more words.
+/// Silent peers, and connections that end without a close message.
 extension WebSocketConnection {
-    /// Has `timeIsUp` called after `duration`, in place of what was set.
+    /// Calls `timeIsUp` after `duration`; this replaces the earlier timer.
     func setTimer(after duration: Duration) {
         guard phase != .closed, let events = service.events else { return }
         timer.start(on: events, after: duration)
@@ -15,7 +15,7 @@ extension WebSocketConnection {
         switch phase {
         case .handshaking:
             if case .connecting(let attempt) = role {
-                // No other one is tried.
+                // Do not try other addresses.
                 attempt.addresses = []
                 if ending == nil { ending = .failed(attempt.timeOutError) }
             }
@@ -25,16 +25,16 @@ extension WebSocketConnection {
         }
     }
 
-    /// Ends the connection at once, with all that has not been sent; not in one of libwebsockets' callbacks about it.
+    /// Ends the connection at once and loses unsent data; must not be called in a libwebsockets callback about it.
     ///
-    /// As long as libwebsockets holds bytes that the socket did not take, it would rather go on sending them, for 5 s and
-    /// more. A write that fails is what makes it give up such a socket.
+    /// As long as libwebsockets holds bytes that the socket did not take, it would go on sending them for 5 s and more.
+    /// A failing write makes it give up such a socket.
     func cutOff() {
         checkThread()
         guard let wsi = unsafe wsi else { return service.wsiDestroyed(of: self) }
         if hasUnsentBytes {
             unsafe shutdown(lws_get_socket_fd(wsi), Int32(SHUT_WR))
-            // Room for a header that a raw write does not have.
+            // A raw write has no header, but needs room for one.
             let byte = unsafe service.scratch(1)
             unsafe byte.storeBytes(of: 0, as: UInt8.self)
             _ = unsafe lws_write(wsi, byte.assumingMemoryBound(to: UInt8.self), 1, cwebsockets_write_raw)
@@ -42,9 +42,10 @@ extension WebSocketConnection {
         unsafe cwebsockets_kill(wsi)
     }
 
-    /// Has a peer cut off that ends while libwebsockets holds bytes for it.
+    /// Cuts off a peer that ends while libwebsockets holds bytes for it.
     ///
-    /// libwebsockets would go on sending them for 5 s, and read the end of the stream in every turn of the loop meanwhile.
+    /// libwebsockets would go on sending them for 5 s, and would meanwhile read the end of the stream in every turn of
+    /// the loop.
     func watchForEnd() {
         guard let events = service.events else { return }
         if endWatcher == nil { endWatcher = ReadWatcher(socket) { [unowned self] in checkEnd() } }
@@ -91,7 +92,7 @@ extension WebSocketConnection {
         setTimer(after: min(idle.pingAfter, idle.hangUpAfter - silence))
     }
 
-    /// Has the kernel forget what it holds for the peer once the socket is closed, and not send it for minutes more.
+    /// Makes the kernel discard its unsent bytes when the socket is closed, instead of sending them for minutes.
     private func dropUnsent() {
         guard let wsi = unsafe wsi else { return }
         var linger = linger(l_onoff: 1, l_linger: 0)

@@ -1,14 +1,14 @@
 import CWebSockets
 import MediaCore
 
-/// Handshakes, and what else HTTP brings.
+/// Handshakes and plain HTTP requests.
 extension WebSocketConnection {
     /// The longest path of a request, in bytes.
     private static let maximumPathCount = 1024
 
-    /// Decides whether a client's request, which is there as a whole, may become a WebSocket.
+    /// Decides whether a client's complete request may become a WebSocket.
     ///
-    /// - Returns: What libwebsockets wants: 0 to go on, -1 to end the connection.
+    /// - Returns: The result for libwebsockets: 0 to go on, -1 to end the connection.
     func confirmUpgrade(on wsi: OpaquePointer) -> Int32 {
         guard case .accepted(let listener) = role else { return -1 }
         let isSecure = unsafe lws_get_ssl(wsi) != nil
@@ -21,7 +21,7 @@ extension WebSocketConnection {
         guard requestPath.utf8.count <= Self.maximumPathCount else {
             return unsafe refuse("414 URI Too Long", "The path is beyond \(Self.maximumPathCount) bytes.", on: wsi)
         }
-        // What was looked at was the connection's first request.
+        // Only the connection's first request was checked.
         guard !hasAnswered else {
             return unsafe refuse("400 Bad Request", "A WebSocket needs a connection of its own.", on: wsi)
         }
@@ -30,7 +30,7 @@ extension WebSocketConnection {
 
     /// Answers a handshake with an HTTP error and `sentence`.
     ///
-    /// - Returns: What libwebsockets wants to end the connection.
+    /// - Returns: The result with which libwebsockets ends the connection.
     private func refuse(_ status: String, _ sentence: String, on wsi: OpaquePointer) -> Int32 {
         let body = sentence + "\n"
         let head =
@@ -46,7 +46,7 @@ extension WebSocketConnection {
         return -1
     }
 
-    /// A client of ours is through with the handshake.
+    /// Handles the end of a handshake on a client's side.
     func acceptedHandshake(on wsi: OpaquePointer) -> Int32 {
         guard case .accepted(let listener) = role else { return -1 }
         offeredSubprotocols = unsafe header(WSI_TOKEN_PROTOCOL, of: wsi)
@@ -57,7 +57,7 @@ extension WebSocketConnection {
         return 0
     }
 
-    /// How the handshake with a server goes.
+    /// Handles the events of a client's handshake with a server.
     func clientHandshakeHappened(
         _ reason: lws_callback_reasons,
         _ bytes: UnsafeRawBufferPointer,
@@ -68,7 +68,7 @@ extension WebSocketConnection {
         case LWS_CALLBACK_CLIENT_APPEND_HANDSHAKE_HEADER:
             attempt.isConnected = true
         case LWS_CALLBACK_CLIENT_FILTER_PRE_ESTABLISH:
-            // libwebsockets goes on with a server that took none of what was offered.
+            // libwebsockets continues even if the server accepted none of the offered subprotocols.
             let name = unsafe header(WSI_TOKEN_PROTOCOL, of: wsi)
             guard name == attempt.options.subprotocol else {
                 ending = .failed(attempt.subprotocolError)
@@ -131,7 +131,7 @@ extension WebSocketConnection {
 
     /// The value of a header; empty if there is none.
     ///
-    /// Its length is bounded by what libwebsockets keeps, `max_http_header_data2`.
+    /// `max_http_header_data2`, the limit of libwebsockets, bounds its length.
     private func header(_ token: lws_token_indexes, of wsi: OpaquePointer) -> String {
         unsafe withHeader(token, of: wsi) { unsafe String(decoding: $0, as: UTF8.self) }
     }

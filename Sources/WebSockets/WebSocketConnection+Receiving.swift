@@ -2,9 +2,9 @@ import CWebSockets
 import MediaCore
 import Threading
 
-/// A message of which a part has arrived.
+/// A message that has arrived in part.
 struct IncomingMessage {
-    /// Where the parts are gathered; `nil` between messages.
+    /// The buffer that collects the parts; `nil` between messages.
     var buffer: PacketBuffer?
     /// The bytes that have arrived.
     var count = 0
@@ -23,7 +23,7 @@ extension WebSocketConnection {
         let isBinary = unsafe lws_frame_is_binary(wsi) != 0
         let isFirst = unsafe lws_is_first_fragment(wsi) != 0
         if isFirst { incoming.discard() }
-        // What the frame at hand still holds is known from its header, so nothing is allocated for what is too long.
+        // The frame's header gives its remaining length, so nothing is allocated for a message that is too long.
         let expected = unsafe lws_remaining_packet_payload(wsi)
         let limit = isBinary ? limits.maximumBinaryMessage : limits.maximumTextMessage
         guard expected <= limit, incoming.count + piece.count + expected <= limit else {
@@ -44,14 +44,14 @@ extension WebSocketConnection {
         }
     }
 
-    /// A buffer that has room for the rest of the frame at hand.
+    /// A buffer with room for the rest of the current frame.
     ///
-    /// Only a message in one frame has a known length; for more frames there is room up to the limit.
+    /// Only a message in one frame has a known length; for several frames there is room up to the limit.
     private func room(for pieceCount: Int, expected: Int, isLast: Bool, limit: Int) -> PacketBuffer {
         let needed = incoming.count + pieceCount + expected
         let present = incoming.buffer
         if let present, present.count >= needed { return present }
-        // With bytes outstanding, libwebsockets does not tell whether the frame is the last.
+        // While bytes are missing, libwebsockets does not say whether the frame is the last.
         let isPerhapsWhole = present == nil && (isLast || expected > 0)
         let buffer = service.pool.take(count: isPerhapsWhole ? needed : limit)
         incoming.buffer = buffer
@@ -99,21 +99,21 @@ extension WebSocketConnection {
         end(.failed(error), code: 1009, reason: "a \(kind) message may have at most \(limit) bytes")
     }
 
-    /// The peer lives.
+    /// Records a sign of life from the peer.
     func heard() {
         lastHeard = MonotonicClock.now
     }
 
-    /// The peer's close message came; libwebsockets answers it, unless it is the answer to ours.
+    /// Handles the peer's close message; libwebsockets answers it, unless it is the answer to ours.
     ///
-    /// - Returns: What libwebsockets wants: -1 to end the connection.
+    /// - Returns: The result for libwebsockets: -1 to end the connection.
     func peerCloses(_ payload: UnsafeRawBufferPointer) -> Int32 {
         guard !isCloseSent else { return -1 }
         guard phase == .open else { return 0 }
         phase = .closing
-        // It is not libwebsockets' business how long the answer may wait for room.
+        // Our own timer, not libwebsockets', limits how long the answer may wait for room.
         setTimer(after: service.settings.closeGrace)
-        // RFC 6455, section 7.1.5: 1005 stands for no code.
+        // RFC 6455, section 7.1.5: 1005 means that there is no code.
         guard payload.count >= 2 else {
             ending = .byPeer(code: 1005, reason: "")
             return 0
@@ -126,7 +126,7 @@ extension WebSocketConnection {
 }
 
 extension UnsafeMutableRawBufferPointer {
-    /// Copies `source` to `offset`; traps, in release builds too, where it would go beyond the end.
+    /// Copies `source` to `offset`; traps, also in release builds, if it would go beyond the end.
     func copyChecked(from source: UnsafeRawBufferPointer, at offset: Int) {
         precondition(
             offset >= 0 && offset <= count && source.count <= count - offset,

@@ -1,25 +1,25 @@
 import CWebSockets
 import Glibc
 
-/// A socket whose peer has not sent the first line of its request.
+/// A socket whose peer has not sent the whole first line of its request yet.
 struct AwaitedRequest {
     let descriptor: Int32
     let watcher: ReadWatcher
-    /// The bytes that have been seen.
+    /// The number of bytes seen so far.
     var count = 0
 
-    /// Gives the socket up.
+    /// Closes the socket.
     func drop() {
         watcher.stop()
         close(descriptor)
     }
 }
 
-/// What a client asks for, before libwebsockets reads it.
+/// Reads a client's requested path before libwebsockets does.
 ///
-/// libwebsockets decodes the path and merges its segments, so that "/rooms/a%2Fb" could not be told from "/rooms/a/b".
-/// Hence the first line is looked at while it still lies in the socket, from which nothing is taken. A request that comes
-/// by TLS could not be seen so.
+/// libwebsockets decodes the path and merges its segments, so "/rooms/a%2Fb" would look like "/rooms/a/b". The first
+/// line is therefore read while it still lies in the socket, without taking anything out. This would not work for a
+/// request over TLS.
 extension WebSocketConnection {
     /// Waits for a request on `descriptor`, which the connection owns until libwebsockets does.
     func awaitRequest(on descriptor: Int32, timeout: Duration) {
@@ -42,7 +42,7 @@ extension WebSocketConnection {
             return (count, unsafe RequestLine.path(in: seen))
         }
         if count < 0 && (errno == EAGAIN || errno == EINTR) { return }
-        // Woken without new bytes, the peer has ended its sending, or the connection has failed.
+        // If there are no new bytes, the peer has ended its sending, or the connection has failed.
         guard count > request.count else { return service.wsiDestroyed(of: self) }
         guard let path else {
             awaitedRequest?.count = count
@@ -55,7 +55,7 @@ extension WebSocketConnection {
         listener.adopt(request.descriptor, for: self)
     }
 
-    /// Has the system call the socket readable only when there are more than `count` bytes, or none can come.
+    /// Makes the system call the socket readable only when there are more than `count` bytes, or when no more can come.
     private func awaitMore(than count: Int, on descriptor: Int32) {
         var least = Int32(count + 1)
         unsafe setsockopt(descriptor, SOL_SOCKET, SO_RCVLOWAT, &least, socklen_t(MemoryLayout<Int32>.size))

@@ -4,18 +4,18 @@ import MediaCore
 import Threading
 
 extension WebSocketConnection {
-    /// The bytes after which the system is asked whether a socket is full, of one that was full of late or is new.
+    /// The bytes between two checks whether a socket is full, for a new socket or one that was full recently.
     ///
-    /// No more than the kernel may hold anyway, and enough for all but the largest frames.
+    /// This is no more than the kernel may hold anyway, and enough for all frames except the largest.
     static let leastUncheckedByteCount = WebSocketConnection.lowWater
-    /// The same of a socket that has had room for long; up to there it doubles each time that there is some.
+    /// The bytes between two checks for a socket that has had room for long; the number doubles with each such check.
     ///
-    /// Should one fill up meanwhile, libwebsockets keeps a copy of the one message that does not fit.
+    /// If the socket fills up in between, libwebsockets keeps a copy of the one message that does not fit.
     private static let mostUncheckedByteCount = 1 << 20
 
-    /// The socket has room, libwebsockets says.
+    /// Handles libwebsockets' report that the socket has room.
     ///
-    /// - Returns: What libwebsockets wants: -1 to end the connection.
+    /// - Returns: The result for libwebsockets: -1 to end the connection.
     func writable(on wsi: OpaquePointer) -> Int32 {
         isAwaitingRoom = false
         uncheckedByteCount = 0
@@ -32,7 +32,7 @@ extension WebSocketConnection {
         return 0
     }
 
-    /// Has the handler say what is sent next.
+    /// Asks the handler for its next message.
     ///
     /// A text is sent at once. A binary message is left for `deliver`, which the loop calls before it asks again.
     ///
@@ -57,7 +57,7 @@ extension WebSocketConnection {
             close(code: code, reason: reason)
             return false
         }
-        // Who has asked to be listed meanwhile is listed already, for the next turn.
+        // If a request has come meanwhile, the connection is already listed for the next turn.
         guard handler.hasMessage(for: self), !isSendRequested else { return false }
         isSendRequested = true
         return true
@@ -71,14 +71,14 @@ extension WebSocketConnection {
 
     private var isServer: Bool { if case .accepted = role { true } else { false } }
 
-    /// `packet` with its header, and masked where a client sends it; only for the one holder.
+    /// `packet` with its header, masked if a client sends it; only the one holder may call this.
     private func frame(_ packet: PacketBuffer, as kind: FrameHeader.Kind = .binary) -> PacketBuffer {
         let key = isServer ? nil : service.maskingKeys.next()
         FrameHeader(kind, payloadCount: packet.count, maskingKey: key).write(to: packet)
         return packet
     }
 
-    /// What others may hold too, as it is sent: with the header that it has, or as a copy that a client can mask.
+    /// A shared packet in its form for sending: with its header, or as a copy that a client can mask.
     private func frameToShare(_ packet: PacketBuffer) -> PacketBuffer {
         guard isServer else { return frame(copy(of: packet)) }
         precondition(
@@ -102,11 +102,11 @@ extension WebSocketConnection {
 
     /// Whether the socket can take a message; if not, libwebsockets calls `writable` when it can.
     ///
-    /// Most sockets have room most of the time, and asking the system costs a good part of what sending does. So it is
-    /// asked about each socket now and then, and not before each message as is libwebsockets' way.
+    /// Most sockets have room most of the time, and asking the system takes a good part of the cost of sending. So the
+    /// system is asked about each socket now and then; libwebsockets itself would ask before each message.
     private func hasRoom(on wsi: OpaquePointer) -> Bool {
         guard !isAwaitingRoom else { return false }
-        // On top of what did not fit, libwebsockets would only pile up copies; it calls again by itself.
+        // libwebsockets would only queue copies behind what did not fit; it calls again by itself.
         guard unsafe lws_partial_buffered(wsi) == 0 else {
             uncheckedByteLimit = Self.leastUncheckedByteCount
             watchForEnd()
@@ -123,25 +123,26 @@ extension WebSocketConnection {
         return true
     }
 
-    /// A write has failed; libwebsockets asks no more about such a socket.
+    /// Ends the connection after a failed write, because libwebsockets no longer asks about such a socket.
     private func breakOff() {
         phase = .closing
         cutOff()
     }
 
-    /// Has libwebsockets call `writable` once the socket has room.
+    /// Asks libwebsockets to call `writable` once the socket has room.
     func awaitRoom() {
         guard let wsi = unsafe wsi else { return }
         isAwaitingRoom = true
         unsafe lws_callback_on_writable(wsi)
     }
 
-    /// Sends our close message, once; the peer's answer ends the connection, or `closeGrace`.
+    /// Sends our close message, once; the connection ends with the peer's answer, or after `closeGrace`.
     ///
-    /// libwebsockets would keep the message where it also keeps the payload of the next ping, until the socket has room.
-    /// A socket that is closed with something unread is reset, and the reset may overtake what was sent: hence the wait.
+    /// libwebsockets would keep the message, until the socket has room, where it also keeps the payload of the next
+    /// ping. The wait for the answer has a reason: a socket that is closed with unread data is reset, and the reset may
+    /// overtake what was sent.
     ///
-    /// - Returns: What libwebsockets wants: -1 to end the connection.
+    /// - Returns: The result for libwebsockets: -1 to end the connection.
     private func sendClose(on wsi: OpaquePointer) -> Int32 {
         guard let (code, reason) = closeMessage else { return isCloseSent ? 0 : -1 }
         closeMessage = nil
@@ -156,7 +157,7 @@ extension WebSocketConnection {
         return unsafe transmit(frame(packet, as: .close), on: wsi) ? 0 : -1
     }
 
-    /// The payload is the time, because libwebsockets reports no answer to an empty ping.
+    /// Sends a ping with the time as payload, because libwebsockets does not report the answer to an empty ping.
     private func sendPing(on wsi: OpaquePointer) -> Bool {
         let time = MonotonicClock.now.nanoseconds
         let memory = unsafe service.scratch(MemoryLayout<Int64>.size)
@@ -192,10 +193,10 @@ extension WebSocketConnection {
         }
     }
 
-    /// The one place where a frame that is ready goes to the peer: by `send()`, or else by libwebsockets.
+    /// Writes a finished frame to the peer, by `send()` or by libwebsockets; no other code does this.
     ///
-    /// libwebsockets keeps a copy of what the socket does not take, and sends that before anything else. While it has
-    /// some, nothing may pass it: the bytes would land inside a frame.
+    /// libwebsockets keeps a copy of the bytes that the socket does not take, and sends them before anything else.
+    /// While it has such bytes, no other write may pass them: its bytes would land inside a frame.
     ///
     /// - Returns: `false` if the connection is broken.
     private func transmit(_ frame: UnsafeRawBufferPointer, on wsi: OpaquePointer) -> Bool {
@@ -207,7 +208,7 @@ extension WebSocketConnection {
             guard sent >= 0 || errno == EAGAIN || errno == EINTR else { return false }
             taken = max(0, sent)
         }
-        // The raw write reads only; its parameter is mutable for the sake of the masking ones.
+        // The raw write only reads; its parameter is mutable because other kinds of write mask.
         let rest = unsafe UnsafeMutableRawPointer(mutating: start + taken)
         guard unsafe write(rest, frame.count - taken, cwebsockets_write_raw, on: wsi) else { return false }
         if unsafe lws_partial_buffered(wsi) != 0 { watchForEnd() }

@@ -3,65 +3,66 @@ import Glibc
 package import MediaCore
 import Threading
 
-/// One WebSocket connection of a loop, of either side; confined to the loop's thread.
+/// One WebSocket connection of a loop, on the client's or the server's side; confined to the loop's thread.
 ///
-/// It lives from the handshake on; after `closed` its calls do nothing.
+/// It exists from the handshake on. After `closed`, its calls do nothing.
 @safe package final class WebSocketConnection: @unchecked Sendable {
     // `@unchecked Sendable`: every call checks that it comes on the loop's thread.
 
-    /// Which end of the handshake this side is.
+    /// The end of the handshake on this side.
     enum Role {
         case accepted(Listener)
         case connecting(ConnectAttempt)
     }
 
-    /// How far the connection has come.
+    /// The state of the connection.
     enum Phase { case handshaking, open, closing, closed }
 
-    /// Bytes that the kernel may hold unsent and still call the socket writable.
+    /// The unsent bytes that the kernel may hold while the socket still counts as writable.
     ///
-    /// Measured with a reader that stalls: 4.2 MB of old frames pile up in the kernel without it, 150 kB with it.
+    /// Measured with a reader that stalls: without it 4.2 MB of old frames pile up in the kernel, with it 150 kB.
     static let lowWater = 16_384
     /// RFC 6455, section 5.5: a control frame carries at most 125 bytes, here less the code's two.
     private static let maximumReasonCount = 123
 
-    // What is looked at for every message stands first, to be close together in memory.
+    // The fields that are read for every message come first, so that they lie close together in memory.
 
     var phase = Phase.handshaking
     /// Whether the connection is listed to be asked for messages at the end of the loop's turn.
     var isSendRequested = false
     /// Whether libwebsockets will call `writable`.
     var isAwaitingRoom = false
-    /// Whether binary messages go to the socket by `send()`, past libwebsockets; never on a socket with TLS.
+    /// Whether binary messages go to the socket directly by `send()`, without libwebsockets; never on a socket with
+    /// TLS.
     var sendsDirectly = false
-    /// The socket's descriptor, while messages can be sent.
+    /// The socket's descriptor while messages can be sent.
     private(set) var socket: Int32 = -1
-    /// The message, with its header, that is delivered at the end of this round.
+    /// The message with its header that will be delivered at the end of this round.
     var outgoing: PacketBuffer?
-    /// For the handler: where this connection stands in its own tables.
+    /// A number for the handler: the connection's place in the handler's own tables.
     package var tag = 0
     var handler: (any WebSocketHandler)?
-    /// libwebsockets' side of the connection, until that is destroyed.
+    /// libwebsockets' object for the connection, until it is destroyed.
     var wsi: OpaquePointer?
-    /// The bytes that were sent since the socket was last known to have room.
+    /// The bytes sent since the socket was last known to have room.
     var uncheckedByteCount = 0
-    /// The bytes that are sent before the system is asked about the socket's room again.
+    /// The bytes to send before the system is asked again whether the socket has room.
     var uncheckedByteLimit = WebSocketConnection.leastUncheckedByteCount
     let service: Service
     let role: Role
 
-    /// The peer's numeric address, without port; empty while a client looks its server up.
+    /// The peer's numeric address without port; empty while a client looks its server up.
     package internal(set) var peerAddress: String
 
-    /// The path that the client asked for, as it was sent, percent-encoded and without query; at most 1,024 bytes.
+    /// The requested path as the client sent it, percent-encoded and without query; at most 1,024 bytes.
     ///
     /// "/" on a client's connection.
     package internal(set) var requestPath = "/"
 
-    /// The subprotocols that the client offered, as it listed them ("room.v2, room.v1"); empty if none.
+    /// The subprotocols that the client offered, in its own text ("room.v2, room.v1"); empty if none.
     package internal(set) var offeredSubprotocols = ""
 
-    /// The subprotocol that is in force; `nil` if none was negotiated.
+    /// The negotiated subprotocol; `nil` if there is none.
     package internal(set) var subprotocol: String?
 
     /// Whether messages can be sent: from `opened` until either side closes.
@@ -72,7 +73,7 @@ import Threading
 
     let limits: MessageLimits
     let idle: IdlePolicy
-    /// Why the connection ends; the first reason counts.
+    /// The reason why the connection ends; the first one counts.
     var ending: WebSocketClosure?
     var incoming = IncomingMessage()
     /// Whole messages that wait for their turn.
@@ -82,19 +83,19 @@ import Threading
     var textCount = 0
     var lastHeard = MonotonicClock.now
     var isPingWanted = false
-    /// What the peer is told once the socket can take it.
+    /// The close message to send once the socket can take it.
     var closeMessage: (code: UInt16, reason: String)?
-    /// Whether our close message has been sent, or waits in libwebsockets.
+    /// Whether our close message has been sent, or is queued in libwebsockets.
     var isCloseSent = false
-    /// What a plain HTTP request is answered with, until that is written.
+    /// The answer to a plain HTTP request, until it is written.
     var httpAnswer: String?
     /// Whether a plain HTTP request has been answered.
     var hasAnswered = false
-    /// Sees the peer's end while libwebsockets holds bytes that the socket did not take.
+    /// Notices that the peer has ended while libwebsockets holds bytes that the socket did not take.
     var endWatcher: ReadWatcher?
-    /// The request of a peer that libwebsockets does not know yet.
+    /// The request of a peer that has not been passed to libwebsockets yet.
     var awaitedRequest: AwaitedRequest?
-    /// Handshake deadline, then the silence of the peer, then the end of closing.
+    /// The timer for the handshake's deadline, then for the peer's silence, then for the end of closing.
     private(set) lazy var timer = LoopTimer { [unowned self] in timeIsUp() }
 
     init(
@@ -113,9 +114,9 @@ import Threading
         self.handler = handler
     }
 
-    /// Asks for `nextMessage` to be called once the socket can take a message, not before this call returns.
+    /// Requests a call of `nextMessage` once the socket can take a message, but not before this call returns.
     ///
-    /// Any number of calls before that count as one.
+    /// Several calls before that count as one.
     package func requestWrite() {
         checkThread()
         guard phase == .open, !isSendRequested, !isAwaitingRoom else { return }
@@ -123,11 +124,11 @@ import Threading
         service.sendSoon(self)
     }
 
-    /// Ends the connection: what libwebsockets has taken is sent first, then `code` and `reason`.
+    /// Closes the connection: earlier messages are sent first, then `code` and `reason`.
     ///
-    /// `closed` follows, with `.byUs`, when the peer has answered, or after two seconds, in which case the peer is cut off
-    /// with all that it has not taken. `reason` is cut at 123 bytes of
-    /// UTF-8. Does nothing if the connection is closing already.
+    /// `closed` with `.byUs` follows when the peer has answered. If the peer has not answered after two seconds, it is
+    /// cut off and loses what it has not taken. `reason` is cut at 123 bytes of UTF-8. Does nothing if the connection
+    /// is closing already.
     ///
     /// A code is 1000, 1001, 1003, 1007-1011 or 3000-4999 (RFC 6455, section 7.4).
     package func close(code: UInt16, reason: String) {
@@ -136,10 +137,10 @@ import Threading
         end(.byUs(code: code, reason: reason), code: code, reason: reason)
     }
 
-    /// Ends the connection at once: what has not been sent is lost, and the peer gets no close message.
+    /// Ends the connection at once: unsent data is lost, and the peer gets no close message.
     ///
-    /// For a peer that does not read, whom a close message would not reach. `closed` follows from the loop, not from
-    /// inside this call, with `.failed` and `reason` in its sentence.
+    /// Use it for a peer that does not read, which a close message would not reach. `closed` follows later from the
+    /// loop, not inside this call, with `.failed` and a sentence that contains `reason`.
     package func hangUp(reason: String) {
         checkThread()
         guard phase == .open || phase == .closing else { return }
@@ -149,10 +150,10 @@ import Threading
         setTimer(after: .zero)
     }
 
-    /// Prepares `message` for being sent to any number of peers of listeners, as `OutgoingMessage.shared`.
+    /// Prepares `message` for sending to any number of peers of listeners as `OutgoingMessage.shared`.
     ///
-    /// To be called once, by the buffer's one holder, after it is filled; from then on the buffer is read-only. Any
-    /// thread.
+    /// The buffer's one holder must call it once, after filling the buffer; from then on the buffer is read-only. May
+    /// be called on any thread.
     package static func frameForSharing(_ message: PacketBuffer) {
         FrameHeader(payloadCount: message.count).write(to: message)
     }
@@ -161,7 +162,7 @@ import Threading
         precondition(service.isCurrent, "a WebSocketConnection is used off its loop's thread")
     }
 
-    /// Starts closing for `closure`, telling the peer `code` and `reason`.
+    /// Starts closing with the result `closure`, and sends `code` and `reason` to the peer.
     func end(_ closure: WebSocketClosure, code: UInt16, reason: String) {
         guard phase == .open else { return }
         phase = .closing
@@ -172,7 +173,7 @@ import Threading
         awaitRoom()
     }
 
-    /// Tells the handler of the end, once.
+    /// Tells the handler once that the connection has ended.
     func finish() {
         guard phase != .closed else { return }
         let wasOpened = phase != .handshaking
@@ -208,7 +209,7 @@ import Threading
 }
 
 extension WebSocketConnection {
-    /// The handshake is done.
+    /// Handles the end of the handshake.
     func established(handler: (any WebSocketHandler)? = nil) {
         if let handler { self.handler = handler }
         phase = .open
@@ -218,14 +219,14 @@ extension WebSocketConnection {
         self.handler?.opened(self)
     }
 
-    /// Sends at once what is small, and lets the kernel hold little that is not sent yet.
+    /// Makes the socket send small messages at once, and limits the unsent bytes in the kernel.
     private func tuneSocket() {
         guard let wsi = unsafe wsi else { return }
         socket = unsafe lws_get_socket_fd(wsi)
-        // On a socket with TLS it would put plain text among the records.
+        // On a socket with TLS, direct sending would put plain text among the records.
         sendsDirectly = unsafe service.settings.sendsDirectly && lws_get_ssl(wsi) == nil
         if peerAddress == SocketAddress.unixText {
-            // There is no TCP_NOTSENT_LOWAT: 197 kB of old frames pile up without this, 33 kB with it.
+            // Unix sockets have no TCP_NOTSENT_LOWAT: without this limit 197 kB of old frames pile up, with it 33 kB.
             return setOption(SOL_SOCKET, SO_SNDBUF, Self.lowWater)
         }
         setOption(Int32(IPPROTO_TCP), TCP_NODELAY, 1)

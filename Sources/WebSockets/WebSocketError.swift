@@ -1,4 +1,4 @@
-/// What went wrong with a loop, a listener or a connection.
+/// The error of a loop, a listener or a connection.
 package struct WebSocketError: Error, Equatable, Sendable {
     /// The kind of failure, for programs.
     package struct Code: Hashable, Sendable, CustomStringConvertible {
@@ -9,7 +9,7 @@ package struct WebSocketError: Error, Equatable, Sendable {
         package static let addressInUse = Code(description: "addressInUse")
         /// The system does not let this user listen at the port.
         package static let permissionDenied = Code(description: "permissionDenied")
-        /// The address to listen at is none of this machine's, or none at all.
+        /// The address to listen at is not one of this machine, or no address at all.
         package static let badAddress = Code(description: "badAddress")
         /// The URL cannot be read.
         package static let badURL = Code(description: "badURL")
@@ -17,38 +17,38 @@ package struct WebSocketError: Error, Equatable, Sendable {
         package static let tlsNotSupported = Code(description: "tlsNotSupported")
         /// The host's name does not resolve.
         package static let unknownHost = Code(description: "unknownHost")
-        /// Nothing accepts connections there, or there is no way there.
+        /// Nothing accepts connections there, or the network has no route to it.
         package static let connectionRefused = Code(description: "connectionRefused")
-        /// No connection, or no answer to the handshake, in time.
+        /// There was no connection, or no answer to the handshake, in time.
         package static let timedOut = Code(description: "timedOut")
-        /// What answers there is no WebSocket server, or refused; `status` is its HTTP status, if any.
+        /// The peer is not a WebSocket server, or refused; `status` is its HTTP status, if any.
         package static let notAWebSocketServer = Code(description: "notAWebSocketServer")
-        /// The server does not speak the subprotocol that was offered.
+        /// The server does not accept the offered subprotocol.
         package static let subprotocolRefused = Code(description: "subprotocolRefused")
         /// The connection ended without a close message.
         package static let connectionLost = Code(description: "connectionLost")
         /// The peer was silent for too long.
         package static let idleTimeout = Code(description: "idleTimeout")
-        /// The peer sent a message beyond the limit, and was told so (1009).
+        /// The peer sent a message above the limit, and got the close code 1009.
         package static let messageTooLarge = Code(description: "messageTooLarge")
-        /// The peer sent text that is not UTF-8, and was told so (1007).
+        /// The peer sent text that is not UTF-8, and got the close code 1007.
         package static let invalidText = Code(description: "invalidText")
-        /// The loop has been shut down, or is being.
+        /// The loop has been shut down, or is shutting down.
         package static let shutDown = Code(description: "shutDown")
-        /// A system call or libwebsockets failed in a way that nothing above describes.
+        /// A system call or libwebsockets failed in another way.
         package static let systemFailure = Code(description: "systemFailure")
     }
 
     /// The kind of failure.
     package let code: Code
-    /// What was being done, such as "listen at 127.0.0.1:8480".
+    /// What was attempted, such as "listen at 127.0.0.1:8480".
     package let attempted: String
-    /// `errno`, an HTTP status or a `getaddrinfo` status, where there is one.
+    /// The `errno`, HTTP status or `getaddrinfo` status, if there is one.
     package let status: Int32?
     /// What happened and what to do about it, as a sentence.
     private let advice: String
 
-    /// An error of kind `code`; `advice` is a sentence that says what to do.
+    /// Creates an error of kind `code`; `advice` is a sentence that says what to do.
     package init(_ code: Code, attempted: String, status: Int32? = nil, advice: String) {
         self.code = code
         self.attempted = attempted

@@ -1,61 +1,61 @@
 package import MediaCore
 
-/// What lives behind a connection; every call comes on the loop's thread.
+/// The application's side of a connection; all calls are made on the loop's thread.
 package protocol WebSocketHandler: AnyObject {
-    /// The handshake is done; messages may go both ways.
+    /// The handshake is done; messages can go both ways.
     func opened(_ connection: WebSocketConnection)
 
-    /// A whole text message, valid UTF-8, arrived.
+    /// A whole text message of valid UTF-8 has arrived.
     func receivedText(_ text: String, from connection: WebSocketConnection)
 
-    /// A whole binary message arrived; the handler is the buffer's only holder.
+    /// A whole binary message has arrived; only the handler holds the buffer.
     func receivedBinary(_ message: PacketBuffer, from connection: WebSocketConnection)
 
-    /// Whether `nextMessage` is worth a call; `false` only if it would say `nil`, and then counts as that answer.
+    /// Whether to call `nextMessage`; `false` only if it would return `nil`, and then counts as that answer.
     ///
-    /// Asked after each message.
+    /// Called after each message.
     func hasMessage(for connection: WebSocketConnection) -> Bool
 
-    /// The socket can take a message: what shall it be?
+    /// Returns the next message; the socket can take one now.
     ///
-    /// Asked after `requestWrite()`, repeatedly until it says `nil` or the socket is full, so the choice is made as
-    /// late as possible: just before all that have something to say are sent it.
+    /// Called after `requestWrite()`, repeatedly until it returns `nil` or the socket is full. The choice is made as
+    /// late as possible: directly before the messages of all connections are sent.
     func nextMessage(for connection: WebSocketConnection) -> OutgoingMessage?
 
     /// The connection has ended, or could not be made.
     ///
-    /// Called exactly once for each connection that was opened and each `connect` that failed; nothing follows it.
+    /// Called exactly once for each opened connection and each failed `connect`; no other call follows.
     func closed(_ connection: WebSocketConnection, _ closure: WebSocketClosure)
 }
 
 extension WebSocketHandler {
-    /// By default a call of `nextMessage` is always worth it.
+    /// By default `nextMessage` is always called.
     package func hasMessage(for connection: WebSocketConnection) -> Bool { true }
 }
 
-/// A message to send, and who else holds its bytes.
+/// A message to send; the case says who else may hold its bytes.
 package enum OutgoingMessage {
     /// A text message.
     case text(String)
-    /// A binary message that others may hold too, and that stays unchanged.
+    /// A binary message that others may hold too, and that does not change.
     ///
-    /// On a listener's connections it must have been through `WebSocketConnection.frameForSharing`, and nothing is
-    /// copied. On a client's connections it is copied, because a client masks what it sends.
+    /// A listener's connections require that it has been through `WebSocketConnection.frameForSharing`; nothing is
+    /// copied then. A client's connection copies it, because a client masks what it sends.
     case shared(PacketBuffer)
-    /// A binary message that nobody else holds; afterwards its content is undefined.
+    /// A binary message that nobody else holds; its content is undefined afterwards.
     ///
-    /// The header is written before it, and a client masks it in place; nothing is copied on either side.
+    /// The header is written directly before it, and a client masks it in place. Nothing is copied on either side.
     case exclusive(PacketBuffer)
-    /// No message: end the connection, after all that was sent before; as `WebSocketConnection.close`.
+    /// No message: close the connection after all earlier messages, as `WebSocketConnection.close` does.
     case close(code: UInt16, reason: String)
 }
 
 /// How a connection ended.
 package enum WebSocketClosure: Equatable, Sendable {
-    /// The peer closed; code 1005 means that it gave none (RFC 6455, section 7.1.5).
+    /// The peer closed; code 1005 means that it sent no code (RFC 6455, section 7.1.5).
     case byPeer(code: UInt16, reason: String)
-    /// This side closed by `close`, `OutgoingMessage.close` or (1001) `shutdown`.
+    /// This side closed, by `close`, `OutgoingMessage.close` or `shutdown` (1001).
     case byUs(code: UInt16, reason: String)
-    /// Something else ended it, or kept it from being opened.
+    /// Something else ended it, or prevented it from opening.
     case failed(WebSocketError)
 }

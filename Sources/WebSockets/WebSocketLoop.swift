@@ -3,17 +3,19 @@ import CWebSockets
 import Synchronization
 import Threading
 
-/// One libwebsockets context on one thread of its own, with the connections that live there.
+/// One libwebsockets context on one thread of its own, with all its connections.
 ///
-/// It is a `SerialExecutor` as well, so that an actor can live on the thread:
+/// It is also a `SerialExecutor`, so that an actor can run on the thread:
 ///
+/// ```
 ///     actor Relay {
 ///         nonisolated let loop: WebSocketLoop
 ///         nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 ///     }
+/// ```
 ///
-/// In a handler's methods, `assumeIsolated` of such an actor works. Nothing on the loop may block: it would hold up
-/// every connection. A loop lives until `shutdown`.
+/// A handler's methods may call `assumeIsolated` of such an actor. Nothing on the loop may block, because that would
+/// delay every connection. A loop lives until `shutdown`.
 @safe package final class WebSocketLoop: SerialExecutor, @unchecked Sendable {
     // `@unchecked Sendable`: the queue is behind a lock, and the service is confined to the thread.
 
@@ -29,26 +31,26 @@ import Threading
         var jobs: [Job] = []
         /// An empty array that keeps its memory.
         var spare: [Job] = []
-        /// Whether jobs that came after the end are being run.
+        /// Whether jobs that were added after the loop's end are being run.
         var isRunningLate = false
-        /// What to wake; `nil` before the start and after the end.
+        /// The event loop to wake; `nil` before the start and after the end.
         var events: EventLoop?
     }
 
     let service: Service
     private let queue = Monitor(Queue())
-    /// Whether the queue has been changed and the loop has not looked since; set with the queue's lock held.
+    /// Whether the queue has changed since the loop last looked; set with the queue's lock held.
     private let hasNews = Atomic(false)
     private let thread = Monitor<WorkerThread?>(nil)
 
     /// Starts a loop.
     ///
-    /// libwebsockets has one log in a process: the `log` given last gets the errors and warnings of all loops, on their
-    /// threads. Without any they are dropped.
+    /// libwebsockets has one log for each process: the `log` that was given last gets the errors and warnings of all
+    /// loops, on their threads. They are dropped if there is none.
     ///
     /// - Parameters:
     ///   - name: The thread's name.
-    ///   - log: Gets a line of libwebsockets' log.
+    ///   - log: Gets each line of libwebsockets' log.
     /// - Throws: `.systemFailure` if memory, descriptors or threads are short.
     package convenience init(name: String, log: (@Sendable (String) -> Void)? = nil) throws(WebSocketError) {
         try self.init(name: name, log: log, settings: LoopSettings())
@@ -78,26 +80,28 @@ import Threading
     /// Whether the caller runs on the loop's thread.
     package var isCurrent: Bool { service.isCurrent }
 
-    /// Runs `body` on the loop's thread, after what was given earlier; any thread.
+    /// Runs `body` on the loop's thread, after earlier jobs; may be called on any thread.
     ///
-    /// After `shutdown` it still runs, on some other thread but never beside another job, so that nobody waits for it
-    /// in vain; there is just nothing left to connect.
+    /// After `shutdown` the body still runs, on some other thread but never beside another job, so that nobody waits
+    /// for it for ever. It can no longer connect anything.
     package func execute(_ body: @escaping @Sendable () -> Void) {
         add(.block(body))
     }
 
-    /// Runs `body` on the loop's thread at `time`, in place of what was to be run before; any thread.
+    /// Runs `body` on the loop's thread at `time`; this replaces the earlier alarm.
     ///
-    /// It is a millisecond late, and more when the thread is busy; never early. After `shutdown` it is not run.
+    /// May be called on any thread. The body is never early, up to a millisecond late, and later when the thread is
+    /// busy. After `shutdown` it does not run.
     package func setAlarm(at time: MonotonicInstant, _ body: @escaping @Sendable () -> Void) {
         if isCurrent { return service.setAlarm(at: time, body) }
         execute { [service] in service.setAlarm(at: time, body) }
     }
 
-    /// Closes all connections (1001) and listeners and ends the thread; any thread but the loop's own.
+    /// Closes all connections (1001) and listeners and ends the thread; may be called on any thread except the loop's
+    /// own.
     ///
-    /// Every handler is told. Takes up to a second if peers do not answer, and longer if a name is being looked up.
-    /// May be called any number of times.
+    /// Every handler is told. It takes up to a second if peers do not answer, and longer if a name is being looked up.
+    /// May be called repeatedly.
     package func shutdown() {
         precondition(!isCurrent, "a WebSocketLoop cannot wait for its own end")
         queue.withLock { queue in
@@ -138,7 +142,7 @@ import Threading
     }
 
     private func end() {
-        // From here on nobody wakes the thread.
+        // After this, nobody wakes the thread.
         queue.withLock { $0.events = nil }
         service.close()
         var isEnded = false
@@ -146,7 +150,7 @@ import Threading
             runJobs()
             isEnded = queue.withLock { queue in
                 guard queue.jobs.isEmpty else { return false }
-                // Before others may run late jobs.
+                // Do this before others may run late jobs.
                 service.setCurrent(false)
                 queue.phase = .ended
                 return true
@@ -159,7 +163,7 @@ extension WebSocketLoop {
     private enum Reaction { case none, wake(EventLoop), runLate }
 
     private func add(_ job: Job) {
-        // On its own thread the loop looks for news before it waits.
+        // On its own thread, the loop looks at the queue anyway before it waits.
         let isSeen = isCurrent
         let reaction = queue.withLock { queue -> Reaction in
             queue.jobs.append(job)
@@ -170,7 +174,7 @@ extension WebSocketLoop {
             let isKnown = hasNews.exchange(true, ordering: .sequentiallyConsistent)
             return isSeen || isKnown ? .none : queue.events.map { .wake($0) } ?? .none
         }
-        // Without the lock, or the loop would wake and wait for it.
+        // Do this without the lock. Otherwise the loop would wake and wait for it.
         switch reaction {
         case .none: break
         case .wake(let events): events.wake()
@@ -178,7 +182,7 @@ extension WebSocketLoop {
         }
     }
 
-    /// Runs the jobs that are there now; those that they add come in the next turn.
+    /// Runs the jobs in the queue; jobs that they add run in the next turn.
     private func runJobs() {
         var jobs = queue.withLock { queue in
             let jobs = queue.jobs
@@ -201,7 +205,7 @@ extension WebSocketLoop {
         queue.withLock { $0.spare = spare }
     }
 
-    /// Runs what came after the end: one at a time, like everything here.
+    /// Runs jobs that were added after the end, one at a time.
     private func runLateJobs() {
         service.setCurrent(true)
         var isDone = false
@@ -223,7 +227,7 @@ extension WebSocketLoop {
         add(.actor(UnownedJob(job)))
     }
 
-    /// For the runtime: traps off the loop's thread.
+    /// For the runtime: traps if called off the loop's thread.
     package func checkIsolated() {
         precondition(isCurrent, "this must run on the loop's thread")
     }
@@ -242,13 +246,14 @@ extension WebSocketLoop {
 
     /// Accepts WebSocket connections, each with a handler of its own.
     ///
-    /// Any thread; waits for the loop to take the listener over. It listens until `shutdown`. All listeners of a loop
-    /// must have the same subprotocols.
+    /// May be called on any thread; it waits until the loop has taken the listener over. The listener lasts until
+    /// `shutdown`. All listeners of a loop must have the same subprotocols.
     ///
     /// - Parameters:
-    ///   - options: Where, and with which limits.
-    ///   - makeHandler: Called on the loop's thread for each connection, which owns what it returns until `closed`.
-    /// - Returns: The port, which is the system's choice if `options.port` is 0; 0 of a Unix socket.
+    ///   - options: Where to listen, and the limits.
+    ///   - makeHandler: Called on the loop's thread for each connection. The connection owns the handler until
+    ///     `closed`.
+    /// - Returns: The port, which the system chooses if `options.port` is 0; 0 for a Unix socket.
     /// - Throws: `.addressInUse`, `.permissionDenied`, `.badAddress`, `.shutDown` or `.systemFailure`.
     package func listen(
         _ options: ListenerOptions,
@@ -271,9 +276,10 @@ extension WebSocketLoop {
         return port
     }
 
-    /// Connects to a server; any thread.
+    /// Connects to a server; may be called on any thread.
     ///
-    /// `handler` hears of the outcome: `opened`, or `closed` with `.failed`. The loop holds it until `closed`.
+    /// The result goes to `handler`: `opened`, or `closed` with `.failed`. The loop keeps the handler alive until
+    /// `closed`.
     package func connect(_ options: ClientOptions, handler: any WebSocketHandler & Sendable) {
         execute { [service] in service.connect(options, handler: handler) }
     }

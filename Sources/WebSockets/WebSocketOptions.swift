@@ -1,82 +1,83 @@
 import Glibc
 
-/// How much a peer may send in one message, fragments together.
+/// The most that a peer may send in one message, all its fragments together.
 package struct MessageLimits: Sendable {
-    /// Bytes of a binary message; default 16,000, the longest chunk of a media packet (the wire format's limit).
+    /// The most bytes of a binary message; default 16,000, the wire format's limit for a media packet.
     package var maximumBinaryMessage: Int
-    /// Bytes of a text message; default 64 KiB, ample for signaling.
+    /// The most bytes of a text message; default 64 KiB, which is ample for signaling.
     package var maximumTextMessage: Int
 
-    /// Limits, by default those of the wire format.
+    /// Creates limits; the defaults are those of the wire format.
     package init(maximumBinaryMessage: Int = 16_000, maximumTextMessage: Int = 65_536) {
         self.maximumBinaryMessage = maximumBinaryMessage
         self.maximumTextMessage = maximumTextMessage
     }
 }
 
-/// When a silent peer is asked whether it lives, and when it is given up.
+/// When a silent peer is pinged, and when its connection is ended.
 package struct IdlePolicy: Sendable {
-    /// Silence after which a ping is sent; default 10 s, well below the idle limits of home routers.
+    /// The silence after which a ping is sent; default 10 s, well below the idle limits of home routers.
     package var pingAfter: Duration
-    /// Silence after which the connection is ended; default 30 s, so that two pings may get lost in a stall.
+    /// The silence after which the connection is ended; default 30 s, so that two pings may get lost in a stall.
     package var hangUpAfter: Duration
 
-    /// A policy; any message or pong from the peer ends its silence.
+    /// Creates a policy; any message or pong from the peer ends its silence.
     package init(pingAfter: Duration = .seconds(10), hangUpAfter: Duration = .seconds(30)) {
         self.pingAfter = pingAfter
         self.hangUpAfter = hangUpAfter
     }
 }
 
-/// Where and how a loop accepts connections.
+/// Where a loop listens for connections, and how it accepts them.
 package struct ListenerOptions: Sendable {
-    /// What kind of socket is listened at.
+    /// The kinds of listening socket.
     package enum Socket: Equatable, Sendable {
         /// TCP, at `host` and `port`.
         case tcp
         /// A Unix socket at a path of at most 107 bytes.
         ///
-        /// It is made anew if nobody listens at one that is there, and stays behind in the end.
+        /// If there is a socket at the path at which nobody listens, it is replaced. The socket's file remains after
+        /// the end.
         case unix(path: String)
-        /// One that this process was started with and that listens already, such as one of systemd's (`LISTEN_FDS`).
+        /// A listening socket that this process inherited, such as one from systemd (`LISTEN_FDS`).
         case inherited(descriptor: Int32)
     }
 
-    /// What kind of socket is listened at.
+    /// The kind of socket to listen at.
     package var socket = Socket.tcp
     /// A numeric address (IPv4 or IPv6) or a name of this machine; "::" takes IPv4 as well.
     package var host: String
     /// The TCP port; 0 lets the system choose one.
     package var port: UInt16
-    /// The subprotocol that is spoken.
+    /// The subprotocol that the handler speaks.
     package var subprotocol = "room.v1"
     /// Subprotocols that are accepted only so that the handler can refuse them with a close code and a sentence.
     ///
-    /// A client that offers none is accepted as well; one that offers only names of neither list is hung up on. Of
-    /// several known names that a client offers, the first is taken.
+    /// A client that offers no subprotocol is accepted as well. A client that offers only names of neither list is
+    /// disconnected. If a client offers several known names, its first one is used.
     package var refusedSubprotocols = ["room.v0"] + (2...9).map { "room.v\($0)" }
-    /// Which web pages may connect; others get HTTP 403.
+    /// The web pages that may connect; others get HTTP 403.
     package var origins = OriginPolicy()
-    /// What a browser's plain GET of "/" is answered with.
+    /// The answer to a browser's plain GET of "/".
     package var greeting = "This is a WebSocket server."
-    /// Connections at a time, those in their handshake included; beyond, a peer gets HTTP 503.
+    /// The most connections at a time, including those in their handshake; further peers get HTTP 503.
     ///
-    /// The process's limit of open files (`ulimit -n`), less a reserve, applies on top.
+    /// The process's limit of open files (`ulimit -n`), less a reserve, applies as well.
     package var maximumConnections = 1000
-    /// Time for a peer to complete the handshake; default 10 s.
+    /// The time within which a peer must complete the handshake; default 10 s.
     package var handshakeTimeout = Duration.seconds(10)
-    /// How much a peer may send in one message.
+    /// The most that a peer may send in one message.
     package var limits = MessageLimits()
-    /// When a silent peer is hung up on.
+    /// When a silent peer is pinged and disconnected.
     package var idle = IdlePolicy()
 
-    /// Listening at `host` and `port`, by default on this machine alone at a free port.
+    /// Creates options for listening at `host` and `port`; by default on this machine only, at a free port.
     package init(host: String = "127.0.0.1", port: UInt16 = 0) {
         self.host = host
         self.port = port
     }
 
-    /// Where is listened, for errors: "127.0.0.1:8480", a path or a number.
+    /// The place to listen at, for errors: "127.0.0.1:8480", a path or a number.
     var place: String {
         switch socket {
         case .tcp: WebSocketURL.authority(host: host, port: port)
@@ -85,7 +86,7 @@ package struct ListenerOptions: Sendable {
         }
     }
 
-    /// Whether other machines can reach one of the addresses of `host`, or an inherited socket; not if there is none.
+    /// Whether other machines can reach an address of `host`, or an inherited socket; `false` if there is none.
     ///
     /// May ask a name server if `host` is a name.
     package var isReachableFromElsewhere: Bool {
@@ -103,20 +104,20 @@ package struct ListenerOptions: Sendable {
     }
 }
 
-/// Where and how to connect.
+/// The server to connect to, and the limits.
 package struct ClientOptions: Sendable {
     /// The server; `WebSocketURL.init` parses and checks it.
     package var url: WebSocketURL
-    /// The subprotocol that is offered; a server that does not take it is left again.
+    /// The subprotocol to offer; the client disconnects from a server that does not accept it.
     package var subprotocol = "room.v1"
-    /// Time for name look-up, connection and handshake together; default 5 s.
+    /// The time for name look-up, connection and handshake together; default 5 s.
     package var connectTimeout = Duration.seconds(5)
-    /// How much the server may send in one message.
+    /// The most that the server may send in one message.
     package var limits = MessageLimits()
-    /// When a silent server is hung up on.
+    /// When a silent server is pinged and disconnected.
     package var idle = IdlePolicy()
 
-    /// Connecting to `url`.
+    /// Creates options for connecting to `url`.
     package init(url: WebSocketURL) {
         self.url = url
     }

@@ -2,14 +2,15 @@
 package struct WebSocketURL: Hashable, Sendable, CustomStringConvertible {
     /// A name or a numeric address, without the brackets of IPv6.
     package let host: String
-    /// The TCP port; 80 where the URL has none.
+    /// The TCP port; 80 if the URL has none.
     package let port: UInt16
     /// Path and query, as sent; starts with "/".
     package let path: String
 
     /// Reads a URL of the form `ws://host[:port][/path][?query]`.
     ///
-    /// Strict: no user information, no fragment, only printable ASCII without spaces, at most 2048 bytes.
+    /// The URL must not have user information, a fragment, spaces or characters outside printable ASCII, and at most
+    /// 2048 bytes.
     ///
     /// - Throws: `.badURL` with a sentence, `.tlsNotSupported` for `wss://`.
     package init(_ text: String) throws(WebSocketError) {
@@ -29,11 +30,11 @@ package struct WebSocketURL: Hashable, Sendable, CustomStringConvertible {
         self.path = tail.first == "/" ? String(tail) : "/" + tail
     }
 
-    /// The URL with `path` behind its own path and before its query.
+    /// The URL with `path` added after its own path and before its query.
     ///
-    /// - Parameter path: Starts with "/"; whatever is neither a letter, a digit nor one of "-._~/" is percent-encoded.
+    /// - Parameter path: Starts with "/". Characters other than letters, digits and "-._~/" are percent-encoded.
     /// - Returns: The longer URL.
-    /// - Throws: `.badURL` if the outcome cannot be requested.
+    /// - Throws: `.badURL` if the result cannot be requested.
     package func appending(path: String) throws(WebSocketError) -> WebSocketURL {
         let query = self.path.firstIndex(of: "?").map { self.path[$0...] } ?? ""
         let base = self.path.dropLast(query.count)
@@ -41,13 +42,13 @@ package struct WebSocketURL: Hashable, Sendable, CustomStringConvertible {
         return try WebSocketURL("ws://\(authority)\(base.hasSuffix("/") ? base.dropLast() : base)\(path)\(query)")
     }
 
-    /// What the Host header says.
+    /// The value of the Host header.
     var authority: String { port == 80 ? Self.bracketed(host) : Self.authority(host: host, port: port) }
 
-    /// The URL, always with its port: where nothing answers, one wants to know which was tried.
+    /// The URL, always with its port, so that an error says which port was tried.
     package var description: String { "ws://\(Self.authority(host: host, port: port))\(path)" }
 
-    /// `host:port`, with IPv6 in its brackets.
+    /// `host:port`, with brackets around an IPv6 address.
     package static func authority(host: String, port: UInt16) -> String { "\(bracketed(host)):\(port)" }
 
     private static func bracketed(_ host: String) -> String { host.contains(":") ? "[\(host)]" : host }

@@ -10,11 +10,11 @@ typealias TrackID = SlotID
 
 /// One WebSocket, from its opening to its end.
 struct Connection: Sendable {
-    /// How far the session has come.
+    /// The state of the session.
     enum Phase: Sendable {
         case awaitingJoin(deadline: MonotonicInstant)
         case joined
-        /// A fatal error was said; what is still to be sent goes out, then the connection is closed.
+        /// A fatal error was sent; the connection closes once its remaining messages have been sent.
         case closing(RoomErrorCode, reason: String, deadline: MonotonicInstant)
     }
 
@@ -26,7 +26,7 @@ struct Connection: Sendable {
     /// Whether the driver has been told to cut the connection.
     var isCutSaid = false
 
-    /// A connection that is open since `now`.
+    /// Creates a connection that opened at `now`.
     init(path: RoomPath, joinsBefore deadline: MonotonicInstant, at now: MonotonicInstant) {
         self.path = path
         phase = .awaitingJoin(deadline: deadline)
@@ -37,7 +37,7 @@ struct Connection: Sendable {
         if case .closing = phase { true } else { false }
     }
 
-    /// What the driver must be called for next, if anything.
+    /// When the driver must be called for this connection, if ever.
     var deadline: MonotonicInstant? {
         switch phase {
         case .awaitingJoin(let deadline): deadline
@@ -47,14 +47,14 @@ struct Connection: Sendable {
     }
 }
 
-/// What one connection is to be sent.
+/// What waits to be sent on one connection.
 struct Outbox: Sendable {
-    /// Signaling that waits, oldest first.
+    /// Signaling messages that wait, oldest first.
     var messages = RingBuffer<String>()
-    /// The length of `messages`.
+    /// The length of all `messages` together.
     var size = DataSize.zero
-    /// Who speaks through the connection, once it has joined.
+    /// The participant of the connection, once it has joined.
     var participant: ParticipantID?
-    /// Whether the driver has been told that there is something to send and has not yet found nothing.
+    /// Whether the driver knows that there is something to send, and has not yet found the outbox empty.
     var isAwake = false
 }

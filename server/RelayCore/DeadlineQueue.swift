@@ -2,8 +2,8 @@ package import MediaCore
 
 /// The next deadline of each element of a `SlotTable`, earliest first.
 ///
-/// A binary heap that knows where each element stands in it, so that a deadline is set, moved and withdrawn in as many
-/// steps as the logarithm of their number.
+/// A binary heap that knows the place of each element. The steps to set, move or withdraw a deadline are therefore at
+/// most the logarithm of the number of deadlines.
 package struct DeadlineQueue: Sendable {
     private struct Item: Sendable {
         var deadline: MonotonicInstant
@@ -11,13 +11,13 @@ package struct DeadlineQueue: Sendable {
     }
 
     private var heap: [Item] = []
-    /// Where in the heap each element stands, by its index; -1 for one without a deadline.
+    /// The place of each element in the heap, by its index; -1 for an element without a deadline.
     private var places: [Int] = []
 
-    /// How often an item was moved or compared so far, for tests of the cost.
+    /// How often an item has been moved or compared, for tests of the cost.
     package private(set) var steps = 0
 
-    /// An empty queue.
+    /// Creates an empty queue.
     package init() {}
 
     /// The earliest deadline.
@@ -42,7 +42,7 @@ package struct DeadlineQueue: Sendable {
         }
     }
 
-    /// Takes out the element with the earliest deadline if that is reached at `now`.
+    /// Removes and returns the element with the earliest deadline if that deadline has been reached at `now`.
     package mutating func popDue(at now: MonotonicInstant) -> SlotID? {
         guard let first = heap.first, first.deadline <= now else { return nil }
         remove(at: 0)
@@ -58,7 +58,7 @@ package struct DeadlineQueue: Sendable {
         settle(place)
     }
 
-    /// Brings the item at `place` to where it belongs.
+    /// Moves the item at `place` to where it belongs.
     private mutating func settle(_ place: Int) {
         var place = place
         while place > 0, heap[place].deadline < heap[(place - 1) / 2].deadline {

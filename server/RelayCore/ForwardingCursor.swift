@@ -1,47 +1,47 @@
 package import MediaCore
 import RoomProtocol
 
-/// One subscriber's place in a track's stream, and the decision what it is sent next.
+/// One subscriber's position in a track's stream, which decides what the subscriber is sent next.
 ///
-/// Nothing is queued for a subscriber: when its socket can take a packet, the cursor finds the one that is still worth
-/// sending. Frames are left out whole, by temporal layer or up to a keyframe, and never in a way that the subscriber
-/// could not decode what follows.
+/// Nothing is queued for a subscriber. When its socket can take a packet, the cursor finds the next one that is still
+/// worth sending. Frames are left out whole, by temporal layer or up to a keyframe, and always so that the subscriber
+/// can decode what follows.
 package struct ForwardingCursor: Sendable {
-    /// What to do for the subscriber.
+    /// The action for the subscriber.
     package enum Step: Sendable {
         /// Send this packet.
         case send(PacketBuffer)
-        /// Nothing is there to send yet.
+        /// There is nothing to send yet.
         case idle
-        /// The subscriber has just fallen behind too far; it needs a keyframe, then there will be something to send.
+        /// The subscriber has just fallen too far behind; it needs a keyframe before anything can be sent.
         case needsKeyframe
     }
 
-    /// The frame that the cursor is in.
+    /// The state of the frame at the cursor.
     private enum Frame {
-        /// One of which the subscriber was not sent the beginning, and will not be sent the rest.
+        /// A frame whose beginning was not sent to the subscriber, and whose rest will not be sent.
         case leftOut(DropReason)
-        /// One of which the subscriber has the beginning.
+        /// A frame whose beginning was sent to the subscriber.
         case sending(isKeyframe: Bool, temporalLayer: UInt8, isDiscardable: Bool)
-        /// None.
+        /// No frame.
         case none
     }
 
-    /// Where in the stream the subscriber is: everything before has been sent or left out.
+    /// The subscriber's position in the stream: all packets before it have been sent or left out.
     package private(set) var position: Int
     /// Packets that were not sent.
     package private(set) var dropped = DropCounts()
-    /// Where the subscription began.
+    /// The position at which the subscription began.
     private let firstPosition: Int
-    /// Frames from before this position come from the cache: temporal layer 0 alone, whatever their age.
+    /// Frames before this position come from the cache: only temporal layer 0, whatever their age.
     private let catchUpEnd: Int
     private var gate = TemporalLayerGate()
     private var frame = Frame.none
 
-    /// The last frame number that comes from the cache; `nil` if nothing does.
+    /// The number of the last frame from the cache; `nil` if there is none.
     package let catchUpThrough: UInt32?
 
-    /// A place for a new subscriber: at the cached keyframe if there is one, else at the next keyframe to come.
+    /// Creates the position of a new subscriber: at the cached keyframe if there is one, else at the next keyframe.
     package init(joining stream: TrackStream, at now: MonotonicInstant) {
         if let start = stream.cachedKeyframe(at: now), let newest = stream.newestBaseFrame,
             stream[start].frameNumber <= newest
@@ -50,7 +50,7 @@ package struct ForwardingCursor: Sendable {
             catchUpEnd = stream.endPosition
             catchUpThrough = newest
         } else if let start = stream.cachedKeyframe(at: now) {
-            // The keyframe itself is still coming in: it is the live edge.
+            // The keyframe itself is still arriving, so it is the live edge.
             position = start
             catchUpEnd = start
             catchUpThrough = nil
@@ -62,7 +62,7 @@ package struct ForwardingCursor: Sendable {
         firstPosition = position
     }
 
-    /// What became of the packets of `stream` since the subscription began.
+    /// The counts of `stream`'s packets since the subscription began.
     package func counts(in stream: TrackStream) -> PacketCounts {
         var counts = PacketCounts()
         counts.received = stream.endPosition - firstPosition
@@ -77,10 +77,10 @@ package struct ForwardingCursor: Sendable {
         gate.isWaitingForKeyframe && position == stream.endPosition
     }
 
-    /// The subscriber says that it cannot go on with what it has: everything up to a keyframe is left out.
+    /// Skips everything up to a keyframe, because the subscriber cannot decode what follows.
     ///
-    /// - Returns: Whether one must be asked for; not if one is on its way to the subscriber, which was sent before its
-    ///   request came.
+    /// - Returns: Whether the publisher must be asked for a keyframe. Not if one was sent to the subscriber before its
+    ///   request arrived and is still on its way.
     package mutating func keyframeRequested(in stream: TrackStream) -> Bool {
         passRestart(of: stream)
         if case .sending(isKeyframe: true, _, _) = frame { return false }
@@ -89,7 +89,7 @@ package struct ForwardingCursor: Sendable {
         return keyframe == nil
     }
 
-    /// Decides what the subscriber, whose socket can take a packet now, is sent.
+    /// Decides what to send to the subscriber, whose socket can take a packet now.
     package mutating func next(in stream: TrackStream, at now: MonotonicInstant, policy: ForwardingPolicy) -> Step {
         while true {
             if let step = next(in: stream.packets, at: now, policy: policy) { return step }
@@ -97,7 +97,7 @@ package struct ForwardingCursor: Sendable {
         }
     }
 
-    /// As above, of which this is the part that is done for each packet; `nil` when `fallBehind` must be called.
+    /// Does the part of `next` that is needed for each packet; returns `nil` when `fallBehind` must be called.
     mutating func next(
         in packets: TrackStream.Packets,
         at now: MonotonicInstant,
@@ -110,7 +110,8 @@ package struct ForwardingCursor: Sendable {
             let isLate = lag > policy.skipAfter && position >= catchUpEnd
             if entry.isFirstChunk {
                 leaveUnfinished()
-                // To one who waits for a keyframe, other frames are no loss, but a keyframe that comes too late is.
+                // A subscriber that waits for a keyframe loses nothing with other late frames, only with a late
+                // keyframe.
                 if isLate && (entry.isKeyframe || !gate.isWaitingForKeyframe) { return nil }
                 let isPassed = begins(entry, lag: lag, policy)
                 position += 1
@@ -122,8 +123,8 @@ package struct ForwardingCursor: Sendable {
                 passOver()
                 continue
             }
-            // A keyframe that has begun is finished as long as it is kept: else a link on which each takes longer than
-            // `skipAfter` would carry their beginnings for ever and never one picture.
+            // A keyframe that has begun is finished as long as its packets are kept. Otherwise a link on which each
+            // keyframe takes longer than `skipAfter` would carry only their beginnings, and never a picture.
             guard let packet = entry.packet, !isLate || isKeyframe else { return nil }
             position += 1
             if entry.isLastChunk { frame = .none }
@@ -132,7 +133,7 @@ package struct ForwardingCursor: Sendable {
         return .idle
     }
 
-    /// Decides by its first packet whether the subscriber is sent a frame.
+    /// Decides at a frame's first packet whether the subscriber is sent the frame.
     private mutating func begins(_ entry: TrackStream.Entry, lag: Duration, _ policy: ForwardingPolicy) -> Bool {
         let wasWaiting = gate.isWaitingForKeyframe
         let limit = limit(for: entry, lag: lag, policy)
@@ -140,7 +141,7 @@ package struct ForwardingCursor: Sendable {
             isKeyframe: entry.isKeyframe && !entry.isAbandoned,
             temporalLayer: entry.temporalLayer,
             isLayerSync: entry.isLayerSync,
-            // In layer 0 the flag has no meaning.
+            // The flag has no meaning in layer 0.
             isDiscardable: entry.isDiscardable && entry.temporalLayer > 0,
             limit: limit
         )
@@ -159,7 +160,7 @@ package struct ForwardingCursor: Sendable {
         return false
     }
 
-    /// Why a frame is left out that the gate does not let pass.
+    /// The reason for leaving out a frame that the gate does not pass.
     private func reason(for entry: TrackStream.Entry, limit: Int, wasWaiting: Bool) -> DropReason {
         if entry.isAbandoned { return .abandoned }
         if wasWaiting { return .awaitingKeyframe }
@@ -168,7 +169,7 @@ package struct ForwardingCursor: Sendable {
         return entry.temporalLayer > 1 ? .topLayerLate : .middleLayerLate
     }
 
-    /// The highest temporal layer that the subscriber can have at `entry`.
+    /// The highest temporal layer that the subscriber may get at `entry`.
     private func limit(for entry: TrackStream.Entry, lag: Duration, _ policy: ForwardingPolicy) -> Int {
         if entry.packet == nil { return Int(entry.temporalLayer) - 1 }
         if position < catchUpEnd { return 0 }
@@ -183,13 +184,13 @@ package struct ForwardingCursor: Sendable {
         dropped[reason] += 1
     }
 
-    /// Leaves out one packet of a frame whose beginning was left out, or of which there was no beginning.
+    /// Skips one packet of a frame whose beginning was left out or never arrived.
     private mutating func passOver() {
         if case .leftOut(let reason) = frame { dropped[reason] += 1 } else { dropped[.awaitingKeyframe] += 1 }
         position += 1
     }
 
-    /// The frame of which the subscriber has the beginning goes no further: its publisher abandoned it.
+    /// Ends a frame whose beginning was sent, because its publisher abandoned it.
     private mutating func leaveUnfinished() {
         guard case .sending(_, let temporalLayer, let isDiscardable) = frame else { return }
         _ = gate.passes(
@@ -209,14 +210,15 @@ package struct ForwardingCursor: Sendable {
         frame = .none
     }
 
-    /// Passes over what the stream forgot at once.
+    /// Skips the packets that the stream discarded at once.
     private mutating func passRestart(of stream: TrackStream) {
         let restart = stream.lastRestart
         if position < restart.position { skip(to: restart.position, because: restart.reason) }
     }
 
-    /// Goes to the newest keyframe if that is fresh, else waits for the next one; what the stream forgot at once counts as
-    /// that, and not as fallen behind.
+    /// Moves to the newest keyframe if that is fresh, or else waits for the next one.
+    ///
+    /// Packets that the stream discarded at once count with its reason, and not as fallen behind.
     ///
     /// - Returns: Whether the subscriber needs a keyframe.
     mutating func fallBehind(in stream: TrackStream, at now: MonotonicInstant, policy: ForwardingPolicy) -> Bool {

@@ -1,10 +1,10 @@
 package import RoomProtocol
 
-/// Checks that the packets of a track come in order: whole frames, one after the other, with rising numbers.
+/// Checks that the packets of a track arrive in order: whole frames, one after the other, with rising numbers.
 ///
-/// A publisher may abandon a frame that it has begun: then the first packet of a later one follows.
+/// A publisher may abandon a frame that it has begun; the first packet of a later frame then follows.
 package struct FrameOrder: Sendable {
-    /// A frame of which not all packets came.
+    /// A frame that did not arrive completely.
     package struct AbandonedFrame: Hashable, Sendable {
         package var temporalLayer: UInt8
         package var isKeyframe: Bool
@@ -14,13 +14,13 @@ package struct FrameOrder: Sendable {
 
     private var last: MediaPacketHeader?
 
-    /// The order of a track of which nothing came yet.
+    /// Creates the order of a track before its first packet.
     package init() {}
 
-    /// Takes note of the next packet.
+    /// Records the next packet.
     ///
-    /// - Returns: The frame before the packet's, if this packet shows that it was abandoned.
-    /// - Throws: When the packet does not go on where the one before ended, and does not begin a later frame either.
+    /// - Returns: The frame before this packet's, if this packet shows that it was abandoned.
+    /// - Throws: An error if the packet neither continues where the one before ended nor begins a later frame.
     package mutating func advance(to header: MediaPacketHeader) throws(MalformedPacket) -> AbandonedFrame? {
         guard let last else {
             guard header.isFirstChunk else { throw MalformedPacket("a track that begins inside a frame") }
@@ -56,7 +56,7 @@ package struct FrameOrder: Sendable {
         AbandonedFrame(
             temporalLayer: header.temporalLayer,
             isKeyframe: header.isKeyframe,
-            // In layer 0 the flag has no meaning.
+            // The flag has no meaning in layer 0.
             isDiscardable: header.isDiscardable && header.temporalLayer > 0
         )
     }

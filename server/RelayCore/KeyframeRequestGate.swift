@@ -1,13 +1,13 @@
 package import MediaCore
 
-/// Decides when a track's publisher is asked for a keyframe: requests are coalesced, and at most one a second goes out.
+/// Decides when to ask a track's publisher for a keyframe: requests are merged, and at most one a second is sent.
 package struct KeyframeRequestGate: Sendable {
     /// The gate's times.
     package struct Settings: Sendable {
-        /// The least time between two requests, and the time after which one that had no effect is repeated.
+        /// The least time between two requests; an unanswered request is repeated after the same time.
         package var interval: Duration = .seconds(1)
 
-        /// The settings as documented.
+        /// Creates the default settings.
         package init() {}
     }
 
@@ -15,7 +15,7 @@ package struct KeyframeRequestGate: Sendable {
     private var lastRequest: MonotonicInstant?
     private var due: MonotonicInstant?
 
-    /// A gate that has let nothing through yet.
+    /// Creates a gate that has passed no request yet.
     package init(_ settings: Settings = Settings()) {
         self.settings = settings
     }
@@ -23,7 +23,7 @@ package struct KeyframeRequestGate: Sendable {
     /// When `deadlineReached` must be called; `nil` while no keyframe is wanted.
     package var nextDeadline: MonotonicInstant? { due }
 
-    /// Somebody needs a keyframe, at `earliest` or later.
+    /// Records that a subscriber needs a keyframe, at `earliest` or later.
     ///
     /// - Returns: Whether the publisher must be asked now.
     package mutating func wanted(notBefore earliest: MonotonicInstant, at now: MonotonicInstant) -> Bool {
@@ -33,7 +33,7 @@ package struct KeyframeRequestGate: Sendable {
         return deadlineReached(at: now)
     }
 
-    /// The time may have come.
+    /// Checks whether a request is due; call it at `nextDeadline`.
     ///
     /// - Returns: Whether the publisher must be asked now.
     package mutating func deadlineReached(at now: MonotonicInstant) -> Bool {
@@ -43,44 +43,45 @@ package struct KeyframeRequestGate: Sendable {
         return true
     }
 
-    /// The publisher has been told to begin with a keyframe anyway, as when its first subscriber comes.
+    /// Records that the publisher will begin with a keyframe anyway, as when its first subscriber comes.
     package mutating func keyframeExpected(at now: MonotonicInstant) {
         lastRequest = now
         due = now + settings.interval
     }
 
-    /// Until when a request that has just gone out stands in the way of the next; `nil` if nothing does.
+    /// The time until which the last request delays the next one; `nil` if nothing delays it.
     package func restsUntil(at now: MonotonicInstant) -> MonotonicInstant? {
         guard let lastRequest, now < lastRequest + settings.interval else { return nil }
         return lastRequest + settings.interval
     }
 
-    /// A keyframe came, or nobody needs one any more.
+    /// Records that a keyframe arrived, or that nobody needs one any more.
     package mutating func satisfied() {
         due = nil
     }
 }
 
-/// How often one subscriber may ask for keyframes: once, then after 1, 2, 4 … seconds, so that a subscriber that cannot
-/// keep up does not make everybody pay.
+/// Limits how often one subscriber may ask for keyframes: once, then after 1, 2, 4 … seconds.
+///
+/// A subscriber that cannot keep up must not cost all others their bandwidth.
 package struct KeyframeBackoff: Hashable, Sendable {
     private static let first: Duration = .seconds(1)
     private static let longest: Duration = .seconds(32)
 
     private var interval = first
-    /// When the newest need may be answered.
+    /// When the newest request may be answered.
     private var granted: MonotonicInstant?
 
-    /// A subscriber that has not asked yet.
+    /// Creates the backoff of a subscriber that has not asked yet.
     package init() {}
 
-    /// The subscriber needs a keyframe.
+    /// Records that the subscriber needs a keyframe.
     ///
-    /// Needs before the moment that an earlier one was put off to are the same need: a receiver may repeat itself with
-    /// each frame that it cannot decode, and is not put off further for that. A subscriber that has gone without one
-    /// for four times its interval starts afresh.
+    /// Requests before the time to which an earlier one was delayed are the same request: a receiver may repeat itself
+    /// for each frame that it cannot decode, and is not delayed further for this. The backoff starts again when
+    /// the subscriber makes no request for four intervals after the next one would be allowed.
     ///
-    /// - Returns: When the publisher may be asked for it.
+    /// - Returns: When the publisher may be asked for the keyframe.
     package mutating func needed(at now: MonotonicInstant) -> MonotonicInstant {
         guard let granted, now < granted + interval * 5 else {
             interval = Self.first

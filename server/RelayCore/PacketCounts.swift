@@ -1,43 +1,43 @@
-/// Why a packet was not sent to a subscriber.
+/// The reason why a packet was not sent to a subscriber.
 package enum DropReason: Int, CaseIterable, Sendable {
-    /// Temporal layer 2, left out because the subscriber lags.
+    /// It belongs to temporal layer 2, which was left out because the subscriber lags.
     case topLayerLate
-    /// Temporal layer 1, left out because the subscriber lags more.
+    /// It belongs to temporal layer 1, which was left out because the subscriber lags more.
     case middleLayerLate
-    /// Of a temporal layer that was left out before, and whose next sync has not come yet.
+    /// Its temporal layer was left out before, and the layer's next sync has not arrived yet.
     case awaitingLayerSync
-    /// Of no use before a keyframe.
+    /// It cannot be decoded before a keyframe.
     case awaitingKeyframe
-    /// Passed over on the way to a keyframe, because the subscriber had fallen behind too far.
+    /// It was skipped up to a keyframe, because the subscriber had fallen too far behind.
     case fellBehind
-    /// Passed over on the way to a keyframe, for which the subscriber had asked.
+    /// It was skipped up to a keyframe that the subscriber had asked for.
     case keyframeRequested
-    /// A higher temporal layer among the frames that a late joiner is given to catch up.
+    /// It belongs to a higher temporal layer, which late joiners do not get from the cache.
     case catchUp
-    /// Of a frame that its publisher abandoned.
+    /// Its frame was abandoned by the publisher.
     case abandoned
-    /// Of a track that was disabled.
+    /// Its track was disabled.
     case disabled
-    /// Let go of because the server's memory for packets was used up.
+    /// It was discarded because the server's memory for packets was used up.
     case overBudget
-    /// Not sent when the subscription ended or was paused.
+    /// It had not been sent when the subscription ended or was paused.
     case ended
 }
 
-/// Packets that were not sent, by reason.
+/// The numbers of packets that were not sent, by reason.
 package struct DropCounts: Sendable {
     private var counts = InlineArray<11, Int>(repeating: 0)
 
-    /// No packets.
+    /// Creates counts of zero.
     package init() {}
 
-    /// Those with `reason`.
+    /// The number of packets not sent for `reason`.
     package subscript(_ reason: DropReason) -> Int {
         get { counts[reason.rawValue] }
         set { counts[reason.rawValue] = newValue }
     }
 
-    /// All of them.
+    /// The number for all reasons together.
     package var total: Int {
         var sum = 0
         for index in counts.indices { sum += counts[index] }
@@ -50,20 +50,20 @@ package struct DropCounts: Sendable {
     }
 }
 
-/// What became of the packets of a track for one subscriber, or of several for several: received = forwarded + waiting +
-/// dropped.
+/// The counts of a track's packets for one subscriber, or the sums for several.
+///
+/// received = forwarded + waiting + dropped.
 package struct PacketCounts: Sendable {
-    /// Packets that the server received of the track while it was subscribed to, and those of its cache that were there
-    /// already.
+    /// Packets of the track that the server received during the subscription, and those already in its cache.
     package var received = 0
-    /// Packets that were handed to the subscriber's connection.
+    /// Packets that were passed to the subscriber's connection.
     package var forwarded = 0
     /// Packets that may still be sent.
     package var waiting = 0
     /// Packets that were not sent.
     package var dropped = DropCounts()
 
-    /// No packets.
+    /// Creates counts of zero.
     package init() {}
 
     /// Adds `other` to these.

@@ -2,7 +2,7 @@ import MediaCore
 import RoomProtocol
 
 extension Relay {
-    /// Why a `join` is refused; `nil` if it is not.
+    /// The reason to refuse a `join`; `nil` if it is allowed.
     func refusal(of join: Join, on id: ConnectionID) -> ErrorMessage? {
         if join.version != WireFormat.version {
             let sentence = "this server speaks protocol version \(WireFormat.version), the client \(join.version)"
@@ -23,7 +23,7 @@ extension Relay {
             return ErrorMessage(.limitReached, "the server has \(rooms.count) rooms, its limit", fatal: true)
         }
         guard room.participants.count >= settings.maximumParticipantsPerRoom else { return nil }
-        // Whoever comes back before its old connection was found dead takes its own place.
+        // A participant may come back before its old connection is found dead; it then takes its own place.
         if room.participantsByIdentity[join.identity] != nil { return nil }
         let sentence = "the room has \(room.participants.count) participants, its limit"
         return ErrorMessage(.limitReached, sentence, fatal: true)
@@ -87,7 +87,7 @@ extension Relay {
         return id
     }
 
-    /// From now on the participant speaks through the connection.
+    /// Makes `connection` the participant's connection from now on.
     private mutating func attach(_ connection: ConnectionID, to participant: ParticipantID) {
         connections[connection]?.phase = .joined
         connections.hot[connection.index].participant = participant
@@ -106,7 +106,7 @@ extension Relay {
         send(.participantsComplete(ParticipantsComplete()), to: connection)
     }
 
-    /// What others are told of a participant; put into JSON when it has changed.
+    /// The participant's description for others; it is encoded again after a change.
     private mutating func snapshot(of id: ParticipantID) -> ParticipantSnapshot? {
         guard let participant = participants[id] else { return nil }
         if let snapshot = participant.snapshot { return snapshot }
@@ -149,7 +149,7 @@ extension Relay {
         broadcast(.participantDisconnected(message), in: participant.room, except: id)
     }
 
-    /// Takes a participant and its tracks away without telling anybody.
+    /// Removes a participant and its tracks without telling anybody.
     mutating func forgetParticipant(_ id: ParticipantID) {
         for track in participants[id]?.publications ?? [] { removeTrack(track, isQuiet: true) }
         for subscription in participants.hot[id.index].subscriptions { end(subscription) }

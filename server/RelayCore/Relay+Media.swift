@@ -1,19 +1,19 @@
 package import MediaCore
 import RoomProtocol
 
-/// Why a participant's session ends for a binary message.
+/// The reason why a binary message ends a participant's session.
 private enum MediaFault: Error {
     case malformed(MalformedPacket)
     case overLimit(MediaBudget.Excess, of: Sender)
 
-    /// Whose limit was exceeded.
+    /// The sender whose limit was exceeded.
     enum Sender {
         case participant, track
     }
 }
 
 extension Relay {
-    /// A binary message came; nobody else holds it yet, and the relay stamps it and then only reads it.
+    /// Takes a binary message that nobody else holds; the relay stamps it and afterwards only reads it.
     package mutating func receive(_ packet: PacketBuffer, from id: SlotID, at now: MonotonicInstant) {
         guard connections.contains(id) else { return }
         guard let publisher = connections.hot[id.index].participant else {
@@ -70,7 +70,7 @@ extension Relay {
         at now: MonotonicInstant
     ) throws(MediaFault) {
         let header = try header(of: packet)
-        // A track that is not there was withdrawn while its last packets were on their way.
+        // An unknown track was withdrawn while its last packets were on their way.
         guard let track = trackOfAlias[header.trackAlias] else { return }
         guard tracks.hot[track.index].publisher == publisher else {
             throw .malformed(MalformedPacket("track alias \(header.trackAlias) belongs to another participant"))
@@ -78,10 +78,10 @@ extension Relay {
         if let excess = tracks.hot[track.index].budget.charge(packet.count, to: limits.trackMedia, at: now) {
             throw .overLimit(excess, of: .track)
         }
-        // Other encodings count their frames apart, and are not relayed.
+        // Other simulcast layers number their frames separately and are not relayed.
         guard header.simulcastLayer == 0 else { return }
         if let abandoned = try advance(track, to: header) { abandonFrame(abandoned, of: track, at: now) }
-        // What nobody receives is not kept: the first who comes is given a new keyframe.
+        // Packets that nobody receives are not kept: the first subscriber gets a new keyframe.
         guard tracks.hot[track.index].accepts(header), tracks.hot[track.index].isReceived else { return }
         packet.withMutableBytes { bytes in
             MediaPacketHeader.stamp(&bytes, relayTime: RoomTime(microseconds: now.microseconds))
@@ -116,9 +116,10 @@ extension Relay {
         }
     }
 
-    /// A publisher has abandoned a frame, which counts as left out.
+    /// Records that a publisher has abandoned a frame, which counts as left out.
     ///
-    /// Unless nothing refers to it, a keyframe must follow; should none come, the publisher is asked.
+    /// A keyframe must follow, unless no other frame refers to this one. If no keyframe comes, the publisher is asked
+    /// for one.
     private mutating func abandonFrame(
         _ frame: FrameOrder.AbandonedFrame,
         of track: TrackID,
@@ -132,9 +133,9 @@ extension Relay {
         expectKeyframe(of: track, at: now)
     }
 
-    // MARK: What a subscriber is sent
+    // MARK: Sending to a subscriber
 
-    /// The packet that a participant is sent next, of whichever of its tracks has the turn.
+    /// The next packet for a participant, from the track that has the turn.
     mutating func nextPacket(for id: ParticipantID, at now: MonotonicInstant) -> PacketBuffer? {
         let count = participants.hot[id.index].subscriptions.count
         let turn = participants.hot[id.index].turn
@@ -154,7 +155,7 @@ extension Relay {
         return nil
     }
 
-    /// Whether there are packets of any of its tracks that a subscriber has not been sent, worth sending or not.
+    /// Whether any of a subscriber's tracks has packets that it was not sent, worth sending or not.
     func hasPacket(for id: ParticipantID) -> Bool {
         for index in participants.hot[id.index].subscriptions.indices where hasPacket(for: id, subscription: index) {
             return true
@@ -162,7 +163,7 @@ extension Relay {
         return false
     }
 
-    /// Whether there are packets of a track that the subscriber has not been sent, worth sending or not.
+    /// Whether a track has packets that the subscriber was not sent, worth sending or not.
     private func hasPacket(for id: ParticipantID, subscription index: Int) -> Bool {
         let fanout = participants.hot[id.index].subscriptions[index].track.index
         let position = participants.hot[id.index].subscriptions[index].cursor.position
@@ -194,22 +195,22 @@ extension Relay {
 
     // MARK: Keyframes
 
-    /// A subscriber cannot go on without a keyframe, for a fault of its own or of its network.
+    /// Handles a subscriber that needs a keyframe because of a fault of its own or of its network.
     mutating func requestKeyframe(for id: ParticipantID, subscription index: Int, at now: MonotonicInstant) {
         let moment = participants.hot[id.index].subscriptions[index].backoff.needed(at: now)
         wantKeyframe(of: participants.hot[id.index].subscriptions[index].track, notBefore: moment, at: now)
     }
 
-    /// Has a track's publisher asked for a keyframe, as soon as that is allowed.
+    /// Asks a track's publisher for a keyframe as soon as that is allowed.
     ///
-    /// One that pauses is not asked: it begins with a keyframe when it goes on.
+    /// A paused publisher is not asked: it resumes with a keyframe.
     mutating func wantKeyframe(of track: TrackID, notBefore moment: MonotonicInstant, at now: MonotonicInstant) {
         guard tracks[track]?.info.enabled == true else { return }
         if tracks[track]?.keyframes.wanted(notBefore: moment, at: now) == true { askForKeyframe(of: track) }
         refreshDeadline(of: track)
     }
 
-    /// A track's publisher has cause to begin with a keyframe; should none come, it is asked.
+    /// Expects a keyframe from a publisher that must begin with one; if none comes, the publisher is asked.
     mutating func expectKeyframe(of track: TrackID, at now: MonotonicInstant) {
         guard tracks[track]?.info.enabled == true, !tracks.hot[track.index].subscribers.isEmpty else { return }
         tracks[track]?.keyframes.keyframeExpected(at: now)

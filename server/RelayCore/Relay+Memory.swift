@@ -1,27 +1,30 @@
 package import MediaCore
 
 extension Relay {
-    /// Lets go of packets that have become too old for anybody, also those of publishers that have fallen silent.
+    /// Discards packets that have become too old for all subscribers, also those of silent publishers.
     ///
-    /// To be called now and then; what comes on a track lets go of its older packets, too.
+    /// Call it now and then. A new packet of a track also discards the track's older ones.
     package mutating func discardOldPackets(at now: MonotonicInstant) {
         for id in tracks.ids { changeStream(of: id) { $0.discardOld(at: now) } }
     }
 
-    /// Changes what is stored of a track, and keeps account of its memory.
+    /// Changes a track's stored packets and updates the count of its memory.
     mutating func changeStream(of track: TrackID, _ change: (inout TrackStream) -> Void) {
         let before = tracks.hot[track.index].stream.size.bytes
         change(&tracks.hot[track.index].stream)
         storedBytes += tracks.hot[track.index].stream.size.bytes - before
     }
 
-    /// What is left of the server's memory for packets once room has been made: an eighth is free then, so that the work
-    /// is not done again for each packet.
+    /// The memory to reach when packets are discarded.
+    ///
+    /// It leaves an eighth of the server's memory for packets free, so
+    /// that the work is not repeated for each packet.
     private var targetBytes: Int { settings.maximumStoredBytes.bytes / 8 * 7 }
 
     /// Keeps the packets of all tracks within the server's memory for them.
     ///
-    /// Late joiners lose first, then the subscribers of the tracks that keep most: those go on at a keyframe.
+    /// Late joiners lose their packets first, then the subscribers of the tracks with the most packets; these
+    /// subscribers continue at a keyframe.
     mutating func makeRoomIfNeeded(at now: MonotonicInstant) {
         guard storedBytes > settings.maximumStoredBytes.bytes else { return }
         discardCaches(at: now)
@@ -42,7 +45,7 @@ extension Relay {
         return storedBytes <= targetBytes
     }
 
-    /// Lets go of what is kept for late joiners alone, of the largest tracks first.
+    /// Discards the packets kept only for late joiners, from the largest tracks first.
     private mutating func discardCaches(at now: MonotonicInstant) {
         for track in tracksBySize() where storedBytes > targetBytes {
             changeStream(of: track) { $0.discardCache(at: now) }

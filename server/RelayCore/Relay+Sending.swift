@@ -2,11 +2,11 @@ package import MediaCore
 import RoomProtocol
 
 extension Relay {
-    // MARK: What a connection is sent
+    // MARK: Messages of a connection
 
-    /// What the connection, whose socket can take a message now, is sent; `nil` when there is nothing.
+    /// The next message for a connection whose socket can take one now; `nil` when there is nothing.
     ///
-    /// It may wake others: a subscriber that has fallen behind makes a request to its publisher.
+    /// The call may wake other connections: when a subscriber has fallen behind, its publisher gets a keyframe request.
     package mutating func nextMessage(for id: SlotID, at now: MonotonicInstant) -> Turn? {
         guard connections.contains(id) else { return nil }
         if let text = popOutbox(of: id) { return Turn(message: .text(text), isLast: false) }
@@ -38,7 +38,7 @@ extension Relay {
 
     // MARK: Signaling
 
-    /// Puts a message into JSON.
+    /// Encodes a message as JSON.
     mutating func encode(_ message: ServerMessage) -> String {
         countedWork.encodings += 1
         return message.text
@@ -55,12 +55,12 @@ extension Relay {
         send(message, to: connection)
     }
 
-    /// Puts the same signaling message into the outboxes of all of a room but one.
+    /// Puts the same signaling message into the outboxes of all participants in a room except one.
     mutating func broadcast(_ message: ServerMessage, in room: String, except sender: ParticipantID) {
         broadcast(text: encode(message), in: room, except: sender)
     }
 
-    /// Puts the same signaling message into the outboxes of all of a room but one.
+    /// Puts the same signaling message into the outboxes of all participants in a room except one.
     mutating func broadcast(text: String, in room: String, except sender: ParticipantID) {
         guard let receivers = rooms[room]?.participants else { return }
         for receiver in receivers where receiver != sender {
@@ -80,7 +80,7 @@ extension Relay {
         wakeConnection(id)
     }
 
-    /// Closes the connections whose signaling has piled up.
+    /// Closes the connections whose outbox has passed its limit.
     mutating func dropSlowConnections(at now: MonotonicInstant) {
         while let id = overfull.popLast() {
             guard connections[id]?.isClosing == false else { continue }
@@ -91,7 +91,7 @@ extension Relay {
 
     // MARK: Waking
 
-    /// Tells the driver that a participant has something to be sent.
+    /// Tells the driver that there is something to send to a participant.
     mutating func wake(_ participant: ParticipantID) {
         guard let connection = participants.hot[participant.index].connection else { return }
         wakeConnection(connection)

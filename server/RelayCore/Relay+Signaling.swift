@@ -2,7 +2,7 @@ package import MediaCore
 import RoomProtocol
 
 extension Relay {
-    /// A text message came; `generator` makes the ids of rooms, participants and tracks.
+    /// Handles a text message; `generator` makes the ids of rooms, participants and tracks.
     package mutating func receive(
         _ text: String,
         from id: SlotID,
@@ -77,7 +77,7 @@ extension Relay {
         }
     }
 
-    /// How many messages the others in the room are sent for a participant's.
+    /// The number of messages that a participant's message causes for the others in the room.
     private func deliveries(of message: ClientMessage, from participant: ParticipantID) -> Int {
         let others = participants[participant].flatMap { rooms[$0.room] }.map { $0.participants.count - 1 } ?? 0
         return switch message {
@@ -91,7 +91,7 @@ extension Relay {
         send(.timeSync(TimeSync(clientTime: body.clientTime, serverTime: now.microseconds)), to: id)
     }
 
-    /// Refuses a request about a track that is not there, or not for this participant.
+    /// Refuses a request about a track that is not there, or that this participant may not change.
     mutating func sayNotFound(_ trackID: String, _ requestID: Int?, to participant: ParticipantID) {
         let cited = trackID.prefix(utf8Bytes: 64)
         let error = ErrorMessage(
@@ -104,7 +104,7 @@ extension Relay {
         send(.error(error), toParticipant: participant)
     }
 
-    /// An id that cannot be guessed: 72 bits.
+    /// Makes an id of 72 random bits, which cannot be guessed.
     static func makeID(_ prefix: String, using generator: inout some RandomNumberGenerator) -> String {
         let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_")
         var id = "\(prefix)_"

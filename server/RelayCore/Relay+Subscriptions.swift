@@ -44,7 +44,7 @@ extension Relay {
         }
     }
 
-    /// Begins to send what the participant has not been sent yet, as to a late joiner.
+    /// Begins to send the track's packets again, as to a late joiner.
     private mutating func resume(_ id: ParticipantID, _ index: Int, _ requestID: Int?, at now: MonotonicInstant) {
         let track = participants.hot[id.index].subscriptions[index].track
         let isFirst = !tracks.hot[track.index].isReceived
@@ -58,7 +58,7 @@ extension Relay {
         refreshDeadline(of: track)
         saySubscribed(id, index, requestID)
         if isFirst {
-            // The publisher begins with a keyframe when it is wanted again.
+            // The publisher begins with a keyframe when it is told to send again.
             expectKeyframe(of: track, at: now)
             sayLayersWanted(track)
         } else if cursor.isWaitingForKeyframe(in: tracks.hot[track.index].stream) {
@@ -66,7 +66,7 @@ extension Relay {
         }
     }
 
-    /// Sends nothing more of a track, and keeps the subscription.
+    /// Stops sending a track's packets and keeps the subscription.
     private mutating func pause(_ id: ParticipantID, _ index: Int, _ requestID: Int?, at now: MonotonicInstant) {
         let track = participants.hot[id.index].subscriptions[index].track
         let counts = finalCounts(of: participants.hot[id.index].subscriptions[index])
@@ -77,7 +77,7 @@ extension Relay {
         saySubscribed(id, index, requestID)
     }
 
-    /// Tells a participant how one of its subscriptions stands.
+    /// Tells a participant the state of one of its subscriptions.
     private mutating func saySubscribed(_ id: ParticipantID, _ index: Int, _ requestID: Int?) {
         guard let connection = participants.hot[id.index].connection else { return }
         let subscription = participants.hot[id.index].subscriptions[index]
@@ -119,10 +119,11 @@ extension Relay {
         send(.unsubscribed(message), toParticipant: id)
     }
 
-    /// Takes a subscriber from a track; the publisher of a track that nobody receives may stop.
+    /// Removes a subscriber from a track; the publisher of a track that nobody receives may stop.
     ///
-    /// It begins with a keyframe when it goes on. So that coming and going cannot make it give more of them than requests
-    /// can, it is not told as long as it could not be asked for one: who comes back by then finds the track as it was.
+    /// The publisher begins with a keyframe when it resumes. Subscribers that come and go must not cause more keyframes
+    /// than requests can. So the publisher is not told to stop as long as a keyframe request would not be allowed
+    /// either. A subscriber that comes back by then finds the track as it was.
     mutating func dropSubscriber(_ id: ParticipantID, from track: TrackID, at now: MonotonicInstant) {
         guard tracks.contains(track) else { return }
         tracks[track]?.pausedSubscribers.removeAll { $0 == id }
@@ -135,7 +136,7 @@ extension Relay {
         refreshDeadline(of: track)
     }
 
-    /// Nobody receives a track any more.
+    /// Handles a track that nobody receives any more.
     mutating func becomeIdle(_ track: TrackID) {
         tracks.hot[track.index].idleDeadline = nil
         restart(track, because: .ended)
@@ -155,12 +156,12 @@ extension Relay {
 
     // MARK: Counting
 
-    /// Adds what became of the packets of a subscription that has ended, and whose track is still there, to the total.
+    /// Adds the packet counts of a subscription that has ended to the total; its track must still be there.
     mutating func end(_ subscription: SubscriberState.Subscription) {
         endedCounts.add(finalCounts(of: subscription))
     }
 
-    /// What became of a subscription's packets, if it receives nothing more.
+    /// A subscription's packet counts if it receives nothing more.
     private func finalCounts(of subscription: SubscriberState.Subscription) -> PacketCounts {
         var counts = counts(of: subscription)
         counts.dropped[.ended] += counts.waiting

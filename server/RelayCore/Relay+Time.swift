@@ -8,7 +8,7 @@ extension Relay {
         return min(connection, trackDeadlines.next ?? connection)
     }
 
-    /// `nextDeadline` has come.
+    /// Does what is due; call it at `nextDeadline`.
     package mutating func deadlineReached(at now: MonotonicInstant) {
         while let id = connectionDeadlines.popDue(at: now) {
             if case .awaitingJoin = connections[id]?.phase {
@@ -26,7 +26,7 @@ extension Relay {
         dropSlowConnections(at: now)
     }
 
-    /// Sees to it that `deadlineReached` is called when a track needs it, and not otherwise.
+    /// Updates the deadline queue so that `deadlineReached` is called when a track needs it, and only then.
     mutating func refreshDeadline(of track: TrackID) {
         let idle = tracks.hot[track.index].idleDeadline
         let keyframe = tracks[track]?.keyframes.nextDeadline

@@ -164,7 +164,7 @@ extension Relay {
         broadcast(.trackDisabled(message), in: participant.room, except: publisher)
     }
 
-    /// Forgets a track's packets; its subscribers wait for the keyframe with which it goes on.
+    /// Discards a track's packets; its subscribers wait for the keyframe with which the track continues.
     mutating func restart(_ track: TrackID, because reason: DropReason) {
         changeStream(of: track) { $0.restart(because: reason) }
         tracks[track]?.keyframes.satisfied()

@@ -1,12 +1,12 @@
 package import MediaCore
 package import RoomProtocol
 
-/// The relay as a value: rooms, participants, tracks and who receives what.
+/// The relay as a value: rooms, participants, tracks and their subscribers.
 ///
-/// Messages go in with the time at which they came. What is to be done comes out of `takeEffects`; what is to be sent is
-/// pulled for each connection by `nextMessage` when its socket can take it, so that everything is decided as late as
-/// possible. Owns no socket, clock or random source, and never looks inside a picture. There is one of each, so it
-/// cannot be copied, not even by accident.
+/// Each message goes in with its arrival time. `takeEffects` returns what the driver must do. The driver pulls what to
+/// send from `nextMessage` for each connection when its socket can take it, so that every choice is made as late as
+/// possible. The relay owns no socket, clock or random source, and never looks inside a picture. It is not copyable,
+/// because each server has exactly one and must not copy it by accident.
 package struct Relay: ~Copyable, Sendable {
     /// Something to send on one connection.
     package enum Outgoing: Sendable {
@@ -14,22 +14,22 @@ package struct Relay: ~Copyable, Sendable {
         case text(String)
         /// A media packet, shared with other connections.
         case media(PacketBuffer)
-        /// Nothing more: close the connection.
+        /// There is nothing more to send: close the connection.
         case close(RoomErrorCode, reason: String)
     }
 
-    /// What a connection is sent when it has the turn.
+    /// The message that a connection sends next.
     package struct Turn: Sendable {
         package var message: Outgoing
-        /// Whether `nextMessage` need not be called again before the connection is woken.
+        /// Whether `nextMessage` need not be called again until the connection is woken.
         package var isLast: Bool
     }
 
-    /// Something that the driver must do.
+    /// An action for the driver.
     package enum Effect: Sendable {
         /// The connection has something to send: call `nextMessage` when its socket can take it.
         case wake(SlotID)
-        /// The connection did not take its close in time: cut it.
+        /// The connection did not take its close message in time: cut it.
         case cut(SlotID)
         /// Write a line to the log.
         case log(RelayNotice)
@@ -48,9 +48,9 @@ package struct Relay: ~Copyable, Sendable {
     var trackOfID: [String: TrackID] = [:]
     var rooms: [String: Room] = [:]
     var nextAlias: UInt32 = 1
-    /// Memory that the packets of all tracks take.
+    /// The memory of the packets of all tracks.
     var storedBytes = 0
-    /// What became of the packets of subscriptions that have ended.
+    /// The packet counts of subscriptions that have ended.
     var endedCounts = PacketCounts()
     var countedWork = RelayWork()
     var awakened: [ConnectionID] = []
@@ -59,9 +59,9 @@ package struct Relay: ~Copyable, Sendable {
     /// Connections whose outbox has just passed its limit.
     var overfull: [ConnectionID] = []
 
-    /// A relay without rooms.
+    /// Creates a relay without rooms.
     ///
-    /// Clients are told `bootID`, this machine's, so that they know whether they share its clock, and `serverName`,
+    /// Clients get `bootID` of this machine, so that they know whether they share its clock, and `serverName`, which is
     /// program and version.
     package init(settings: RelaySettings, bootID: String?, serverName: String) {
         self.settings = settings
@@ -77,7 +77,7 @@ package struct Relay: ~Copyable, Sendable {
         )
     }
 
-    /// What peers may use, in the form in which it is charged.
+    /// The limits for peers, in the form in which usage is charged.
     struct Limits: Sendable {
         let signaling: SignalingBudget.Limits
         let participantMedia: MediaBudget.Limits
@@ -93,9 +93,9 @@ package struct Relay: ~Copyable, Sendable {
 
     // MARK: Connections
 
-    /// A WebSocket is open, for which the client offered `subprotocol` and asked for `path`.
+    /// A WebSocket has opened, with the client's offered `subprotocol` and requested `path`.
     ///
-    /// What comes back is the connection's name in all further calls.
+    /// Returns the connection's name for all further calls.
     package mutating func connectionOpened(
         subprotocol: String?,
         path: String = "/",
@@ -117,7 +117,7 @@ package struct Relay: ~Copyable, Sendable {
         return id
     }
 
-    /// A WebSocket is closed, whoever closed it.
+    /// A WebSocket has closed, whichever side closed it.
     package mutating func connectionClosed(_ id: SlotID, at now: MonotonicInstant) {
         guard connections.contains(id) else { return }
         if let participant = connections.hot[id.index].participant { removeParticipant(participant, at: now) }
@@ -126,9 +126,9 @@ package struct Relay: ~Copyable, Sendable {
         dropSlowConnections(at: now)
     }
 
-    /// Tells everybody that the server is going down, and closes all connections.
+    /// Tells all peers that the server is going down, and closes all connections.
     package mutating func shutDown(at now: MonotonicInstant) {
-        // Rooms and tracks first: nobody needs to hear any more who leaves.
+        // Remove rooms and tracks first, so that nobody is told who leaves.
         for id in participants.ids { forgetParticipant(id) }
         rooms = [:]
         let reason = "the server is shutting down"
@@ -139,7 +139,7 @@ package struct Relay: ~Copyable, Sendable {
         }
     }
 
-    /// Says a fatal error, takes the participant out of its room, and closes the connection.
+    /// Sends a fatal error, takes the participant out of its room, and closes the connection.
     mutating func fail(_ id: ConnectionID, _ error: ErrorMessage, at now: MonotonicInstant) {
         guard connections.contains(id) else { return }
         send(.error(error), to: id)
@@ -148,7 +148,7 @@ package struct Relay: ~Copyable, Sendable {
         beginClosing(id, RoomErrorCode(rawValue: error.code), reason: error.message, at: now)
     }
 
-    /// Takes the participant out of its room; what is still to be sent goes out, then the connection is closed.
+    /// Takes the participant out of its room; the connection closes once its remaining messages have been sent.
     mutating func beginClosing(_ id: ConnectionID, _ code: RoomErrorCode, reason: String, at now: MonotonicInstant) {
         guard connections[id]?.isClosing == false else { return }
         if let participant = connections.hot[id.index].participant { removeParticipant(participant, at: now) }
@@ -161,7 +161,7 @@ package struct Relay: ~Copyable, Sendable {
 
     // MARK: Effects
 
-    /// Hands out what the driver must do, and forgets it; to be called after each call that changes the relay.
+    /// Passes each action for the driver to `body` and removes it; call it after each call that changes the relay.
     package mutating func takeEffects(_ body: (Effect) -> Void) {
         if !awakened.isEmpty {
             for id in awakened { body(.wake(id)) }
@@ -179,7 +179,7 @@ package struct Relay: ~Copyable, Sendable {
 
     // MARK: Statistics
 
-    /// How many of everything there are.
+    /// The numbers of connections, rooms and tracks, and the memory of stored packets.
     package var statistics: RelayStatistics {
         RelayStatistics(
             connections: connections.count,
@@ -189,7 +189,7 @@ package struct Relay: ~Copyable, Sendable {
         )
     }
 
-    /// What became of the packets of all subscriptions so far, those that have ended among them.
+    /// The packet counts of all subscriptions so far, including those that have ended.
     package var packetCounts: PacketCounts {
         var counts = endedCounts
         for id in participants.ids {
@@ -198,15 +198,16 @@ package struct Relay: ~Copyable, Sendable {
         return counts
     }
 
-    /// What became of the packets of the track with the id `track` for the participant of a connection; `nil` if it does
-    /// not subscribe to it.
+    /// The packet counts of the track with id `track` for the participant of a connection.
+    ///
+    /// `nil` if the participant does not subscribe to it.
     package func packetCounts(ofTrack track: String, for id: SlotID) -> PacketCounts? {
         guard connections.contains(id), let participant = connections.hot[id.index].participant else { return nil }
         let subscriptions = participants.hot[participant.index].subscriptions
         return subscriptions.first { tracks[$0.track]?.info.id == track }.map { counts(of: $0) }
     }
 
-    /// What the relay has done so far, for tests of the cost.
+    /// The operations of the relay so far, for tests of the cost.
     package var work: RelayWork {
         var work = countedWork
         work.deadlineSteps = connectionDeadlines.steps + trackDeadlines.steps

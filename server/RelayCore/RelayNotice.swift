@@ -1,21 +1,21 @@
 import RoomProtocol
 
-/// Something that whoever runs a server wants to read in its log.
+/// An event for the operator's log.
 package enum RelayNotice: Hashable, Sendable {
     case joined(identity: String, room: String, client: String?)
     case left(identity: String, room: String)
     case published(track: String, identity: String, room: String)
     case unpublished(track: String, identity: String, room: String)
-    /// A connection was ended for a fault of its peer, or refused; `identity` once it had joined.
+    /// A connection was refused, or ended for a fault of its peer; `identity` is known once the peer has joined.
     case failed(identity: String?, reason: String)
-    /// The memory for packets was used up, and `tracks` lost all that was kept of them.
+    /// The memory for packets was used up, and `tracks` tracks lost all their stored packets.
     case memoryUsedUp(tracks: Int)
 }
 
 extension RelayNotice: CustomStringConvertible {
     /// The notice as a line of a log.
     ///
-    /// What comes from peers is cut at the bytes that a name may have, and what is not printable in it is escaped.
+    /// Text from peers is cut to the greatest length of a name, and its unprintable characters are escaped.
     package var description: String {
         switch self {
         case .joined(let identity, let room, let client):
@@ -26,7 +26,7 @@ extension RelayNotice: CustomStringConvertible {
         case .unpublished(let track, let identity, let room):
             "\(quoted(identity)) withdrew \(quoted(track)) in \(quoted(room))"
         case .failed(let identity, let reason):
-            // The reason may cite what the peer sent.
+            // The reason may quote what the peer sent.
             "ended \(identity.map { "the session of \(quoted($0))" } ?? "a connection"): "
                 + printable(reason, bytes: 4 * WireFormat.maximumNameBytes)
         case .memoryUsedUp(let tracks):
@@ -40,7 +40,8 @@ private func quoted(_ text: String) -> String {
     "\"" + printable(text, bytes: WireFormat.maximumNameBytes, escapesQuotes: true) + "\""
 }
 
-/// The beginning of `text`, of at most `count` bytes, with escapes for what would not be seen as itself in a line.
+/// The beginning of `text`, at most `count` bytes long, with characters escaped that a log line would not show as they
+/// are.
 private func printable(_ text: String, bytes count: Int, escapesQuotes: Bool = false) -> String {
     var result = ""
     for scalar in text.prefix(utf8Bytes: count).unicodeScalars {
@@ -56,8 +57,9 @@ private func printable(_ text: String, bytes count: Int, escapesQuotes: Bool = f
     return text.utf8.count > count ? result + "…" : result
 }
 
-/// Whether a character stands for itself: no control, no change of direction, no line's end, no invisible space, and
-/// nothing that is piled onto its neighbour.
+/// Whether a character is visible as itself in a line.
+///
+/// Controls, changes of direction, line ends, invisible spaces and combining characters are not.
 private func isPrintable(_ scalar: Unicode.Scalar) -> Bool {
     switch scalar.properties.generalCategory {
     case .control, .format, .lineSeparator, .paragraphSeparator, .surrogate, .privateUse, .unassigned: false

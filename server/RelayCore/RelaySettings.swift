@@ -1,90 +1,93 @@
 package import MediaCore
 
-/// What a relay allows, and how long it keeps things; every bound that a peer can meet is here.
+/// The limits of a relay and the times for which it keeps things; every bound that a peer can reach is here.
 package struct RelaySettings: Sendable {
-    /// Rooms at a time.
+    /// The most rooms at a time.
     package var maximumRooms = 1000
-    /// Participants of a room at a time.
+    /// The most participants in a room at a time.
     package var maximumParticipantsPerRoom = 1000
-    /// Tracks of a room at a time.
+    /// The most tracks in a room at a time.
     package var maximumTracksPerRoom = 1000
-    /// From an open connection to its `join`.
+    /// The time from an open connection to its `join`.
     package var joinTimeout: Duration = .seconds(10)
-    /// Signaling that waits for a participant to take it; beyond, the participant is let go as too slow.
+    /// The most signaling that may wait for a participant; above this, the participant is disconnected as too slow.
     ///
-    /// A join into a room of 1,000 participants with 1,000 tracks costs 0.4 MB at once; 1.3 MB if all names are as long
-    /// as they may be and consist of quotation marks.
+    /// A join into a room of 1,000 participants with 1,000 tracks adds 0.4 MB at once. It adds 1.3 MB if all names have
+    /// the greatest length and consist of quotation marks.
     package var maximumOutbox = DataSize.mebibytes(2)
-    /// How often a participant may send a signaling message, in the long run.
+    /// The interval at which a participant may send signaling messages in the long run.
     ///
-    /// A message counts once, and once more for each whole KiB of its text: reading it costs as much.
+    /// A message counts once, and once more for each whole KiB of its text, because reading that costs as much.
     package var messageInterval: Duration = .milliseconds(10)
-    /// How many signaling messages a participant may send at once after a quiet time.
+    /// The number of signaling messages that a participant may send at once after a quiet time.
     ///
-    /// Enough to subscribe to each track of a full room.
+    /// It is enough to subscribe to each track of a full room.
     package var messageBurst = 2000
-    /// How many messages a second the others in the room may be sent for one participant's, in the long run.
+    /// How many messages a second the relay sends to others in the room because of one participant, in the long run.
     ///
-    /// `publish` costs two for each of them, `unpublish`, `enable` and `disable` one. In a room of 1,000 a participant
-    /// may thus pause or resume a track twice a second, for some 10 ms of the server's time.
+    /// `publish` causes two messages to each of the others; `unpublish`, `enable` and `disable` cause one. In a room of
+    /// 1,000 a participant may thus pause or resume a track twice a second, which takes some 10 ms of the server's
+    /// time.
     package var deliveriesPerSecond = 2000
-    /// How many messages the others in the room may be sent at once for one participant's, after a quiet time.
+    /// How many messages the relay sends at once to others because of one participant, after a quiet time.
     ///
-    /// Twice what a participant causes that publishes 16 tracks in a room of 1,000.
+    /// This is twice the number that a participant causes by publishing 16 tracks in a room of 1,000.
     package var deliveryBurst = 64_000
-    /// From a fatal error to hanging up on a peer that does not take it.
+    /// The time from a fatal error to cutting a peer that does not take it.
     package var closeTimeout: Duration = .seconds(3)
-    /// How much media a participant may send.
+    /// The limits of the media that a participant may send.
     package var media = MediaSettings()
-    /// Memory for the packets kept of all tracks together.
+    /// The memory for the stored packets of all tracks together.
     ///
-    /// Enough for 1,000 tracks at 2 Mbit/s, each with 600 ms of everything and 3 s of temporal layer 0. When it is used
-    /// up, tracks lose what is kept for late joiners, the largest first, and new tracks are refused. If live packets
-    /// alone exceed it, the tracks that keep most lose all, and their subscribers go on at a keyframe.
+    /// It is enough for 1,000 tracks at 2 Mbit/s, each with 600 ms of all packets and 3 s of temporal layer 0. When it
+    /// is used up, tracks lose the packets kept for late joiners, the largest first, and new tracks are refused. If
+    /// live packets alone exceed it, the tracks with the most packets lose all of them, and their subscribers continue
+    /// at a keyframe.
     package var maximumStoredBytes = DataSize.mebibytes(512)
-    /// How a track's packets are kept.
+    /// How long a track's packets are kept, and how many.
     package var stream = TrackStreamSettings()
-    /// How packets are left out for a subscriber that falls behind.
+    /// When packets are left out for a subscriber that falls behind.
     package var forwarding = ForwardingPolicy()
     /// How often a publisher may be asked for a keyframe.
     package var keyframes = KeyframeRequestGate.Settings()
 
-    /// The settings as documented.
+    /// Creates the default settings.
     package init() {}
 }
 
-/// How much media a participant may send.
+/// The limits of the media that a participant may send.
 ///
-/// A burst holds what comes at once after the network has stalled: TCP delivers the backlog in one go.
+/// A burst covers what arrives at once after the network has stalled, because TCP delivers the backlog in one go.
 package struct MediaSettings: Sendable {
-    /// Bytes of a track, in the long run.
+    /// The bit rate of a track, in the long run.
     ///
     /// 1920x1080 at 60 fps takes some 10 Mbit/s, and 3840x2160 some 30.
     package var trackRate = Bitrate.kilobitsPerSecond(50_000)
-    /// Bytes of a participant, in the long run, with all its tracks and other binary messages.
+    /// The bit rate of a participant, in the long run, for all its tracks and other binary messages.
     ///
-    /// Two tracks at their limit, or 16 of 6 Mbit/s.
+    /// It is enough for two tracks at their limit, or for 16 tracks of 6 Mbit/s.
     package var participantRate = Bitrate.kilobitsPerSecond(100_000)
-    /// Packets of a track a second, in the long run.
+    /// The packets of a track in each second, in the long run.
     ///
-    /// 60 fps in three simulcast layers are 180 frames a second, which at 50 Mbit/s take three full packets each: 540. The
-    /// rest is for publishers that cut shorter packets (3 kB at 50 Mbit/s), and for 1,000 fps, the highest rate that a
-    /// track can announce.
+    /// 60 fps in three simulcast layers are 180 frames a second. At 50 Mbit/s each frame takes three full packets,
+    /// which makes 540. The rest is for publishers that send shorter packets (3 kB at 50 Mbit/s), and for 1,000 fps,
+    /// the highest rate that a track can announce.
     package var trackPackets = 2000
-    /// Packets of a participant a second, in the long run, other binary messages among them.
+    /// The packets of a participant in each second, in the long run, with other binary messages included.
     ///
-    /// Twice that of a track, as the bytes are.
+    /// It is twice that of a track, like the bit rate.
     package var participantPackets = 4000
-    /// A burst holds what the long run allows in this time.
+    /// The time whose long-run allowance a burst may contain.
     ///
-    /// A stall that lasts longer ends in a new connection or in frames that the publisher leaves out.
+    /// A longer stall ends in a new connection, or in frames that the publisher leaves out.
     package var burstTime: Duration = .seconds(3)
-    /// A burst holds this many bytes beside, and as many packets of the shortest chunk as make up these bytes.
+    /// The bytes that a burst may contain besides, and as many packets as these bytes make in the shortest chunks.
     ///
-    /// What a publisher's socket and send queue hold at most: 4 MiB of send buffer (Linux, `tcp_wmem`) and two frames.
+    /// This is the most that a publisher's socket and send queue hold: 4 MiB of send buffer (Linux, `tcp_wmem`) and two
+    /// frames.
     package var burstBytes = DataSize.mebibytes(6)
 
-    /// The settings as documented.
+    /// Creates the default settings.
     package init() {}
 }
 
@@ -92,34 +95,34 @@ package struct MediaSettings: Sendable {
 package struct TrackStreamSettings: Sendable {
     /// How long every packet is kept for subscribers that lag.
     ///
-    /// No shorter than `ForwardingPolicy.skipAfter`, beyond which nobody wants them.
+    /// It is no shorter than `ForwardingPolicy.skipAfter`, after which no subscriber needs the packets.
     package var liveWindow: Duration = .milliseconds(600)
-    /// How long the last keyframe and the frames of temporal layer 0 since are kept for late joiners.
+    /// How long the last keyframe and the later frames of temporal layer 0 are kept for late joiners.
     ///
-    /// Longer than the interval between keyframe requests, so that a burst of joins costs one keyframe; short enough
-    /// that a joiner decodes what it is given within some 30 ms (3 s hold 23 such frames at 30 fps).
+    /// It is longer than the interval between keyframe requests, so that a burst of joins costs one keyframe. It is
+    /// short enough that a joiner decodes these frames within some 30 ms (3 s hold 23 such frames at 30 fps).
     package var cacheAge: Duration = .seconds(3)
-    /// The most bytes kept for a track, for whatever reason.
+    /// The most bytes kept for a track.
     ///
-    /// 3 s at 10 Mbit/s, or the largest frame (4 MiB, and what its packets take besides) with those around it; the
-    /// bound on what a publisher can make the server hold.
+    /// It holds 3 s at 10 Mbit/s, or the largest frame (4 MiB, plus the memory of its packets) with the frames around
+    /// it. It bounds the memory that one publisher's track can take.
     package var maximumBytes = DataSize.mebibytes(6)
 
-    /// The settings as documented.
+    /// Creates the default settings.
     package init() {}
 }
 
 /// How far a subscriber may lag behind the publisher before frames are left out for it.
 ///
-/// Measured at the relay, from a frame's arrival to the moment when its first byte could be sent on.
+/// The lag is measured at the relay, from a frame's arrival to the moment when its first byte could be forwarded.
 package struct ForwardingPolicy: Sendable {
-    /// Beyond this the highest temporal layer is left out: half of the frames, 40 % of the bytes.
+    /// Above this lag the highest temporal layer is left out: half of the frames, 40 % of the bytes.
     package var dropTopLayerAfter: Duration = .milliseconds(120)
-    /// Beyond this only temporal layer 0 is left.
+    /// Above this lag only temporal layer 0 is sent.
     package var dropMiddleLayerAfter: Duration = .milliseconds(200)
-    /// Beyond this everything up to the next keyframe is left out.
+    /// Above this lag everything up to the next keyframe is left out.
     package var skipAfter: Duration = .milliseconds(600)
 
-    /// The policy as documented.
+    /// Creates the default policy.
     package init() {}
 }

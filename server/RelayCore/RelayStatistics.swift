@@ -1,12 +1,12 @@
-/// How many of everything there are at a relay.
+/// The numbers of connections, rooms and tracks at a relay, and the memory of its packets.
 package struct RelayStatistics: Hashable, Sendable {
     package var connections: Int
     package var rooms: Int
     package var tracks: Int
-    /// Memory that packets kept for subscribers take, in bytes.
+    /// The memory of packets stored for subscribers, in bytes.
     package var storedBytes: Int
 
-    /// Statistics with the given numbers.
+    /// Creates statistics with the given numbers.
     package init(connections: Int = 0, rooms: Int = 0, tracks: Int = 0, storedBytes: Int = 0) {
         self.connections = connections
         self.rooms = rooms
@@ -15,20 +15,20 @@ package struct RelayStatistics: Hashable, Sendable {
     }
 }
 
-/// How often a relay has done what could cost more than it should, for tests of the cost.
+/// Counts the relay's operations that could become too expensive, for tests of the cost.
 package struct RelayWork: Hashable, Sendable {
-    /// Signaling messages that were put into JSON.
+    /// Signaling messages that were encoded as JSON.
     package var encodings = 0
     /// Signaling messages that were put into an outbox.
     package var deliveries = 0
-    /// Subscribers that were looked at because a packet came.
+    /// Subscribers that were checked because a packet arrived.
     package var wakes = 0
     /// Steps in the queues of deadlines.
     package var deadlineSteps = 0
     /// Passes over all tracks to free memory.
     package var memoryPasses = 0
 
-    /// Nothing yet.
+    /// Creates counts of zero.
     package init() {}
 
     /// The work between two counts.

@@ -1,11 +1,11 @@
-/// A queue in memory that is used again; it grows by doubling, and gives a large memory back when it is emptied at once.
+/// A queue that reuses its memory; it grows by doubling, and frees a large memory when it is emptied at once.
 ///
-/// An empty one that was never used takes no memory.
+/// A queue that was never used takes no memory.
 struct RingBuffer<Element: Sendable>: Sendable {
-    /// Up to this many slots are kept when all elements go at once.
+    /// The most slots that are kept when all elements are removed at once.
     private static var keptSlots: Int { 256 }
 
-    /// As many as a power of two.
+    /// The slots; their number is a power of two.
     private var slots: [Element?] = []
     private var head = 0
     private(set) var count = 0

@@ -1,9 +1,11 @@
-/// Names an element of a `SlotArray`; a name is not used again before two thousand million others of its index.
+/// The name of an element of a `SlotArray`.
+///
+/// A name is used again only after two thousand million other names with its index.
 package struct SlotID: RawRepresentable, Hashable, Sendable {
-    /// Index and generation in one number, for a driver that keeps a name in a socket's tag.
+    /// Index and generation in one number, so that a driver can keep a name in a socket's tag.
     package let rawValue: Int
 
-    /// The name that had `rawValue`.
+    /// Creates the name with the given `rawValue`.
     package init(rawValue: Int) { self.rawValue = rawValue }
 
     fileprivate init(index: Int, generation: Int32) { rawValue = Int(generation) << 32 | index }
@@ -13,10 +15,13 @@ package struct SlotID: RawRepresentable, Hashable, Sendable {
     fileprivate var generation: Int32 { Int32(truncatingIfNeeded: rawValue >> 32) }
 }
 
-/// Elements at fixed indexes that are used again, each with a name that tells it from its predecessors.
+/// Elements at fixed indexes that are reused; each element has a name that differs from those of its predecessors.
 struct SlotArray<Element: Sendable>: Sendable {
     private var elements: [Element?] = []
-    /// By index, and apart from the elements: whether a name still holds is asked for every packet and subscriber.
+    /// The generations by index.
+    ///
+    /// They are kept apart from the elements because every packet and subscriber requires a
+    /// check whether a name is still valid.
     private var generations: [Int32] = []
     private var free: [Int] = []
 
@@ -49,11 +54,11 @@ struct SlotArray<Element: Sendable>: Sendable {
     }
 
     func contains(_ id: SlotID) -> Bool {
-        // A removal changes the generation, so the element of an equal one is there.
+        // A removal changes the generation, so an equal generation means that the element is there.
         generations[id.index] == id.generation
     }
 
-    /// The element of that name; `nil` once it was removed, and then setting it does nothing.
+    /// The element with a name; `nil` once it has been removed, and setting it then does nothing.
     subscript(_ id: SlotID) -> Element? {
         get { contains(id) ? elements[id.index] : nil }
         _modify {
@@ -67,17 +72,18 @@ struct SlotArray<Element: Sendable>: Sendable {
     }
 }
 
-/// A `SlotArray` in two columns: `Element` for what is seldom looked at, and `Hot` for what is read for every packet and
-/// subscriber, so that the latter lie close together in memory.
+/// A `SlotArray` in two columns, so that what is read often lies close together in memory.
+///
+/// `Element` holds what is seldom read, and `Hot` what is read for every packet and subscriber.
 struct SlotTable<Element: Sendable, Hot: Sendable>: Sendable {
     private var slots = SlotArray<Element>()
     private let vacant: Hot
     /// The second column, by an element's index; `vacant` where there is no element.
     ///
-    /// Lent as it is, because a subscript would copy; nobody else changes its length.
+    /// It is an array for direct access, because a subscript would copy. No other code may change its length.
     var hot: [Hot] = []
 
-    /// An empty table, whose free places hold `vacant`.
+    /// Creates an empty table, whose free slots hold `vacant`.
     init(vacant: Hot) { self.vacant = vacant }
 
     var count: Int { slots.count }
@@ -97,7 +103,7 @@ struct SlotTable<Element: Sendable, Hot: Sendable>: Sendable {
 
     func contains(_ id: SlotID) -> Bool { slots.contains(id) }
 
-    /// The first column's part of that name; `nil` once it was removed, and then setting it does nothing.
+    /// The first column's part of an element; `nil` once it has been removed, and setting it then does nothing.
     subscript(_ id: SlotID) -> Element? {
         get { slots[id] }
         _modify { yield &slots[id] }

@@ -1,28 +1,28 @@
 import MediaCore
 import RoomProtocol
 
-/// How much of something a peer may use: a rate in the long run, and more at once after a quiet time.
+/// The amount that a peer may use: a rate in the long run, and more at once after a quiet time.
 struct Allowance: Sendable {
     fileprivate let nanosecondsPerUnit: Double
     fileprivate let burstNanoseconds: Int64
 
-    /// An allowance of `perSecond` units a second, and of `burst` units at once.
+    /// Creates an allowance of `perSecond` units a second and `burst` units at once.
     init(perSecond: Int, burst: Int) {
         nanosecondsPerUnit = 1e9 / Double(max(perSecond, 1))
-        // 1e18 ns are 31 years; the sum with any instant of a running machine fits 64 bits.
+        // 1e18 ns are 31 years; the sum with any instant of a running machine fits into 64 bits.
         burstNanoseconds = Int64(min(Double(max(burst, 1)) * nanosecondsPerUnit, 1e18))
     }
 }
 
-/// A token bucket: what has been used of an allowance.
+/// A token bucket: the used part of an allowance.
 struct TokenBucket: Sendable {
-    /// When the bucket will be full again; in the past for a full one.
+    /// When the bucket will be full again; in the past if it is full.
     private var fullAt: MonotonicInstant
 
-    /// A bucket that is full at `now`.
+    /// Creates a bucket that is full at `now`.
     init(fullAt now: MonotonicInstant) { fullAt = now }
 
-    /// Takes `units` out of the bucket if it holds as many.
+    /// Takes `units` out of the bucket if it holds that many.
     ///
     /// - Returns: Whether it did; if not, nothing was taken.
     mutating func take(_ units: Int, of allowance: Allowance, at now: MonotonicInstant) -> Bool {
@@ -34,14 +34,14 @@ struct TokenBucket: Sendable {
     }
 }
 
-/// What has been sent of the packets and bytes that a participant, or one of its tracks, may send.
+/// The usage of the packets and bytes that a participant, or one of its tracks, may send.
 struct MediaBudget: Sendable {
-    /// What may be sent.
+    /// The packets and bytes that may be sent.
     struct Limits: Sendable {
         fileprivate let packets: Allowance
         fileprivate let bytes: Allowance
 
-        /// Limits for a sender of `rate` and of `packets` a second.
+        /// Creates limits for a sender of `rate` and `packets` a second.
         init(rate: Bitrate, packets: Int, _ settings: MediaSettings) {
             let burstTime = settings.burstTime.seconds
             let bytesPerSecond = rate.bitsPerSecond / 8
@@ -50,7 +50,7 @@ struct MediaBudget: Sendable {
                 perSecond: bytesPerSecond,
                 burst: burstBytes + Int(Double(bytesPerSecond) * burstTime)
             )
-            // A backlog of the shortest chunks that are allowed passes, too.
+            // This also lets a backlog of the shortest allowed chunks pass.
             self.packets = Allowance(
                 perSecond: packets,
                 burst: burstBytes / WireFormat.minimumChunk.bytes + Int(Double(packets) * burstTime)
@@ -58,18 +58,18 @@ struct MediaBudget: Sendable {
         }
     }
 
-    /// What was exceeded.
+    /// The limit that was exceeded.
     enum Excess: Sendable {
         case packets, bytes
     }
 
-    /// The budget of nobody.
+    /// A budget that no sender uses.
     static let unused = MediaBudget(fullAt: MonotonicInstant(nanoseconds: 0))
 
     private var packets: TokenBucket
     private var bytes: TokenBucket
 
-    /// A budget of which nothing is used at `now`.
+    /// Creates a budget that is unused at `now`.
     init(fullAt now: MonotonicInstant) {
         packets = TokenBucket(fullAt: now)
         bytes = TokenBucket(fullAt: now)
@@ -77,21 +77,21 @@ struct MediaBudget: Sendable {
 
     /// Charges one packet of `count` bytes.
     ///
-    /// - Returns: What the packet exceeds; `nil` if it is within the limits.
+    /// - Returns: The limit that the packet exceeds; `nil` if it is within the limits.
     mutating func charge(_ count: Int, to limits: Limits, at now: MonotonicInstant) -> Excess? {
         guard packets.take(1, of: limits.packets, at: now) else { return .packets }
         return bytes.take(count, of: limits.bytes, at: now) ? nil : .bytes
     }
 }
 
-/// What a connection's messages have used: of messages that the server reads, and of those that others are sent for it.
+/// A connection's usage: the messages that the server reads, and the messages that it causes for others.
 struct SignalingBudget: Sendable {
-    /// What may be used.
+    /// The allowances of a connection.
     struct Limits: Sendable {
         fileprivate let messages: Allowance
         fileprivate let deliveries: Allowance
 
-        /// The limits that `settings` name.
+        /// Creates the limits that `settings` state.
         init(_ settings: RelaySettings) {
             let perSecond = 1e9 / Double(max(settings.messageInterval.wholeNanoseconds, 1))
             messages = Allowance(perSecond: Int(min(perSecond, 1e9)), burst: settings.messageBurst)
@@ -102,7 +102,7 @@ struct SignalingBudget: Sendable {
     private var messages: TokenBucket
     private var deliveries: TokenBucket
 
-    /// A budget of which nothing is used at `now`.
+    /// Creates a budget that is unused at `now`.
     init(fullAt now: MonotonicInstant) {
         messages = TokenBucket(fullAt: now)
         deliveries = TokenBucket(fullAt: now)
@@ -115,7 +115,7 @@ struct SignalingBudget: Sendable {
         messages.take(1 + count / 1024, of: limits.messages, at: now)
     }
 
-    /// Charges `count` messages that others are sent.
+    /// Charges `count` messages to others.
     ///
     /// - Returns: Whether they are within the limits.
     mutating func chargeDeliveries(_ count: Int, to limits: Limits, at now: MonotonicInstant) -> Bool {

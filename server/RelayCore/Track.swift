@@ -3,7 +3,7 @@ import RoomProtocol
 
 /// A published track.
 struct Track: Sendable {
-    /// A `subscribed` message, and what it holds besides the track.
+    /// A `subscribed` message with the values that it was made from.
     struct SubscribedText: Sendable {
         let catchUpThrough: UInt32?
         let text: String
@@ -11,24 +11,24 @@ struct Track: Sendable {
 
     var info: TrackInfo
     var keyframes: KeyframeRequestGate
-    /// Those who have paused their subscription.
+    /// The participants that have paused their subscription.
     var pausedSubscribers: [ParticipantID] = []
-    /// The last one made: many who join at a time are told the same.
+    /// The last message made; many participants that join at one time get the same one.
     var subscribedText: SubscribedText?
 }
 
-/// A published track's packets and those who receive them.
+/// A published track's packets and its subscribers.
 struct TrackFanout: Sendable {
-    /// Which packets are taken.
+    /// Which packets the track accepts.
     enum Acceptance: Sendable {
         case all
-        /// The first is to be a keyframe's.
+        /// The first packet must be a keyframe's.
         case fromKeyframe
         /// The publisher has disabled the track.
         case none
     }
 
-    /// How many packets were dropped without being stored.
+    /// The number of packets that were dropped without being stored.
     struct Unstored: Sendable {
         var disabled = 0
         var awaitingKeyframe = 0
@@ -41,13 +41,13 @@ struct TrackFanout: Sendable {
     var budget: MediaBudget
     var acceptance = Acceptance.all
     var unstored = Unstored()
-    /// When the publisher is told that nobody receives the track, unless somebody comes before.
+    /// When the publisher is told that nobody receives the track, unless somebody subscribes before.
     var idleDeadline: MonotonicInstant?
 
-    /// Whether somebody receives the track, or has just ceased to.
+    /// Whether somebody receives the track, or has only just stopped.
     var isReceived: Bool { !subscribers.isEmpty || idleDeadline != nil }
 
-    /// Whether a packet in order is taken; one that is not is counted.
+    /// Whether a packet in order is accepted; a packet that is not accepted is counted.
     mutating func accepts(_ header: MediaPacketHeader) -> Bool {
         switch acceptance {
         case .all: return true

@@ -3,13 +3,13 @@ package import RoomProtocol
 
 /// The recent packets of one track, stored once for all subscribers.
 ///
-/// Packets stand at consecutive positions; a subscriber is a position in here, so that however many there are and
-/// however slow, the memory is the same. Kept are the packets of the last moments, for subscribers that lag a little,
-/// and for late joiners the last whole keyframe with the frames of temporal layer 0 since.
+/// Packets have consecutive positions, and a subscriber is a position in the stream. The memory is therefore the same
+/// for any number of subscribers, however slow. The stream keeps the packets of the last moments, for subscribers that
+/// lag a little. For late joiners it keeps the last whole keyframe and the later frames of temporal layer 0.
 package struct TrackStream: Sendable {
-    /// A packet and what the relay needs of its header.
+    /// A packet and the fields of its header that the relay needs.
     package struct Entry: Sendable {
-        /// The packet; `nil` once it was left out of the cache for late joiners, or its frame was abandoned.
+        /// The packet; `nil` if it was removed from the cache for late joiners, or if its frame was abandoned.
         package var packet: PacketBuffer?
         package var frameNumber: UInt32
         package var arrival: MonotonicInstant
@@ -23,86 +23,86 @@ package struct TrackStream: Sendable {
         package var isAbandoned = false
         fileprivate var bytes: Int32
 
-        /// What an entry takes besides its packet's message: its place in memory, and the packet object with its
-        /// headroom, 80 bytes and two headers of the allocator's.
+        /// The memory of an entry besides its packet's message.
         ///
-        /// Counted so that a flood of tiny packets meets the bound too.
+        /// It is the entry's slot and the packet object with its headroom: 80 bytes and two headers of the allocator.
+        /// It is counted so that a flood of tiny packets also reaches the bound.
         fileprivate static let overhead = MemoryLayout<Entry?>.stride + 112
     }
 
-    /// A point before which everything was forgotten at once.
+    /// A position before which all packets were discarded at once.
     package struct Restart: Sendable {
         /// The position of the first packet after it.
         package var position: Int
-        /// Why subscribers that had not reached it were not sent what came before.
+        /// The reason counted for subscribers that were not sent packets before it.
         package var reason: DropReason
     }
 
     /// Packets at consecutive positions.
     ///
-    /// Apart from the stream, so that little is copied when they are lent for each packet and subscriber.
+    /// They are kept apart from the stream, so that little is copied when they are lent for each packet and subscriber.
     package struct Packets: Sendable {
         fileprivate var ring = RingBuffer<Entry>()
-        /// The position of the oldest packet kept.
+        /// The position of the oldest stored packet.
         package fileprivate(set) var startPosition = 0
 
         /// The position after the newest packet.
         package var endPosition: Int { startPosition + ring.count }
 
-        /// The packet at `position`, which is from `startPosition` to `endPosition`, the latter left out.
+        /// The packet at `position`, from `startPosition` up to but not including `endPosition`.
         package subscript(_ position: Int) -> Entry { ring[position - startPosition] }
     }
 
     private let settings: TrackStreamSettings
-    /// The packets kept.
+    /// The stored packets.
     package private(set) var packets = Packets()
     private var bytes = 0
-    /// Up to here, packets of higher temporal layers have been left out of the cache.
+    /// Before this position, packets of higher temporal layers have been removed from the cache.
     private var thinnedPosition = 0
-    /// Where the last whole keyframe begins.
+    /// The position at which the last whole keyframe begins.
     private var wholeKeyframe: Int?
-    /// Where the frame begins of which the last packet has not come yet, if its first one did.
+    /// The position at which the incomplete frame begins, if its first packet has arrived.
     private var unfinishedFrame: Int?
 
     /// The number of the newest whole frame of temporal layer 0.
     package private(set) var newestBaseFrame: UInt32?
-    /// The last time that all packets were forgotten at once.
+    /// The last time when all packets were discarded at once.
     package private(set) var lastRestart = Restart(position: 0, reason: .disabled)
 
-    /// An empty stream.
+    /// Creates an empty stream.
     package init(_ settings: TrackStreamSettings = TrackStreamSettings()) {
         self.settings = settings
     }
 
-    /// The position of the oldest packet kept.
+    /// The position of the oldest stored packet.
     package var startPosition: Int { packets.startPosition }
 
     /// The position after the newest packet.
     package var endPosition: Int { packets.endPosition }
 
-    /// Bytes kept.
+    /// The number of stored bytes.
     package var size: DataSize { DataSize(bytes: bytes) }
 
-    /// The packet at `position`, which is from `startPosition` to `endPosition`, the latter left out.
+    /// The packet at `position`, from `startPosition` up to but not including `endPosition`.
     package subscript(_ position: Int) -> Entry { packets[position] }
 
-    /// Where the last keyframe begins, of whatever age and whole or not, if its beginning is still here.
+    /// The position at which the last keyframe begins, of any age, whole or not, if its beginning is still stored.
     package var newestKeyframe: Int? {
         (incomingKeyframe ?? wholeKeyframe).flatMap { $0 >= startPosition ? $0 : nil }
     }
 
-    /// Where the last keyframe begins, if it and the frames of temporal layer 0 since are all here.
+    /// The position at which the last keyframe begins, if it and all later frames of temporal layer 0 are stored.
     package func cachedKeyframe(at now: MonotonicInstant) -> Int? {
         fresh(incomingKeyframe, at: now) ?? fresh(wholeKeyframe, at: now)
     }
 
-    /// Where a keyframe begins that is not whole yet.
+    /// The position at which an incomplete keyframe begins.
     private var incomingKeyframe: Int? {
         guard let start = unfinishedFrame, start >= startPosition, self[start].isKeyframe else { return nil }
         return start
     }
 
-    /// `position` if it is still here, and no older than keyframes are kept for late joiners.
+    /// Returns `position` if it is still stored and not too old for late joiners.
     private func fresh(_ position: Int?, at now: MonotonicInstant) -> Int? {
         guard let position, position >= startPosition else { return nil }
         return now.duration(since: self[position].arrival) <= settings.cacheAge ? position : nil
@@ -133,7 +133,7 @@ package struct TrackStream: Sendable {
         discardOld(at: now)
     }
 
-    /// Lets go of the unfinished frame, because its publisher abandoned it: it counts as left out.
+    /// Discards the unfinished frame, because its publisher abandoned it; it counts as left out.
     package mutating func abandonFrame() {
         guard let start = unfinishedFrame else { return }
         unfinishedFrame = nil
@@ -143,9 +143,9 @@ package struct TrackStream: Sendable {
         }
     }
 
-    /// Forgets all packets; the next frame must be a keyframe to be of use.
+    /// Discards all packets; the next useful frame must be a keyframe.
     ///
-    /// Subscribers find out by themselves, when they go on, that they are to wait for it; `reason` is what is counted.
+    /// Subscribers notice by themselves, at their next step, that they must wait for it; `reason` is counted for them.
     package mutating func restart(because reason: DropReason) {
         packets.startPosition = endPosition
         packets.ring.removeAll()
@@ -156,7 +156,7 @@ package struct TrackStream: Sendable {
         lastRestart = Restart(position: startPosition, reason: reason)
     }
 
-    /// Lets go of what has become too old by `now`.
+    /// Discards what has become too old by `now`.
     package mutating func discardOld(at now: MonotonicInstant) {
         let cacheStart = fresh(wholeKeyframe, at: now) ?? fresh(incomingKeyframe, at: now) ?? endPosition
         let horizon = now - settings.liveWindow
@@ -172,7 +172,7 @@ package struct TrackStream: Sendable {
         }
     }
 
-    /// Lets go of what is kept for late joiners alone; what subscribers that lag may still be sent stays.
+    /// Discards the packets kept only for late joiners; packets for subscribers that lag stay.
     package mutating func discardCache(at now: MonotonicInstant) {
         let horizon = now - settings.liveWindow
         while let oldest = packets.ring.first, oldest.arrival < horizon { removeOldest() }

@@ -7,43 +7,44 @@ package import WebSockets
 
 /// A running relay: the rooms of `RelayCore` behind a listening socket.
 ///
-/// One thread serves all connections. Bytes go from the socket that they came from to those that they go to without
-/// being copied in between, and nothing waits for anybody.
+/// One thread serves all connections. Media bytes are not copied between the socket that receives them and the sockets
+/// that send them. Nothing on the thread waits for a peer.
 public final class RelayServer: Sendable {
-    /// Where the server listens, and what it allows.
+    /// Where the server listens, and its limits.
     package struct Options: Sendable {
-        /// What kind of socket is listened at; `host` and `port` are those of TCP.
+        /// The kind of socket to listen at; `host` and `port` are used for TCP.
         package var socket = ListenerOptions.Socket.tcp
         /// A numeric address or a name of this machine.
         package var host = "127.0.0.1"
         /// The TCP port; 0 lets the system choose.
         package var port: UInt16 = 8480
-        /// What peers are allowed.
+        /// The limits for peers.
         package var relay = RelaySettings()
-        /// Connections at a time.
+        /// The most connections at a time.
         package var maximumConnections = 2000
         /// Time for a peer to complete the handshake.
         package var handshakeTimeout: Duration = .seconds(10)
-        /// Which web pages may connect, beside those that this server itself serves; programs may always.
+        /// The web pages that may connect, besides those that this server itself serves; programs may always connect.
         package var origins = OriginPolicy()
-        /// When a silent peer is asked whether it lives, and when it is given up.
+        /// When a silent peer is pinged, and when its connection is ended.
         package var idle = IdlePolicy()
-        /// Gets a line for whoever comes, goes, publishes or is turned away.
+        /// Gets a line for each peer that joins, leaves, publishes or is refused.
         package var logger = Logger(label: "room-server") { _ in SwiftLogNoOpLogHandler() }
 
-        /// The options by default.
+        /// Creates the default options.
         package init() {}
     }
 
     /// The version of the server.
     public static let version = Release.version
 
-    /// How long `stop` waits for everybody to have taken the word that the server goes down.
+    /// How long `stop` waits for all peers to take the message that the server is going down.
     private static let farewellTime = Duration.milliseconds(500)
 
-    /// The port that the server listens at; 0 of a Unix socket.
+    /// The port that the server listens at; 0 for a Unix socket.
     public let port: UInt16
-    /// Where clients find it, by the host that the options name; a Unix socket's path, or a word on an inherited one.
+    /// The URL for clients, with the host of the options; for a Unix socket its path, for an inherited one a
+    /// description.
     public let url: String
 
     private let loop: WebSocketLoop
@@ -51,8 +52,8 @@ public final class RelayServer: Sendable {
 
     /// Starts to listen.
     ///
-    /// - Parameter options: Where, and what is allowed.
-    /// - Throws: `WebSocketError` when nothing can listen there.
+    /// - Parameter options: Where to listen, and the server's limits.
+    /// - Throws: `WebSocketError` when the server cannot listen there.
     package init(_ options: Options = Options()) throws(WebSocketError) {
         let logger = options.logger
         loop = try WebSocketLoop(name: "relay") { line in logger.warning("\(line)") }
@@ -92,50 +93,50 @@ public final class RelayServer: Sendable {
             throw error
         }
         loop.execute { [weak loop] in
-            // Weakly, because the service keeps this.
+            // The reference is weak because the service keeps this closure.
             service.value.begin { [weak service] time in
                 loop?.setAlarm(at: time) { [weak service] in service?.value.timerFired() }
             }
         }
     }
 
-    /// Whether a server that listens at `host` is reached from other machines; `false`, too, where nothing can listen.
+    /// Whether other machines can reach a server that listens at `host`; `false` also if no server can listen there.
     ///
     /// May ask a name server if `host` is a name.
     package static func isReachableFromElsewhere(host: String) -> Bool {
         ListenerOptions(host: host, port: 0).isReachableFromElsewhere
     }
 
-    /// Whether the listening socket `inherited` is reached from other machines.
+    /// Whether other machines can reach the listening socket `inherited`.
     package static func isReachableFromElsewhere(inherited: Int32) -> Bool {
         var options = ListenerOptions()
         options.socket = .inherited(descriptor: inherited)
         return options.isReachableFromElsewhere
     }
 
-    /// How many of everything there are.
+    /// The numbers of connections, rooms and tracks, and the memory of stored packets.
     package func statistics() async -> RelayStatistics {
         await withCheckedContinuation { continuation in
             loop.execute { [service] in continuation.resume(returning: service.value.statistics) }
         }
     }
 
-    /// What became of the packets of all subscriptions so far, and why some were not sent.
+    /// The counts of packets sent and not sent, by reason, for all subscriptions so far.
     package func packetCounts() async -> PacketCounts {
         await withCheckedContinuation { continuation in
             loop.execute { [service] in continuation.resume(returning: service.value.packetCounts) }
         }
     }
 
-    /// Tells everybody that the server goes down, closes all connections and ends the thread; blocks until then.
+    /// Tells all peers that the server is going down, closes all connections and ends the thread; blocks until then.
     ///
-    /// Any thread but the loop's. Takes up to 1.5 s, if peers do not read or do not answer.
+    /// May be called on any thread except the loop's. Takes up to 1.5 s if peers do not read or do not answer.
     public func stop() {
         let isEmpty = Monitor(false)
         loop.execute { [service] in
             service.value.shutDown { isEmpty.change { $0 = true } }
         }
-        // Those who read take their leave within a moment; those who don't are not waited for.
+        // Peers that read leave within a moment; the server does not wait longer for the others.
         _ = isEmpty.wait(until: MonotonicClock.now + Self.farewellTime) { $0 ? true : nil }
         loop.shutdown()
     }

@@ -5,11 +5,11 @@ import RoomProtocol
 import Threading
 import WebSockets
 
-/// The relay's driver: brings what comes from the sockets to the relay, and what it decides to the sockets.
+/// The relay's driver: it passes messages from the sockets to the relay, and the relay's decisions to the sockets.
 ///
 /// Confined to the loop's thread.
 final class RelayService: WebSocketHandler {
-    /// Publishers that fall silent are rare.
+    /// Three seconds are often enough: publishers rarely fall silent.
     private static let sweepInterval = Duration.seconds(3)
     /// Connections whose memory is worth the time of giving it back.
     private static let crowd = 64
@@ -17,17 +17,17 @@ final class RelayService: WebSocketHandler {
     private var relay: Relay
     private let logger: Logger
     private var generator = SystemRandomNumberGenerator()
-    /// By the index of the relay's name for the connection, which is the connection's `tag`.
+    /// The connections by the index of the relay's name for each, which is the connection's `tag`.
     private var connections: [WebSocketConnection?] = []
-    /// Whether more is to be sent after what was sent last, by the same index.
+    /// Whether a connection has more to send after its last message, by the same index.
     private var hasMore: [Bool] = []
-    /// Has `timerFired` called at a time, in place of the one asked for before.
+    /// Requests a call of `timerFired` at a time; this replaces the earlier request.
     private var setAlarm: ((MonotonicInstant) -> Void)?
     /// Called when a connection ends and none is left.
     private var whenEmpty: (() -> Void)?
     /// When `timerFired` will be called.
     private var alarm: MonotonicInstant?
-    /// When packets that have become too old are looked for next.
+    /// When to look next for packets that have become too old.
     private var nextSweep = MonotonicClock.now
     /// The most connections since memory was last given back.
     private var mostConnections = 0
@@ -101,14 +101,14 @@ final class RelayService: WebSocketHandler {
 
     /// Begins to keep deadlines.
     ///
-    /// - Parameter setAlarm: Has `timerFired` called at a time, in place of the one asked for before.
+    /// - Parameter setAlarm: Requests a call of `timerFired` at a time; this replaces the earlier request.
     func begin(setAlarm: @escaping (MonotonicInstant) -> Void) {
         self.setAlarm = setAlarm
         armAlarm()
     }
 
     func timerFired() {
-        // A timer counts in fractions of seconds, whose rounding may make it a nanosecond early.
+        // A timer counts in fractions of seconds; rounding may make it a nanosecond early.
         let now = max(MonotonicClock.now, alarm ?? MonotonicClock.now)
         alarm = nil
         if now >= nextSweep {
@@ -134,15 +134,15 @@ final class RelayService: WebSocketHandler {
 
     private func armAlarm() {
         let time = min(relay.nextDeadline ?? nextSweep, nextSweep)
-        // Clients may come before `begin`, which then arms it.
+        // Clients may connect before `begin`, which then sets the alarm.
         guard time != alarm, let setAlarm else { return }
         alarm = time
         setAlarm(time)
     }
 
-    /// Tells everybody that the server goes down.
+    /// Tells all peers that the server is going down.
     ///
-    /// - Parameter whenEmpty: Called when nobody is left, at once if nobody is there.
+    /// - Parameter whenEmpty: Called when no peer is left, or at once if there is none.
     func shutDown(whenEmpty: @escaping () -> Void) {
         self.whenEmpty = whenEmpty
         relay.shutDown(at: MonotonicClock.now)
@@ -150,7 +150,7 @@ final class RelayService: WebSocketHandler {
         if statistics.connections == 0 { whenEmpty() }
     }
 
-    /// Tells the sockets what the relay has decided.
+    /// Carries out the relay's decisions on the sockets.
     private func performEffects() {
         relay.takeEffects { effect in
             switch effect {

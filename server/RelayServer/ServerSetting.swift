@@ -3,12 +3,12 @@ import MediaCore
 import RelayCore
 import WebSockets
 
-/// One of a server's limits under the name that section 11 of docs/protocol.md gives it.
+/// One of a server's limits, with its name from section 11 of docs/protocol.md.
 package struct ServerSetting: Sendable {
-    /// A value of `RelayServer.Options` that holds a `Value`.
+    /// The key path of a `Value` in `RelayServer.Options`.
     package typealias Field<Value> = WritableKeyPath<RelayServer.Options, Value> & Sendable
 
-    /// Where a setting's value stands, and in which unit files have it.
+    /// The field that a setting sets, and its unit in files.
     private enum Place: Sendable {
         case count(any Field<Int>)
         case time(any Field<Duration>)
@@ -16,13 +16,13 @@ package struct ServerSetting: Sendable {
         case rate(any Field<Bitrate>)
     }
 
-    /// Its name, such as "stream.liveWindow".
+    /// The setting's name, such as "stream.liveWindow".
     package let name: String
     private let place: Place
 
-    /// Every setting of a server.
+    /// All settings of a server.
     ///
-    /// A new field of `RelaySettings` gets its line here, or a test fails.
+    /// Add a line here for each new field of `RelaySettings`; a test fails otherwise.
     package static let all: [ServerSetting] = [
         ServerSetting("maximumConnections", .count(\.maximumConnections)),
         ServerSetting("handshakeTimeout", .time(\.handshakeTimeout)),
@@ -59,7 +59,7 @@ package struct ServerSetting: Sendable {
         self.place = place
     }
 
-    /// What a number of a file is: a count, or of which unit.
+    /// The meaning of a number in a file: a count, or its unit.
     private var meaning: String {
         switch place {
         case .count: "a whole number"
@@ -69,7 +69,7 @@ package struct ServerSetting: Sendable {
         }
     }
 
-    /// The greatest number that makes sense: a day, a tebibyte, or a billion of anything else.
+    /// The largest number that makes sense: a day, a tebibyte, or a billion of anything else.
     private var maximum: Double {
         switch place {
         case .time: 86_400
@@ -78,7 +78,7 @@ package struct ServerSetting: Sendable {
         }
     }
 
-    /// The value that `options` has, in the unit of files.
+    /// The value in `options`, in the unit of files.
     package func value(in options: RelayServer.Options) -> Double {
         switch place {
         case .count(let field): Double(options[keyPath: field])
@@ -88,7 +88,7 @@ package struct ServerSetting: Sendable {
         }
     }
 
-    /// Sets the value, `number` in the unit of files.
+    /// Sets the value to `number`, which is in the unit of files.
     fileprivate func set(_ number: Double, in options: inout RelayServer.Options) throws(SettingsError) {
         guard number > 0, number <= maximum, isTime || number == number.rounded() else {
             throw SettingsError("“\(name)” must be \(meaning), above 0 and at most \(Int(maximum))")
@@ -104,7 +104,7 @@ package struct ServerSetting: Sendable {
     private var isTime: Bool { if case .time = place { true } else { false } }
 }
 
-/// Why a settings file cannot be used.
+/// The reason why a settings file cannot be used.
 package struct SettingsError: Error, Equatable, CustomStringConvertible {
     /// What is wrong, without the file's name and without a full stop.
     package let description: String
@@ -117,7 +117,7 @@ package struct SettingsError: Error, Equatable, CustomStringConvertible {
 extension RelayServer.Options {
     /// A value of a settings file, which must be a number.
     private struct Number: Decodable {
-        /// `nil` for anything else.
+        /// `nil` for a value that is not a number.
         let value: Double?
 
         init(from decoder: any Decoder) throws {
@@ -125,13 +125,13 @@ extension RelayServer.Options {
         }
     }
 
-    /// Takes over what `file` says; what it leaves out stays as it is.
+    /// Applies the settings in `file`; a setting that is not in it stays as it is.
     ///
-    /// The file is a JSON object whose keys are the names of `ServerSetting.all`: counts as they are, times in seconds,
-    /// sizes in bytes, rates in bits per second. If it cannot be used, nothing is changed.
+    /// The file is a JSON object whose keys are the names of `ServerSetting.all`. Times are in seconds, sizes in bytes,
+    /// and rates in bits per second. If the file cannot be used, nothing is changed.
     ///
-    /// - Throws: `SettingsError` for anything but such an object, for an unknown name, for a value out of its range, and
-    ///   for values that contradict each other.
+    /// - Throws: `SettingsError` if the file is not such an object, has an unknown name, has a value out of range, or
+    ///   has values that contradict each other.
     package mutating func apply(settings file: Data) throws(SettingsError) {
         let values: [String: Number]
         do {
@@ -152,7 +152,7 @@ extension RelayServer.Options {
         self = options
     }
 
-    /// Checks what one setting asks of another.
+    /// Checks the settings that depend on each other.
     private func checkOrder() throws(SettingsError) {
         let ordered = [
             ["idle.pingAfter", "idle.hangUpAfter"],

@@ -14,9 +14,9 @@ final class BackgroundLog: Sendable {
     private let lost = Monitor(0)
     private let isDone = Monitor(false)
 
-    /// Begins to write.
+    /// Starts the writing thread.
     ///
-    /// - Throws: `ThreadShortage` when there is no thread for it.
+    /// - Throws: `ThreadShortage` if the system has no thread for it.
     init() throws(ThreadShortage) {
         let (lines, lost, isDone) = (lines, lost, isDone)
         // The thread is never joined, because it may block in a write for ever.

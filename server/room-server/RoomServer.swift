@@ -133,7 +133,7 @@ struct RoomServer: AsyncParsableCommand {
         )
     }
 
-    /// The socket that systemd has handed over, as sd_listen_fds(3) describes it; `nil` if there is none.
+    /// The socket that systemd passed to this process, as sd_listen_fds(3) describes; `nil` if there is none.
     private static func inheritedSocket() throws -> Int32? {
         let environment = ProcessInfo.processInfo.environment
         guard let process = environment["LISTEN_PID"], Int32(process) == getpid() else { return nil }
