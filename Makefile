@@ -10,7 +10,7 @@ PACKAGES = $(LIBRARIES) $(TOOLCHAIN) $(TOOLS) $(LAB)
 
 SUDO = $(if $(filter 0,$(shell id -u)),,sudo)
 
-.PHONY: all deps build release check symbol-graphs api api-check test test-release test-thread test-address lab demo bench docs clean
+.PHONY: all deps build release check symbol-graphs api api-check test test-release test-thread test-address lab demo bench bench-network docs clean
 
 all: build
 
@@ -65,6 +65,12 @@ demo: build
 
 bench: release
 	Benchmarks/run
+
+# CASES="step rfc-5.1 --where up,down --runs 3": the options of Benchmarks/network/run. Needs root.
+CASES = --all
+bench-network: release
+	Benchmarks/network/check
+	Benchmarks/network/run $(CASES)
 
 # What users of the library see: RoomKit, and what it re-exports.
 API = RoomKit Capture MediaCore SyntheticSources Threading V4L2Capture RelayServer
