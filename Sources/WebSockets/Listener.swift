@@ -6,7 +6,7 @@ import Glibc
 /// It is not `Sendable`: only its service and its connections use it, and they check their thread.
 @safe final class Listener {
     /// The connections accepted at a time before the loop's other connections get their turn.
-    private static let acceptsPerTurn = 64
+    private static let acceptsPerTurn = 16
     /// The descriptors reserved for the rest of the program.
     private static let descriptorReserve = 64
     private static let busyAnswer: StaticString =

@@ -53,10 +53,8 @@ import Threading
     var deferringConnections: [WebSocketConnection] = []
     /// The connections that were added since the last return from libwebsockets.
     var newlyDeferring: [WebSocketConnection] = []
-    /// The number of the loop's current turn.
-    var turnNumber: UInt64 = 0
-    /// The text messages passed to handlers in this turn.
-    var textCount = 0
+    /// What this turn of the loop has left for strangers.
+    var budget = TurnBudget()
     /// The threads that look names up, by their connection attempt.
     var lookupThreads: [ObjectIdentifier: WorkerThread] = [:]
     private(set) var clientTable: ProtocolTable?

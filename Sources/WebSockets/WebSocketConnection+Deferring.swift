@@ -1,5 +1,6 @@
 import CWebSockets
 import MediaCore
+import Threading
 
 /// A whole message that waits for its connection's turn.
 enum DeferredMessage {
@@ -70,36 +71,31 @@ extension WebSocketConnection {
 }
 
 extension Service {
-    /// The most text messages in one turn of the loop, both waiting and new ones.
-    ///
-    /// A relay answers one in some 50 µs, so a turn takes at most about 3 ms.
-    private static let textsInTurn = 64
-    /// The most text messages of one connection in a turn.
+    /// The most text messages of one connection before others get their turn.
     private static let textsOfConnectionInTurn = 16
+    /// The text messages that waiting connections hand out one after the other.
+    private static let deferredShare = 4
 
     /// Whether a text message of `connection` may be passed on in this turn; if so, it is counted.
     func admitsText(of connection: WebSocketConnection) -> Bool {
-        if connection.textTurn != turnNumber {
-            connection.textTurn = turnNumber
+        if connection.textTurn != budget.number {
+            connection.textTurn = budget.number
             connection.textCount = 0
         }
-        guard textCount < Self.textsInTurn, connection.textCount < Self.textsOfConnectionInTurn else { return false }
-        textCount += 1
+        guard connection.textCount < Self.textsOfConnectionInTurn, budget.admitsTexts(1) else { return false }
         connection.textCount += 1
         return true
     }
 
-    /// Begins a turn: waiting messages come first, but leave half of the turn to new ones.
-    func deliverDeferred() {
-        turnNumber &+= 1
-        textCount = 0
+    /// Begins a turn of the loop: waiting messages come first, but leave half of the turn to new ones.
+    func beginTurn() {
+        budget.begin()
         guard !deferringConnections.isEmpty else { return }
         checkThread()
         // Each connection gets its share, in the order of arrival; those with more messages go to the end.
-        for _ in 0..<deferringConnections.count where textCount < Self.textsInTurn / 2 {
-            let connection = deferringConnections.removeFirst()
-            let share = min(Self.textsOfConnectionInTurn, Self.textsInTurn / 2 - textCount)
-            textCount += connection.deliverDeferred(atMost: share)
+        while let connection = deferringConnections.first, budget.admitsTexts(Self.deferredShare, leavingHalf: true) {
+            deferringConnections.removeFirst()
+            _ = connection.deliverDeferred(atMost: Self.deferredShare)
             if connection.deferred.isEmpty {
                 connection.setReading(true)
             } else {
@@ -121,5 +117,58 @@ extension Service {
             deferringConnections.append(connection)
         }
         newlyDeferring.removeAll(keepingCapacity: true)
+    }
+}
+
+/// How much of a turn of the loop has gone to work that strangers can ask for.
+///
+/// Messages with media are not limited here: their rate is limited by whoever receives them.
+struct TurnBudget {
+    /// The most text messages in one turn.
+    private static let mostTexts = 64
+    /// The longest time for text messages in one turn.
+    ///
+    /// A relay answers one in some 50 µs, but one that it must pass on to a large room takes ten times as long.
+    private static let longestTime = Duration.milliseconds(2)
+    /// The most handshakes that begin in one turn; one takes some 200 µs.
+    private static let mostHandshakes = 8
+
+    /// Counts the turns.
+    private(set) var number: UInt64 = 0
+    private var textCount = 0
+    private var handshakeCount = 0
+    private var firstText: MonotonicInstant?
+    /// The text messages that may follow before the clock is read again.
+    private var uncheckedTexts = 0
+
+    mutating func begin() {
+        number &+= 1
+        textCount = 0
+        handshakeCount = 0
+        firstText = nil
+        uncheckedTexts = 0
+    }
+
+    /// Whether `count` more text messages may be passed on; if so, they are counted.
+    mutating func admitsTexts(_ count: Int, leavingHalf: Bool = false) -> Bool {
+        let parts = leavingHalf ? 2 : 1
+        guard textCount + count <= Self.mostTexts / parts else { return false }
+        if uncheckedTexts < count {
+            let now = MonotonicClock.now
+            let began = firstText ?? now
+            firstText = began
+            guard now.duration(since: began) * parts < Self.longestTime else { return false }
+            uncheckedTexts = 4
+        }
+        uncheckedTexts -= count
+        textCount += count
+        return true
+    }
+
+    /// Whether another handshake may begin; if so, it is counted.
+    mutating func admitsHandshake() -> Bool {
+        guard handshakeCount < Self.mostHandshakes else { return false }
+        handshakeCount += 1
+        return true
     }
 }

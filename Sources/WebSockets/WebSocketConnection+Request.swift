@@ -35,6 +35,8 @@ extension WebSocketConnection {
 
     private func requestArrives() {
         guard let request = awaitedRequest, case .accepted(let listener) = role else { return }
+        // The watcher calls again in the next turn.
+        guard service.budget.admitsHandshake() else { return }
         let limit = RequestLine.maximumCount
         let (count, path) = unsafe withUnsafeTemporaryAllocation(byteCount: limit, alignment: 1) { memory in
             let count = unsafe recv(request.descriptor, memory.baseAddress, limit, Int32(MSG_PEEK | MSG_DONTWAIT))

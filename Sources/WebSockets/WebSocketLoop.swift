@@ -134,7 +134,7 @@ import Threading
             runJobs()
             if queue.withLock({ $0.phase }) == .stopping { service.beginStop() }
         }
-        service.deliverDeferred()
+        service.beginTurn()
         service.sendRequested()
         guard !service.isStopped else { return false }
         service.turn(isBusy: hasNews.load(ordering: .sequentiallyConsistent))
