@@ -29,7 +29,7 @@ struct ListeningSocket: ~Copyable {
         }
         var status = EADDRNOTAVAIL
         var descriptor = Self.bind(address, status: &status)
-        if descriptor < 0, status == EADDRINUSE, Self.isAbandoned(address) {
+        if descriptor < 0, status == EADDRINUSE, Self.isSocket(path), Self.isAbandoned(address) {
             unsafe unlink(path)
             descriptor = Self.bind(address, status: &status)
         }
@@ -37,13 +37,16 @@ struct ListeningSocket: ~Copyable {
             guard status == EADDRINUSE else {
                 throw .system(attempted, status: status, advice: "\(systemText(status)).")
             }
+            let advice = Self.isSocket(path) ? "another program listens there" : "a file that is no socket is there"
             throw WebSocketError(
                 .addressInUse,
                 attempted: attempted,
                 status: status,
-                advice: "another program listens there, or it is no socket; choose another path."
+                advice: "\(advice); choose another path."
             )
         }
+        // The directory decides who may connect: a proxy often runs as another user.
+        unsafe chmod(path, 0o666)
         self.descriptor = descriptor
         port = 0
     }
@@ -60,6 +63,12 @@ struct ListeningSocket: ~Copyable {
         self.descriptor = descriptor
         let address = SocketAddress(localOf: descriptor)
         port = address.family == AF_UNIX ? 0 : address.port
+    }
+
+    /// Whether a socket is at `path`; a link to one is none.
+    private static func isSocket(_ path: String) -> Bool {
+        var information = stat()
+        return unsafe lstat(path, &information) == 0 && information.st_mode & S_IFMT == S_IFSOCK
     }
 
     /// Whether `address` is that of a Unix socket at which nobody listens any more.

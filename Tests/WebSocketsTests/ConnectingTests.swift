@@ -271,6 +271,29 @@ struct ConnectingTests {
         }
     }
 
+    /// Connecting to a regular file is refused like connecting to a socket that nobody serves any more.
+    @Test("A Unix socket takes the place of an abandoned socket, and of nothing else")
+    func occupiedPaths() throws {
+        let path = "/tmp/room-\(getpid())-\(UInt32.random(in: 0...UInt32.max)).socket"
+        defer { unlink(path) }
+        var options = ListenerOptions()
+        options.socket = .unix(path: path)
+        let file = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0o600)
+        #expect(write(file, "precious", 8) == 8)
+        close(file)
+        #expect(throws: WebSocketError.self) { try ListeningSocket(options).release() }
+        var information = stat()
+        #expect(lstat(path, &information) == 0 && information.st_size == 8)
+        unlink(path)
+
+        close(try ListeningSocket(options).release())
+        let again = try ListeningSocket(options).release()
+        defer { close(again) }
+        #expect(lstat(path, &information) == 0)
+        #expect(information.st_mode == S_IFSOCK | 0o666)
+        #expect(throws: WebSocketError.self) { try ListeningSocket(options).release() }
+    }
+
     @Test("Beyond the greatest number of connections a peer gets 503, until one has gone")
     func maximumConnections() throws {
         var options = ListenerOptions()
