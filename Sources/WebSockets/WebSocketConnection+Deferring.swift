@@ -38,9 +38,7 @@ extension WebSocketConnection {
     }
 
     /// Passes waiting messages to the handler, at most `count` texts among them.
-    ///
-    /// - Returns: How many texts were passed.
-    func deliverDeferred(atMost count: Int) -> Int {
+    func deliverDeferred(atMost count: Int) {
         var texts = 0
         var next = 0
         // The handler may close the connection, which empties the list.
@@ -49,7 +47,7 @@ extension WebSocketConnection {
             case .text(let text):
                 guard texts < count else {
                     deferred.removeFirst(next)
-                    return texts
+                    return
                 }
                 texts += 1
                 next += 1
@@ -60,7 +58,6 @@ extension WebSocketConnection {
             }
         }
         deferred = []
-        return texts
     }
 
     /// Starts or stops reading from the peer.
@@ -95,7 +92,7 @@ extension Service {
         // Each connection gets its share, in the order of arrival; those with more messages go to the end.
         while let connection = deferringConnections.first, budget.admitsTexts(Self.deferredShare, leavingHalf: true) {
             deferringConnections.removeFirst()
-            _ = connection.deliverDeferred(atMost: Self.deferredShare)
+            connection.deliverDeferred(atMost: Self.deferredShare)
             if connection.deferred.isEmpty {
                 connection.setReading(true)
             } else {
