@@ -52,7 +52,8 @@ let values: [Target] =
 
 let decisions: [Target] =
     library("RoomProtocol", ["MediaCore"], testedWith: ["RelayCore"])
-    + library("RelayCore", path: "server/RelayCore", ["MediaCore", "RoomProtocol"])
+    + library("Adaptation", ["MediaCore", "RoomProtocol"])
+    + library("RelayCore", path: "server/RelayCore", ["MediaCore", "RoomProtocol", "Adaptation"])
 
 let edges: [Target] =
     library(
@@ -82,8 +83,8 @@ let assembly: [Target] =
     library(
         "RoomKit",
         [
-            "MediaCore", "Threading", "Capture", "RoomProtocol", "V4L2Capture", "VP8Codec", "VideoProcessing",
-            "WebSockets", "MediaFiles", "SyntheticSources",
+            "MediaCore", "Threading", "Capture", "RoomProtocol", "Adaptation", "V4L2Capture", "VP8Codec",
+            "VideoProcessing", "WebSockets", "MediaFiles", "SyntheticSources",
         ],
         testedWith: ["RelayServer", "RelayCore"]
     )

@@ -1,0 +1,151 @@
+package import MediaCore
+
+/// Chooses the rate of a connection from what its acknowledgements tell, so that a queue never stands for long.
+///
+/// The law is described in `docs/adaptation.md`. All arithmetic is IEEE addition, multiplication, division and square root,
+/// which every machine rounds alike, so that a recorded run replays to the same decisions bit for bit.
+package struct RateController: Hashable, Sendable {
+    /// The settings; rates in bits per second, times in seconds unless the comment says otherwise.
+    package struct Settings: Hashable, Sendable {
+        /// The rate never goes below this.
+        package var lowestRate = 60_000.0
+        /// The rate never goes above this.
+        package var highestRate = 2_500_000.0
+        /// The rate before anything is known of the path.
+        package var startRate = 600_000.0
+        /// The queue above which the rate is cut at once, in microseconds.
+        package var targetQueue = 50_000.0
+        /// The queue below which the path has room, in microseconds.
+        package var lowQueue = 30_000.0
+        /// Of the rate that the path delivers, the part that is sent after a cut.
+        package var cutFactor = 0.95
+        /// Additive increase, in bits per second each second, at 1 Mbit/s.
+        package var additiveIncrease = 200_000.0
+        /// How long the path must have had room before the increase becomes multiplicative.
+        package var patience = 1.0
+        /// How long the multiplicative increase then takes to reach its full strength.
+        package var rampTime = 0.8
+        /// The multiplicative increase, each second.
+        package var multiplicativeIncrease = 1.0
+        /// The multiplicative increase below the last good rate, each second.
+        package var recoveryIncrease = 1.5
+        /// The part of the last good rate up to which the recovery is fast.
+        package var recoveryLimit = 0.8
+        /// How fast the last good rate is forgotten, each second.
+        package var memoryDecay = 0.15
+        /// By how much the allowed queue grows with the jitter.
+        package var jitterGain = 1.0
+        /// The jitter that counts as none, in microseconds.
+        package var jitterFloor = 16_000.0
+        /// The most that jitter raises the allowed queue, in microseconds.
+        package var jitterLimit = 40_000.0
+
+        package init() {}
+    }
+
+    private let settings: Settings
+    private var capacity: Double?
+    private var lastGoodRate = 0.0
+    private var isRecovering = false
+    private var lastSample: Int64?
+    private var lastCut: Int64?
+    private var lastFull: Int64?
+    private var meanQueue = 0.0
+    private var jitter = 0.0
+    private var recentDelivery = SlidingExtremum.maximum(over: 2_000_000)
+
+    /// The rate to send at, in bits per second.
+    package private(set) var rate: Double
+    /// What the path is believed to carry, in bits per second.
+    package var capacityEstimate: Double { capacity ?? rate }
+    /// By how much jitter raises the allowed queue, in microseconds.
+    package private(set) var jitterAllowance = 0.0
+
+    package init(_ settings: Settings = Settings()) {
+        self.settings = settings
+        rate = settings.startRate
+    }
+
+    /// The queue above which the rate is cut, in microseconds.
+    package var targetQueue: Double { settings.targetQueue + jitterAllowance }
+
+    /// Takes in what an acknowledgement told, at `now` in microseconds.
+    package mutating func update(_ sample: PathEstimator.Sample, roundTrip: Int64, at now: Int64) {
+        let elapsed = min(0.3, Double(now - (lastSample ?? now)) / 1e6)
+        lastSample = now
+        if lastFull == nil { lastFull = now }
+        observeJitter(Double(sample.queue), elapsed)
+        observeCapacity(sample, elapsed, at: now)
+        let low = settings.lowQueue + jitterAllowance
+        let queue = Double(sample.standingQueue)
+        if queue < low {
+            increase(room: 1 - queue / low, sample, elapsed, at: now)
+        } else {
+            decrease(queue: queue, low: low, sample, roundTrip: roundTrip, elapsed, at: now)
+        }
+        rate = min(settings.highestRate, max(settings.lowestRate, rate))
+        lastGoodRate = max(rate, lastGoodRate * (1 - settings.memoryDecay * elapsed))
+    }
+
+    private mutating func observeJitter(_ queue: Double, _ elapsed: Double) {
+        meanQueue += (min(queue, 300_000) - meanQueue) * min(1, elapsed)
+        let deviation = queue < meanQueue ? meanQueue - queue : queue - meanQueue
+        jitter += (min(deviation, 60_000) - jitter) * min(1, elapsed / 3)
+        jitterAllowance = min(settings.jitterLimit, max(0, settings.jitterGain * (jitter - settings.jitterFloor)))
+    }
+
+    private mutating func observeCapacity(_ sample: PathEstimator.Sample, _ elapsed: Double, at now: Int64) {
+        let best = recentDelivery.add(sample.deliveryRate, at: now)
+        var estimate = capacity ?? max(best, rate)
+        if sample.standingQueue > 20_000 {
+            estimate += Self.weight(elapsed, 0.15) * (sample.activeRate - estimate)
+        } else {
+            estimate = max(estimate + Self.weight(elapsed, 1) * (best - estimate), sample.deliveryRate)
+        }
+        capacity = estimate
+    }
+
+    private mutating func increase(room: Double, _ sample: PathEstimator.Sample, _ elapsed: Double, at now: Int64) {
+        let clearFor = Double(now - (lastFull ?? now)) / 1e6
+        var growth = 0.0
+        if clearFor > settings.patience {
+            growth = settings.multiplicativeIncrease * min(1, (clearFor - settings.patience) / settings.rampTime)
+        }
+        if rate < settings.recoveryLimit * lastGoodRate {
+            growth = max(growth, settings.recoveryIncrease)
+            isRecovering = true
+        }
+        let limit = 1.5 * max(sample.activeRate, 0.5 * capacityEstimate) + 50_000
+        guard rate < limit else { return }
+        let additive = settings.additiveIncrease * min(2, 1e6 / rate).squareRoot()
+        rate = min(limit, rate + (additive + rate * growth) * room * elapsed)
+    }
+
+    private mutating func decrease(
+        queue: Double,
+        low: Double,
+        _ sample: PathEstimator.Sample,
+        roundTrip: Int64,
+        _ elapsed: Double,
+        at now: Int64
+    ) {
+        lastFull = now
+        // Below what the path delivers the queue drains already.
+        let drained = settings.cutFactor * sample.activeRate
+        guard rate > drained else { return }
+        if isRecovering {
+            // The last good rate led into a queue: the path has changed.
+            lastGoodRate = rate
+            isRecovering = false
+        }
+        rate *= 1 - min(1, (queue - low) / (targetQueue - low)) * elapsed
+        let cutInterval = max(50_000, min(250_000, roundTrip))
+        if queue > targetQueue, now - (lastCut ?? .min / 2) > cutInterval {
+            rate = min(rate, drained)
+            lastCut = now
+        }
+    }
+
+    /// The weight of a new value in an average with the time constant `constant`, both in seconds.
+    private static func weight(_ elapsed: Double, _ constant: Double) -> Double { elapsed / (elapsed + constant) }
+}
