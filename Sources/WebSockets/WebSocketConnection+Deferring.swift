@@ -85,7 +85,9 @@ extension Service {
             connection.textTurn = budget.number
             connection.textCount = 0
         }
-        guard connection.textCount < Self.textsOfConnectionInTurn, budget.admitsText() else { return false }
+        // Media would wait behind the text, so a peer that sends media has one text free in each turn.
+        let isFree = connection.isMediaSocket && connection.textCount == 0
+        guard connection.textCount < Self.textsOfConnectionInTurn, isFree || budget.admitsText() else { return false }
         connection.textCount += 1
         return true
     }
@@ -134,7 +136,7 @@ struct TurnBudget {
     ///
     /// A relay answers one in some 50 µs, but one that it must pass on to a large room takes ten times as long. So the
     /// clock is read for each.
-    private static let longestTime = Duration.milliseconds(1)
+    private static let longestTime = Duration.milliseconds(2)
     /// The most handshakes that begin in one turn; one takes some 200 µs.
     private static let mostHandshakes = 8
 
