@@ -98,8 +98,8 @@ let programs: [Target] = [
     .executableTarget(
         name: "room-client",
         dependencies: [
-            "RoomKit", "MediaCore", "Threading", "MediaFiles", "SyntheticSources", "VP8Codec", argumentParser,
-            unixSignals,
+            "RoomKit", "RoomProtocol", "MediaCore", "Threading", "MediaFiles", "SyntheticSources", "VP8Codec",
+            argumentParser, unixSignals,
         ],
         swiftSettings: strict
     ),
@@ -118,7 +118,12 @@ let programs: [Target] = [
 ///
 /// Here rather than in a package of their own, which would build everything anew.
 let examples: [Target] = ["MinimalPublisher", "MinimalSubscriber", "NoisePublisher"].map { name in
-    .executableTarget(name: name, dependencies: ["RoomKit"], path: "Examples/\(name)", swiftSettings: strict)
+    .executableTarget(
+        name: name,
+        dependencies: ["RoomKit", argumentParser],
+        path: "Examples/\(name)",
+        swiftSettings: strict
+    )
 }
 
 /// Publisher, relay and subscriber together, in one process and as the programs; to be run with `--no-parallel`.

@@ -1,28 +1,30 @@
-import Glibc
+import ArgumentParser
 import RoomKit
 
 /// Publishes the test pattern, or this machine's first camera, for some seconds.
 ///
-///     MinimalPublisher URL [pattern|camera] [seconds]
+///     MinimalPublisher [URL [pattern|camera [seconds]]]
 ///     MinimalPublisher ws://127.0.0.1:8480 camera 60
 @main
-struct MinimalPublisher {
-    static func main() async throws {
-        let arguments = CommandLine.arguments
+struct MinimalPublisher: AsyncParsableCommand {
+    @Argument(help: "The server; $ROOM_URL is the default, if it is set.")
+    var url = ConnectOptions.defaultURL
+
+    @Argument(help: "pattern or camera.")
+    var source = "pattern"
+
+    @Argument(help: "How long to publish.")
+    var seconds = 10
+
+    func run() async throws {
         var options = ConnectOptions(roomName: "examples")
-        if arguments.count > 1 { options.url = arguments[1] }
-        let seconds = arguments.count > 3 ? Int(arguments[3]) ?? 10 : 10
+        options.url = url
 
         let source: any VideoSource
-        if arguments.contains("camera") {
-            do {
-                source = CameraSource(device: try CameraSource.defaultDevice())
-            } catch {
-                print("\(error)")
-                exit(1)
-            }
-        } else {
-            source = PatternSource()
+        switch self.source {
+        case "camera": source = CameraSource(device: try CameraSource.defaultDevice())
+        case "pattern": source = PatternSource()
+        default: throw ValidationError("The source is pattern or camera, not \(self.source).")
         }
         let track = LocalVideoTrack(source: source)
 

@@ -1,3 +1,4 @@
+import ArgumentParser
 import RoomKit
 import Synchronization
 
@@ -13,14 +14,18 @@ final class FrameCounter: VideoRenderer {
 
 /// Receives every track in the room for some seconds, and prints what arrives.
 ///
-///     MinimalSubscriber URL [seconds]
+///     MinimalSubscriber [URL [seconds]]
 @main
-struct MinimalSubscriber {
-    static func main() async throws {
-        let arguments = CommandLine.arguments
+struct MinimalSubscriber: AsyncParsableCommand {
+    @Argument(help: "The server; $ROOM_URL is the default, if it is set.")
+    var url = ConnectOptions.defaultURL
+
+    @Argument(help: "How long to receive.")
+    var seconds = 10
+
+    func run() async throws {
         var options = ConnectOptions(roomName: "examples")
-        if arguments.count > 1 { options.url = arguments[1] }
-        let seconds = arguments.count > 2 ? Int(arguments[2]) ?? 10 : 10
+        options.url = url
 
         let counter = FrameCounter()
         let room = try await RoomClient.connect(options: options)

@@ -1,18 +1,23 @@
+import ArgumentParser
 import RoomKit
 
 /// Publishes a custom source, white noise, for some seconds.
 ///
-///     NoisePublisher URL [seconds]
+///     NoisePublisher [URL [seconds]]
 @main
-struct NoisePublisher {
-    static func main() async throws {
-        let arguments = CommandLine.arguments
+struct NoisePublisher: AsyncParsableCommand {
+    @Argument(help: "The server; $ROOM_URL is the default, if it is set.")
+    var url = ConnectOptions.defaultURL
+
+    @Argument(help: "How long to publish.")
+    var seconds = 10
+
+    func run() async throws {
         var options = ConnectOptions(roomName: "examples")
-        if arguments.count > 1 { options.url = arguments[1] }
-        let seconds = arguments.count > 2 ? Int(arguments[2]) ?? 10 : 10
+        options.url = url
 
         let room = try await RoomClient.connect(options: options)
-        let track = LocalVideoTrack(source: makeNoise())
+        let track = LocalVideoTrack(source: Self.makeNoise())
         try await room.localParticipant.publish(track)
         print("Publishing \(track.name).")
         try await Task.sleep(for: .seconds(seconds))

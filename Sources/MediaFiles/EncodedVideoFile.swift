@@ -127,7 +127,7 @@ package enum EncodedVideoFormat: String, CaseIterable, Sendable {
         case UInt64(IVF.signature): return try IVFReader(file)
         case UInt64(EBMLID.header.rawValue): return try WebMReader(file)
         default:
-            let reason = "it is neither WebM nor IVF, nor named .y4m; check the name"
+            let reason = "its content is neither WebM nor IVF; it is damaged, or another kind of file"
             throw MediaFileError(.wrongFormat, .open, path, reason)
         }
     }

@@ -146,7 +146,7 @@ extension MediaFileError: CustomStringConvertible {
     /// What failed, why, and what to do about it.
     package var description: String {
         let file = path == "-" ? "the standard \(isOutput ? "output" : "input")" : path
-        return "cannot \(operation.rawValue) \(file): \(reason)"
+        return "Cannot \(operation.rawValue) \(file): \(reason)"
     }
 
     private var isOutput: Bool { [.create, .makeDirectory, .write, .finish].contains(operation) }

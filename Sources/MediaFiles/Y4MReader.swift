@@ -48,7 +48,10 @@ package final class Y4MReader: VideoFrameReader {
         let path = self.file.path
         switch try line.readLine(from: self.file, .open, startingWith: Y4MHeader.signature) {
         case .whole: break
-        case .other, .end:
+        case .end:
+            let advice = path == "-" ? "nothing came; check the program before the pipe" : "it is empty; check the file"
+            throw MediaFileError(.wrongFormat, .open, path, advice)
+        case .other:
             throw MediaFileError(
                 .wrongFormat,
                 .open,

@@ -35,6 +35,16 @@ package enum WireFormat {
     /// The most bytes in a room's, participant's or track's name.
     package static let maximumNameBytes = 128
 
+    /// What is wrong with the name of a room, participant or track, such as "is empty"; `nil` if it can be used.
+    package static func problem(withName name: String) -> String? {
+        if name.isEmpty { return "is empty" }
+        if name.utf8.count > maximumNameBytes {
+            return "has \(name.utf8.count) bytes; \(maximumNameBytes) are allowed"
+        }
+        let hasControl = name.unicodeScalars.contains { $0.value < 0x20 || (0x7F...0x9F).contains($0.value) }
+        return hasControl ? "has control characters" : nil
+    }
+
     /// The most tracks that one participant may publish at a time.
     package static let maximumTracksPerParticipant = 16
 }

@@ -60,7 +60,7 @@ public struct CameraError: Error, Hashable, Sendable {
 
 extension CameraError: CustomStringConvertible {
     /// The error as a sentence for the user.
-    public var description: String { "cannot \(attempt) \(device): \(explanation)" }
+    public var description: String { "Cannot \(attempt) \(device): \(explanation)" }
 }
 
 /// A system call that failed, before it becomes an error for the user.

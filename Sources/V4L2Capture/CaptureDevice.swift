@@ -61,11 +61,14 @@ struct CameraDirectory {
                 continue
             }
         }
+        let nodes = system.nodePaths()
         throw CameraError(
             .noSuchDevice,
             device: "on this machine",
             attempt: "find a camera",
-            explanation: "there is none; plug one in"
+            explanation: nodes.isEmpty
+                ? "no /dev/video node exists; plug one in, or give a container the device"
+                : "none of \(nodes.joined(separator: ", ")) captures video; plug one in"
         )
     }
 

@@ -6,6 +6,8 @@ enum LibraryLog {
     private struct State: Sendable {
         var log: (@Sendable (String) -> Void)?
         var budget = LogBudget()
+        /// A budget of its own: a flood of refusals must not hide the library's errors.
+        var refusals = LogBudget()
     }
 
     private static let state = Monitor(State())
@@ -21,8 +23,20 @@ enum LibraryLog {
         }
     }
 
+    /// Logs that a peer was refused, within the same limits as the library's lines.
+    ///
+    /// - Parameter line: One printable line of bounded length.
+    static func noteRefusal(_ line: String) {
+        let (log, verdict) = state.withLock { ($0.log, $0.refusals.line(at: MonotonicClock.now)) }
+        write(line, to: log, verdict)
+    }
+
     private static func forward(_ line: String) {
         let (log, verdict) = state.withLock { ($0.log, $0.budget.line(at: MonotonicClock.now)) }
+        write(line, to: log, verdict)
+    }
+
+    private static func write(_ line: String, to log: (@Sendable (String) -> Void)?, _ verdict: LogBudget.Verdict) {
         guard let log, case .write(let omitted) = verdict else { return }
         let text = line.last?.isNewline == true ? String(line.dropLast()) : line
         log(omitted == 0 ? text : "\(text) (\(omitted) lines before this one were left out)")

@@ -33,18 +33,7 @@ struct ListeningSocket: ~Copyable {
             unsafe unlink(path)
             descriptor = Self.bind(address, status: &status)
         }
-        guard descriptor >= 0 else {
-            guard status == EADDRINUSE else {
-                throw .system(attempted, status: status, advice: "\(systemText(status)).")
-            }
-            let advice = Self.isSocket(path) ? "another program listens there" : "a file that is no socket is there"
-            throw WebSocketError(
-                .addressInUse,
-                attempted: attempted,
-                status: status,
-                advice: "\(advice); choose another path."
-            )
-        }
+        guard descriptor >= 0 else { throw Self.error(status, attempted: attempted, unixPath: path) }
         // The directory decides who may connect: a proxy often runs as another user.
         unsafe chmod(path, 0o666)
         self.descriptor = descriptor
@@ -139,6 +128,23 @@ struct ListeningSocket: ~Copyable {
             return -1
         }
         return descriptor
+    }
+
+    private static func error(_ status: Int32, attempted: String, unixPath path: String) -> WebSocketError {
+        let (code, advice): (WebSocketError.Code, String) =
+            switch status {
+            case EADDRINUSE where isSocket(path):
+                (.addressInUse, "another program listens there; choose another path.")
+            case EADDRINUSE:
+                (.addressInUse, "a file that is no socket is there; choose another path.")
+            case ENOENT, ENOTDIR:
+                (.noSuchDirectory, "its directory does not exist; create that first (mkdir -p).")
+            case EACCES, EPERM, EROFS:
+                (.permissionDenied, "permission denied; check the owner and mode of its directory (ls -ld).")
+            default:
+                (.systemFailure, "\(systemText(status)).")
+            }
+        return WebSocketError(code, attempted: attempted, status: status, advice: advice)
     }
 
     private static func error(_ status: Int32, attempted: String, port: UInt16) -> WebSocketError {

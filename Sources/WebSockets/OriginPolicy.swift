@@ -140,4 +140,29 @@ package struct OriginPolicy: Sendable {
         }
         return authority.isNumeric || authority.host == "localhost" || hostNames.contains(authority.host)
     }
+
+    /// Why `admits` refused a connection, as a sentence.
+    ///
+    /// It is one printable line of bounded length, whatever the headers hold.
+    static func refusal(origin: String, host: String, isSecure: Bool) -> String {
+        let page = printable(origin)
+        guard let authority = HostAndPort(host), WebOrigin(origin) == WebOrigin(of: authority, isSecure: isSecure)
+        else {
+            return "Pages of \(page) may not connect to this server, unless it is started with --allow-origin."
+        }
+        let name = printable(authority.host)
+        return "Pages of \(page) may not connect to this server, unless it is started with --host-name \(name)."
+    }
+
+    /// Whether `text` can be one of `hostNames`: a host without scheme, port and path.
+    package static func isHostName(_ text: String) -> Bool {
+        HostAndPort(text).map { $0.port == nil } ?? false
+    }
+
+    /// The beginning of a header's value, with question marks for what is not printable ASCII.
+    private static func printable(_ text: String) -> String {
+        let limit = 200
+        let scalars = text.unicodeScalars.prefix(limit).map { (0x21..<0x7F).contains($0.value) ? $0 : "?" }
+        return String(String.UnicodeScalarView(scalars)) + (text.unicodeScalars.count > limit ? "…" : "")
+    }
 }

@@ -16,7 +16,9 @@ extension WebSocketConnection {
         let origin = unsafe hasOrigin ? header(WSI_TOKEN_ORIGIN, of: wsi) : nil
         let host = unsafe header(WSI_TOKEN_HOST, of: wsi)
         guard listener.options.origins.admits(origin: origin, host: host, isSecure: isSecure) else {
-            return unsafe refuse("403 Forbidden", "Pages from elsewhere may not connect to this server.", on: wsi)
+            let sentence = OriginPolicy.refusal(origin: origin ?? "", host: host, isSecure: isSecure)
+            LibraryLog.noteRefusal("refused a web page that \(peerAddress) has open: \(sentence)")
+            return unsafe refuse("403 Forbidden", sentence, on: wsi)
         }
         guard requestPath.utf8.count <= Self.maximumPathCount else {
             return unsafe refuse("414 URI Too Long", "The path is beyond \(Self.maximumPathCount) bytes.", on: wsi)

@@ -7,10 +7,12 @@ package struct WebSocketError: Error, Equatable, Sendable {
 
         /// Another program listens at the address.
         package static let addressInUse = Code(description: "addressInUse")
-        /// The system does not let this user listen at the port.
+        /// The system does not let this user listen at the port or path.
         package static let permissionDenied = Code(description: "permissionDenied")
         /// The address to listen at is not one of this machine, or no address at all.
         package static let badAddress = Code(description: "badAddress")
+        /// The directory of a Unix socket does not exist.
+        package static let noSuchDirectory = Code(description: "noSuchDirectory")
         /// The URL cannot be read.
         package static let badURL = Code(description: "badURL")
         /// The URL asks for TLS.
@@ -61,7 +63,7 @@ extension WebSocketError: CustomStringConvertible {
     /// One line: what was attempted, what happened, what to do.
     package var description: String {
         let status = status.map { " (\($0))" } ?? ""
-        return "Could not \(attempted)\(status): \(advice)"
+        return "Cannot \(attempted)\(status): \(advice)"
     }
 }
 

@@ -59,3 +59,18 @@ package enum WebSocketClosure: Equatable, Sendable {
     /// Something else ended it, or prevented it from opening.
     case failed(WebSocketError)
 }
+
+extension WebSocketClosure: CustomStringConvertible {
+    /// Who closed the connection, with code and reason; one line, whatever the peer's reason holds.
+    package var description: String {
+        switch self {
+        case .byPeer(let code, let reason): "closed by the peer (\(Self.details(code, reason)))"
+        case .byUs(let code, let reason): "closed by this side (\(Self.details(code, reason)))"
+        case .failed(let error): "\(error)"
+        }
+    }
+
+    private static func details(_ code: UInt16, _ reason: String) -> String {
+        reason.isEmpty ? "\(code)" : "\(code), \(reason.debugDescription)"
+    }
+}

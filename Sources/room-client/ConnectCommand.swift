@@ -7,15 +7,17 @@ struct ConnectCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "connect",
         abstract: "Publish this machine's camera, or another source, to a room until Ctrl-C.",
+        usage: "room-client connect --room <room> [<options>]",
         discussion: """
             Examples:
               room-client connect --room my-room
               room-client connect --room my-room --source pattern --size 1280x720
-              room-client connect --room my-room --device /dev/video2 --pixel-format MJPG --fps 30
-              room-client connect --room my-room --source file:clip.y4m --duration 20 --json
-              ffmpeg -i clip.mp4 -f yuv4mpegpipe - | room-client connect --room my-room --source file:-
+              room-client connect --room my-room --device 2 --pixel-format MJPG --fps 30
+              room-client connect --room my-room --source file:clip.y4m --loop --json
+              ffmpeg -i clip.mp4 -f yuv4mpegpipe - | \\
+                room-client connect --room my-room --source file:-
 
-            \(ExitStatus.table)
+            \(ExitStatus.pointer)
             """
     )
 
@@ -23,18 +25,28 @@ struct ConnectCommand: AsyncParsableCommand {
     @OptionGroup var source: SourceOptions
 
     @Option(
+        parsing: .unconditional,
         help: ArgumentHelp(
             "Target bitrate, such as 800k or 2M (10k to 40M); default by size: 1.7M at 640x480, 2.5M at 1280x720.",
             valueName: "rate"
-        )
+        ),
+        transform: { try Bitrate.read($0) }
     )
     var maxBitrate: Bitrate?
 
-    @Option(help: ArgumentHelp("Stop after this many seconds of publishing.", valueName: "seconds"))
+    @Option(
+        parsing: .unconditional,
+        help: ArgumentHelp("Stop after this many seconds of publishing.", valueName: "seconds"),
+        transform: { try Seconds.read($0) }
+    )
     var duration: Seconds?
 
     @Option(help: ArgumentHelp("The track's name; default the kind of source.", valueName: "name"))
     var trackName: String?
+
+    func validate() throws {
+        try checkName(trackName, of: "--track-name")
+    }
 
     func run() async throws {
         try await reportingErrors(isJSON: connection.json) {
@@ -83,7 +95,7 @@ struct ConnectCommand: AsyncParsableCommand {
 
     private var publishOptions: VideoPublishOptions {
         var options = VideoPublishOptions()
-        options.maxBitrate = maxBitrate
+        options.maxBitrate = maxBitrate ?? source.noiseBitrate
         return options
     }
 

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Foundation
 import RoomKit
+import RoomProtocol
 
 /// The options of every command that joins a room: the server, the room and the identity.
 struct ConnectionOptions: ParsableArguments {
@@ -23,8 +24,8 @@ struct ConnectionOptions: ParsableArguments {
     var verbose = false
 
     func validate() throws {
-        guard !room.isEmpty else { throw ValidationError("--room needs a name, such as --room my-room.") }
-        guard identity?.isEmpty != true else { throw ValidationError("--identity needs a name, or leave it out.") }
+        try checkName(room, of: "--room")
+        try checkName(identity, of: "--identity")
     }
 
     /// The options for `RoomClient.connect`.
@@ -33,10 +34,17 @@ struct ConnectionOptions: ParsableArguments {
         let environment = ProcessInfo.processInfo.environment
         // Many scripts set a variable to the empty string to say that it has no value.
         let variable = { (name: String) in environment[name].flatMap { $0.isEmpty ? nil : $0 } }
-        if let url = url ?? variable("ROOM_URL") { options.url = url }
+        if let url { options.url = url }
         if let identity { options.identity = identity }
         options.accessToken = token ?? variable("ROOM_TOKEN")
         options.clientName = "room-client/\(roomKitVersion)"
         return options
     }
+}
+
+/// Checks a name against the rule of every server, so that an unusable one is refused before anything is connected.
+func checkName(_ name: String?, of option: String) throws {
+    guard let name, let problem = WireFormat.problem(withName: name) else { return }
+    let advice = name.isEmpty ? "give a name, such as \(option) my-name" : "choose another name"
+    throw ValidationError("The value of \(option) \(problem); \(advice).")
 }

@@ -11,7 +11,7 @@ struct DevicesCommand: AsyncParsableCommand {
               room-client devices
               room-client devices --formats
 
-            \(ExitStatus.table)
+            \(ExitStatus.pointer)
             """
     )
 
@@ -25,10 +25,7 @@ struct DevicesCommand: AsyncParsableCommand {
         try await reportingErrors(isJSON: json) {
             let reporter = Reporter(isJSON: json)
             let devices = CameraSource.devices()
-            if devices.isEmpty {
-                try complainIfForbidden()
-                if !json { Terminal.say("No cameras.") }
-            }
+            if devices.isEmpty { try reportAbsence(to: reporter) }
             for device in devices {
                 let formats = self.formats ? try CameraSource.captureFormats(captureDevice: device) : nil
                 let event = DeviceEvent(device, formats: formats)
@@ -37,14 +34,15 @@ struct DevicesCommand: AsyncParsableCommand {
         }
     }
 
-    /// Throws if there are cameras but this user may not open them, so that the command does not say "No cameras".
-    private func complainIfForbidden() throws {
-        do {
+    /// Says why there is no camera.
+    ///
+    /// - Throws: `CameraError` if there are cameras but this user may not open them.
+    private func reportAbsence(to reporter: Reporter) throws {
+        do throws(CameraError) {
             _ = try CameraSource.defaultDevice()
-        } catch let error where error.code == .permissionDenied {
-            throw error
         } catch {
-            return
+            guard error.code == .noSuchDevice else { throw error }
+            reporter.say("No cameras: \(error.explanation).")
         }
     }
 }

@@ -195,12 +195,17 @@ struct TrackEvent: Encodable {
     var participant: String
     var participantId: String
     var track: String
+    /// The size that the publisher announced.
+    var width: Int
+    var height: Int
 
     init(_ event: String, _ track: RemoteVideoTrack, of participant: RemoteParticipant) {
         self.event = event
         self.participant = participant.identity
         participantId = participant.sid
         self.track = track.name
+        width = track.dimensions.width
+        height = track.dimensions.height
     }
 }
 
@@ -223,7 +228,8 @@ struct RecordingEvent: Encodable {
 
     /// The event as text for people; `nil` if there is no file.
     var words: String? {
-        files.isEmpty ? nil : "\(participant)/\(track): \(framesRecorded) frames -> \(files.joined(separator: ", "))"
+        guard !files.isEmpty else { return nil }
+        return "\(participant)/\(track): \(counted(framesRecorded, "frame")) -> \(files.joined(separator: ", "))"
     }
 }
 

@@ -13,25 +13,29 @@ enum ExitStatus: Int32 {
     case `protocol` = 76
     case noPermission = 77
 
-    /// The codes as text for people.
+    /// The codes as text for people; a line has fewer than 80 characters, so that help screens do not wrap it.
     static let table = """
         Exit codes:
           0   done, also after Ctrl-C or SIGTERM
           64  an option that cannot be used
           65  a file whose content is damaged, or a dump in which verify found faults
           66  no such camera, file or directory
-          69  no room server answered, the connection was lost, the camera is busy, was unplugged or gives no picture, \
-          or no picture came for --snapshot
+          69  no room server answered, the connection was lost, the camera is busy,
+              was unplugged or gives no picture, or no picture came for --snapshot
           70  an internal fault
           74  a file or disk could not be read or written
           76  the server refused the client, or broke the protocol
           77  no permission
         """
 
+    /// Where commands send those who look for the codes.
+    static let pointer = "Exit codes: room-client --help"
+
     /// The code for an error.
     init(_ error: any Error) {
         self =
             switch error {
+            case let error as CommandFailure: error.status
             case let error as RoomError: Self.code(for: error)
             case let error as CameraError: Self.code(for: error)
             case let error as MediaFileError: Self.code(for: error)
@@ -70,6 +74,19 @@ enum ExitStatus: Int32 {
     }
 }
 
+/// Why a command cannot do its work, if no other module has an error for it.
+struct CommandFailure: Error, CustomStringConvertible {
+    /// The exit code.
+    let status: ExitStatus
+    /// What is wrong and what to do about it.
+    let description: String
+
+    init(_ status: ExitStatus, _ description: String) {
+        self.status = status
+        self.description = description
+    }
+}
+
 /// Runs a command's body; reports an error and ends with the exit code for it.
 ///
 /// If output could not be written, that is an error too.
@@ -78,8 +95,6 @@ func reportingErrors(isJSON: Bool, _ body: () async throws -> Void) async throws
         try await body()
         if let failure = Terminal.outputFailure { throw failure }
     } catch let error as ExitCode {
-        throw error
-    } catch let error as ValidationError {
         throw error
     } catch {
         Reporter(isJSON: isJSON).reportOnce(error)

@@ -2,7 +2,21 @@ public import ArgumentParser
 public import MediaCore
 public import RoomKit
 
-extension Bitrate: ExpressibleByArgument {
+/// The value of an option, with a sentence about what can be given.
+protocol AdvisedArgument: ExpressibleByArgument {
+    /// What to give instead of `text`, which is no such value.
+    static func advice(for text: String) -> String
+}
+
+extension AdvisedArgument {
+    /// Reads the value of an option; the error is the sentence that follows "The value … is invalid for …: ".
+    static func read(_ text: String) throws -> Self {
+        guard let value = Self(argument: text) else { throw ValidationError(advice(for: text)) }
+        return value
+    }
+}
+
+extension Bitrate: ExpressibleByArgument, AdvisedArgument {
     /// The rates for `--max-bitrate`, in bits per second: a server ends the session of a publisher that sends more than
     /// 50 Mbit/s (see `VideoPublishOptions.maxBitrate`).
     private static let admitted = 10e3...40e6
@@ -20,9 +34,11 @@ extension Bitrate: ExpressibleByArgument {
         guard let value = Double(number), Self.admitted.contains(value * factor) else { return nil }
         self.init(bitsPerSecond: Int((value * factor).rounded()))
     }
+
+    static func advice(for text: String) -> String { "give a rate from 10k to 40M, such as 800k or 2M" }
 }
 
-extension Dimensions: ExpressibleByArgument {
+extension Dimensions: ExpressibleByArgument, AdvisedArgument {
     /// Reads `640x480`.
     public init?(argument: String) {
         let sides = argument.split(separator: "x", omittingEmptySubsequences: false).map { Int($0) }
@@ -31,9 +47,14 @@ extension Dimensions: ExpressibleByArgument {
         guard (1...largest.width).contains(width), (1...largest.height).contains(height) else { return nil }
         self.init(width: width, height: height)
     }
+
+    static func advice(for text: String) -> String {
+        let largest = VideoPublishOptions.maximumDimensions
+        return "give width and height, such as 640x480, with at most as many pixels as \(largest)"
+    }
 }
 
-extension FrameRate: ExpressibleByArgument {
+extension FrameRate: ExpressibleByArgument, AdvisedArgument {
     /// Reads `30`, `12.5` or `30000/1001`, within the range of any camera.
     public init?(argument: String) {
         let usual = 0.01...1000.0
@@ -48,23 +69,37 @@ extension FrameRate: ExpressibleByArgument {
         }
         guard usual.contains(framesPerSecond) else { return nil }
     }
+
+    static func advice(for text: String) -> String {
+        "give frames per second from 0.01 to 1000, such as 30, 12.5 or 30000/1001"
+    }
 }
 
-extension PixelFormat: ExpressibleByArgument {
+extension PixelFormat: ExpressibleByArgument, AdvisedArgument {
     /// Reads a four-character code such as `YUYV` or `MJPG`.
     public init?(argument: String) {
         self.init(fourCC: argument)
+    }
+
+    static func advice(for text: String) -> String {
+        text.uppercased() == "MJPEG"
+            ? "drivers call it MJPG"
+            : "give the four characters that drivers use, such as YUYV or MJPG; devices --formats lists them"
     }
 }
 
 extension TrackRecorder.Format: ExpressibleByArgument {}
 
 /// How long a command runs, in seconds.
-struct Seconds: ExpressibleByArgument {
+struct Seconds: AdvisedArgument {
     var duration: Duration
 
     init?(argument: String) {
         guard let seconds = Double(argument), seconds > 0, seconds <= 1e8 else { return nil }
         duration = .milliseconds(Int64((seconds * 1000).rounded()))
+    }
+
+    static func advice(for text: String) -> String {
+        "give a number of seconds above 0 and without a unit, such as 10 or 0.5"
     }
 }

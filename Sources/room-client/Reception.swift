@@ -48,6 +48,9 @@ final class Reception: Sendable {
         self.reporter = reporter
     }
 
+    /// Whether no track has been received so far.
+    var isEmpty: Bool { state.withLock { $0.items.isEmpty && $0.ended.isEmpty } }
+
     /// The first error of a recording, or else of the snapshot.
     var error: (any Error)? {
         state.withLock { $0.failure } ?? snapshot?.failure
@@ -159,7 +162,11 @@ final class Reception: Sendable {
         for item in state.withLock({ $0.items }) { item.recorder?.stop() }
         _ = reportFailures()
         snapshot?.finish()
-        if let failure = snapshot?.failure { reporter.reportFailure(FailureEvent(failure)) }
+        if let failure = snapshot?.failure {
+            reporter.reportFailure(FailureEvent(failure))
+        } else if let snapshot, !snapshot.isEmpty {
+            Terminal.note("The newest picture is in \(snapshot.path).")
+        }
         return state.withLock { state in
             let last = state.items.map { SubscriberSummary.Track($0.track, $0.recorder?.statistics) }
             return SubscriberSummary(tracks: state.ended + last, tracksOmitted: state.endedOmitted)

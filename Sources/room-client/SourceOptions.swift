@@ -5,7 +5,7 @@ import RoomKit
 /// The options of `connect` for the source of the pictures.
 struct SourceOptions: ParsableArguments {
     /// The kinds of source.
-    enum Kind: ExpressibleByArgument {
+    enum Kind: AdvisedArgument {
         case camera
         case pattern
         case noise
@@ -21,44 +21,64 @@ struct SourceOptions: ParsableArguments {
                 self = .file(String(argument.dropFirst(5)))
             }
         }
+
+        static func advice(for text: String) -> String {
+            let isFile = text.contains("/") || text.contains(".")
+            return isFile ? "say file:\(text) for a clip" : "give camera, pattern, noise, file:CLIP.y4m or file:-"
+        }
     }
 
     @Option(
         help: ArgumentHelp(
-            "camera, pattern, noise, file:CLIP.y4m, or file:- for a clip from standard input.",
+            "camera (the default), pattern, noise, file:CLIP.y4m, or file:- for a clip from standard input.",
             valueName: "source"
-        )
+        ),
+        transform: { try Kind.read($0) }
     )
     var source = Kind.camera
 
     @Option(help: "The camera: path, number (2 is /dev/video2), name or bus; default the first one.")
     var device: String?
 
-    @Option(help: ArgumentHelp("Camera pixel format, such as YUYV or MJPG; default the best.", valueName: "fourcc"))
+    @Option(
+        help: ArgumentHelp("Camera pixel format, such as YUYV or MJPG; default the best.", valueName: "fourcc"),
+        transform: { try PixelFormat.read($0) }
+    )
     var pixelFormat: PixelFormat?
 
     @Option(
+        parsing: .unconditional,
         help: ArgumentHelp(
             "The picture's size: frames of a camera or clip are center-cropped and scaled down to it, never up; "
-                + "default 640x480, the camera's nearest, or the clip's own.",
+                + "default 640x480, the camera's nearest, or the clip's own; 160x120 for noise.",
             valueName: "WxH"
-        )
+        ),
+        transform: { try Dimensions.read($0) }
     )
     var size: Dimensions?
 
     @Option(
+        parsing: .unconditional,
         help: ArgumentHelp(
             "Frames per second, such as 12.5 or 30000/1001; default 30, the camera's nearest, or the clip's own.",
             discussion: "0.01 to 1000 for cameras, 0.1 to 240 for other sources, and at most the clip's own rate.",
             valueName: "rate"
-        )
+        ),
+        transform: { try FrameRate.read($0) }
     )
     var fps: FrameRate?
 
-    @Option(help: ArgumentHelp("Center-crop the camera's picture, after --size and before --rotate.", valueName: "WxH"))
+    @Option(
+        parsing: .unconditional,
+        help: ArgumentHelp("Center-crop the camera's picture, after --size and before --rotate.", valueName: "WxH"),
+        transform: { try Dimensions.read($0) }
+    )
     var crop: Dimensions?
 
-    @Option(help: "Turn the camera's picture clockwise: 0, 90, 180 or 270 degrees.")
+    @Option(
+        parsing: .unconditional,
+        help: ArgumentHelp("Turn the camera's picture clockwise: 0, 90, 180 or 270.", valueName: "degrees")
+    )
     var rotate: Int = 0
 
     @Flag(help: "Mirror the camera's picture, left to right.")
@@ -120,12 +140,26 @@ struct SourceOptions: ParsableArguments {
         return source
     }
 
+    /// The size of noise unless --size is given: small, because noise can hardly be compressed.
+    ///
+    /// At 640x480 and the default bit rate of other pictures, 2 to 3 frames a second could be sent.
+    private static let noiseDimensions = Dimensions(width: 160, height: 120)
+
+    /// The bit rate for noise unless --max-bitrate is given: enough for every frame, up to 10 Mbit/s; else `nil`.
+    ///
+    /// A pixel of noise takes 3.5 bits at the coarsest quantiser (measured with libvpx at 160x120).
+    var noiseBitrate: Bitrate? {
+        guard case .noise = source else { return nil }
+        let pixels = Double((size ?? Self.noiseDimensions).area) * (fps ?? FrameRate(30)).framesPerSecond
+        return Bitrate(bitsPerSecond: Int(min(4 * pixels, 10e6)))
+    }
+
     private func makeSource() throws -> any VideoCapturer {
-        let dimensions = size ?? Dimensions(width: 640, height: 480)
         let frameRate = fps ?? FrameRate(30)
         switch source {
-        case .pattern: return PatternSource(dimensions: dimensions, frameRate: frameRate)
-        case .noise: return NoiseSource(dimensions: dimensions, frameRate: frameRate)
+        case .pattern:
+            return PatternSource(dimensions: size ?? Dimensions(width: 640, height: 480), frameRate: frameRate)
+        case .noise: return NoiseSource(dimensions: size ?? Self.noiseDimensions, frameRate: frameRate)
         case .file(let path):
             // Check the clip before joining the room. A pipe is not checked, because it can be read only once.
             if Y4MReader.canBeOpenedAgain(path) { try check(Y4MReader(path: path)) }
@@ -139,7 +173,8 @@ struct SourceOptions: ParsableArguments {
     /// Checks that a clip can be played with the given options.
     private func check(_ clip: Y4MReader) throws {
         if let fps, fps.framesPerSecond > clip.frameRate.framesPerSecond {
-            throw ValidationError(
+            throw CommandFailure(
+                .usage,
                 "--fps \(fps) is more than the clip's own \(clip.frameRate), which it keeps to; leave --fps out."
             )
         }
@@ -147,11 +182,14 @@ struct SourceOptions: ParsableArguments {
     }
 
     private func firstCamera() throws -> CaptureDevice {
-        do {
+        do throws(CameraError) {
             return try CameraSource.defaultDevice()
-        } catch let error where error.code == .noSuchDevice {
-            Terminal.complain("There is no camera here. Without one, try: --source pattern")
-            throw ExitCode(ExitStatus.noInput.rawValue)
+        } catch {
+            guard error.code == .noSuchDevice else { throw error }
+            throw CommandFailure(
+                .noInput,
+                "There is no camera here: \(error.explanation). Without one, try: --source pattern"
+            )
         }
     }
 

@@ -9,16 +9,17 @@ struct SubscribeCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "subscribe",
         abstract: "Receive tracks of a room, and dump them to files that ordinary players open.",
+        usage: "room-client subscribe --room <room> [<options>]",
         discussion: """
             Examples:
               room-client subscribe --room my-room --dump out
-              room-client subscribe --room my-room --participant robot-7 --snapshot now.png --duration 5
-              room-client subscribe --room my-room --dump out --format ivf --json
+              room-client subscribe --room my-room --snapshot now.png --duration 5
+              room-client subscribe --room my-room --participant robot-7 --dump out --json
 
-            A dump is named out/<publisher>-<track>-<our id>.webm. Beside it is a log, .frames.jsonl, with a line for
-            each frame. Check dumps with: room-client verify out
+            A dump is named out/<publisher>-<track>-<our id>.webm. Beside it is a log, .frames.jsonl, with a line \
+            for each frame. Check dumps with: room-client verify out
 
-            \(ExitStatus.table)
+            \(ExitStatus.pointer)
             """
     )
 
@@ -39,12 +40,24 @@ struct SubscribeCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("PNG for the first picture, replaced by the newest at the end.", valueName: "file.png"))
     var snapshot: String?
 
-    @Option(help: ArgumentHelp("Stop after this many seconds.", valueName: "seconds"))
+    @Option(
+        parsing: .unconditional,
+        help: ArgumentHelp("Stop after this many seconds.", valueName: "seconds"),
+        transform: { try Seconds.read($0) }
+    )
     var duration: Seconds?
 
     func validate() throws {
         guard dump?.isEmpty != true else { throw ValidationError("--dump needs a directory, such as --dump out.") }
-        guard snapshot?.isEmpty != true else { throw ValidationError("--snapshot needs a file, such as now.png.") }
+        guard dump != "-" else {
+            throw ValidationError("A dump cannot be piped: --dump needs a directory, such as --dump out.")
+        }
+        guard snapshot?.lowercased().hasSuffix(".png") != false else {
+            throw ValidationError("--snapshot writes PNG: give a name that ends in .png, such as --snapshot now.png.")
+        }
+        for (name, option) in [(participant, "--participant"), (track, "--track")] where name?.isEmpty == true {
+            throw ValidationError("\(option) needs a name; leave it out to receive everything.")
+        }
         guard format == nil || dump != nil else {
             throw ValidationError("--format is the dump's; add --dump DIRECTORY, or leave --format out.")
         }
@@ -84,6 +97,11 @@ struct SubscribeCommand: AsyncParsableCommand {
         until stop: StopReasons
     ) async throws {
         let events = Task { await follow(room, with: reception, reporter, endingWith: stop) }
+        let hint = Task {
+            try await Task.sleep(for: .seconds(1))
+            if reception.isEmpty, let words = await waitingWords(about: room) { reporter.say(words) }
+        }
+        defer { hint.cancel() }
         let progress = Task {
             while true {
                 try await Task.sleep(for: .seconds(1))
@@ -113,6 +131,19 @@ struct SubscribeCommand: AsyncParsableCommand {
         }
         reporter.report(summary, summary.words)
         if let status { throw ExitCode(status.rawValue) }
+    }
+
+    /// Why nothing is received yet, for somebody who waits; `nil` if tracks are on their way.
+    private func waitingWords(about room: Room) async -> String? {
+        var tracks: [String] = []
+        for participant in await room.remoteParticipants {
+            tracks += participant.videoTracks.map { "\(participant.identity)/\($0.name)" }
+        }
+        guard !tracks.isEmpty else { return "Nobody publishes in \(room.name) yet; waiting." }
+        let filters = [participant.map { "--participant \($0)" }, track.map { "--track \($0)" }].compactMap(\.self)
+        guard !filters.isEmpty else { return nil }
+        let listed = tracks.prefix(5).joined(separator: ", ") + (tracks.count > 5 ? ", …" : "")
+        return "No track matches \(filters.joined(separator: " ")) yet; waiting. There are: \(listed)."
     }
 
     /// Follows the room until its session is over.

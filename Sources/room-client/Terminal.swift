@@ -26,6 +26,11 @@ enum Terminal {
         write("room-client: \(text)\n", to: STDERR_FILENO)
     }
 
+    /// Writes a line to standard error that is not an error message.
+    static func note(_ text: String) {
+        write("room-client: \(text)\n", to: STDERR_FILENO)
+    }
+
     /// Writes a line.
     static func say(_ line: String) {
         write(line + "\n", to: STDOUT_FILENO)
@@ -82,6 +87,13 @@ struct Reporter: Sendable {
         }
     }
 
+    /// Writes a sentence for people: to standard output, or to standard error if that is for JSON.
+    func say(_ words: String) {
+        if isJSON { return Terminal.note(words) }
+        endStatus()
+        Terminal.say(words)
+    }
+
     /// Reports a failure: a sentence on standard error and, with `--json`, also an object.
     func reportFailure(_ failure: FailureEvent) {
         if isJSON { report(failure, nil) } else { endStatus() }
@@ -125,4 +137,9 @@ struct Reporter: Sendable {
     func endStatus() {
         if showsStatus { Terminal.clearStatus() }
     }
+}
+
+/// A number with its noun, in the plural unless the number is 1.
+func counted(_ count: Int, _ noun: String) -> String {
+    count == 1 ? "1 \(noun)" : "\(count) \(noun)s"
 }

@@ -13,16 +13,16 @@ struct VerifyCommand: AsyncParsableCommand {
               room-client verify out
               room-client verify out/robot-pattern-PA_x.webm --json
 
-            Pictures of --source pattern contain a barcode that identifies the frame. For other sources, only the
-            frames' numbers are checked. "Lost" counts gaps in the frames' numbers, except those where a temporal layer
-            was left out. "Not sent" counts gaps in the barcodes alone: frames that the publisher left out. "Not in the
-            file" counts frames of the log (.frames.jsonl) that the file lacks.
+            Pictures of --source pattern contain a barcode that identifies the frame. For other sources, only the \
+            frames' numbers are checked. "Lost" counts gaps in the frames' numbers, except those where a temporal \
+            layer was left out. "Not sent" counts gaps in the barcodes alone: frames that the publisher left out. \
+            "Not in the file" counts frames of the log (.frames.jsonl) that the file lacks.
 
-            Each frame is written to the file first and to the log second. So if a subscriber is killed, every frame of
-            the log is in the file, and at most one frame of the file is not in the log. The exit code is 65 if more
-            frames are missing, or if any frame was lost, doubled, reordered or torn.
+            Each frame is written to the file first and to the log second. So if a subscriber is killed, every frame \
+            of the log is in the file, and at most one frame of the file is not in the log. The exit code is 65 if \
+            more frames are missing, or if any frame was lost, doubled, reordered or torn.
 
-            \(ExitStatus.table)
+            \(ExitStatus.pointer)
             """
     )
 
@@ -40,20 +40,36 @@ struct VerifyCommand: AsyncParsableCommand {
             var failures: [ExitStatus] = []
             for file in files {
                 do {
+                    try checkName(of: file)
                     let outcome = try DumpVerifier(path: file).verify()
                     reporter.report(outcome.result, outcome.result.words)
                     total.add(outcome)
                 } catch {
-                    // Any error that is not a `MediaFileError` means damaged content.
-                    failures.append((error as? MediaFileError).map { ExitStatus($0) } ?? .badData)
+                    // Any error that is not a `MediaFileError` or `CommandFailure` means damaged content.
+                    let isNamed = error is MediaFileError || error is CommandFailure
+                    failures.append(isNamed ? ExitStatus(error) : .badData)
+                    total.filesUnreadable += 1
                     reporter.report(UnreadableFile(file: file, error: "\(error)"), nil)
                     Terminal.complain("\(error)")
                 }
             }
             total.finish()
+            let isDamaged = total.hasFaults || failures.contains(.badData)
+            let status = isDamaged ? ExitStatus.badData : failures.first
+            if status != nil { reporter.report(FailureEvent(total.words), nil) }
             reporter.report(total, total.words)
-            if total.hasFaults || failures.contains(.badData) { throw ExitCode(ExitStatus.badData.rawValue) }
-            if let failure = failures.first { throw ExitCode(failure.rawValue) }
+            if let status { throw ExitCode(status.rawValue) }
+        }
+    }
+
+    /// Checks that a name is not that of another part of a dump.
+    private func checkName(of path: String) throws(CommandFailure) {
+        if path.hasSuffix(".frames.jsonl") {
+            let dump = "\(path.dropLast(".frames.jsonl".count)).webm"
+            throw CommandFailure(.usage, "\(path) is the log beside a dump; name the dump, such as \(dump).")
+        }
+        if path.lowercased().hasSuffix(".png") {
+            throw CommandFailure(.usage, "\(path): PNG files cannot be checked; record as webm, ivf or y4m.")
         }
     }
 
@@ -66,8 +82,11 @@ struct VerifyCommand: AsyncParsableCommand {
         let names = try FileManager.default.contentsOfDirectory(atPath: path).sorted()
         let files = names.filter { name in [".webm", ".ivf", ".y4m"].contains { name.hasSuffix($0) } }
         guard !files.isEmpty else {
-            Terminal.complain("There are no dumps in \(path): no .webm, .ivf or .y4m file.")
-            throw ExitCode(ExitStatus.noInput.rawValue)
+            let isPictures = names.contains { $0.hasSuffix(".png") }
+            let reason =
+                isPictures
+                ? "PNG files cannot be checked; record as webm, ivf or y4m" : "it has no .webm, .ivf or .y4m file"
+            throw CommandFailure(.noInput, "There is nothing to check in \(path): \(reason).")
         }
         return files.map { "\(path)/\($0)" }
     }
@@ -142,6 +161,8 @@ struct VerificationResult: Encodable {
 struct VerificationSummary: Encodable {
     var event = "summary"
     var files = 0
+    /// Files that are not among `files`, because they could not be read.
+    var filesUnreadable = 0
     var frames = 0
     var notSent = 0
     var lost = 0
@@ -156,8 +177,8 @@ struct VerificationSummary: Encodable {
     @Nullable var latencyMs: Percentiles? = nil
 
     private enum CodingKeys: CodingKey {
-        case event, files, frames, notSent, lost, duplicated, reordered, torn, notInFile, notInLog, clock, clockErrorMs
-        case latencyMs
+        case event, files, filesUnreadable, frames, notSent, lost, duplicated, reordered, torn, notInFile, notInLog
+        case clock, clockErrorMs, latencyMs
     }
 
     private var latencies: [Double] = []
@@ -188,11 +209,14 @@ struct VerificationSummary: Encodable {
 
     /// The summary as text for people.
     var words: String {
+        let unreadable = filesUnreadable == 0 ? "" : "\(counted(filesUnreadable, "file")) could not be read."
+        guard files > 0 else { return unreadable }
         let missing = notInFile > 0 ? ", \(notInFile) not in their files" : ""
-        return """
-            \(files) files, \(frames) frames: \(lost) lost, \(duplicated) doubled, \(reordered) reordered, \
-            \(torn) torn\(missing).
+        let result = """
+            \(counted(files, "file")), \(counted(frames, "frame")): \(lost) lost, \(duplicated) doubled, \
+            \(reordered) reordered, \(torn) torn\(missing).
             """
+        return unreadable.isEmpty ? result : "\(result) \(unreadable)"
     }
 }
 

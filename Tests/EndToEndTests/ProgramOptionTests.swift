@@ -82,11 +82,12 @@ struct ProgramOptionTests {
         let wrong = [
             ["--host", "0.0.0.0"], ["--host", "127.0.0.1", "--insecure-listen", "0.0.0.0"], ["--port", "65536"],
             ["--port", "-1"], ["--nonsense"], ["--allow-origin", "http://a/b"], ["--unix", "/tmp/x", "--host", "::1"],
+            ["--unix", "/tmp/x", "--port", "9"], ["--host-name", "http://x"], ["--host-name", "lab.example:80"],
         ]
         for arguments in wrong {
             let program = try Program("room-server", arguments, areLeaksSought: false)
             #expect(try await program.end() == .exit(64), "\(arguments)")
-            #expect(!program.errors.isEmpty)
+            #expect(!program.errors.isEmpty && !program.errors.contains("Missing value"), "\(program.errors)")
         }
         let program = try Program("room-server", ["--host", "0.0.0.0"], areLeaksSought: false)
         _ = try await program.end()
@@ -162,6 +163,11 @@ struct ProgramOptionTests {
         let program = try Program("sh", ["-c", command, Program.path(of: "room-client")])
         // There may be a server at the default port.
         #expect([.exit(0), .exit(69)].contains(try await program.end()), "\(program.errors)")
+        let port = try SilentServer().port
+        let other = "ROOM_URL=ws://127.0.0.1:\(port) exec \"$0\" subscribe --room r"
+        let follower = try Program("sh", ["-c", other, Program.path(of: "room-client")])
+        #expect(try await follower.end() == .exit(69))
+        #expect(follower.errors.contains("127.0.0.1:\(port)"), "\(follower.errors)")
     }
 
     @Test("Clips that are missing, none, empty or cut: 66, 65, 65, and 65 after the last whole picture")
@@ -178,7 +184,8 @@ struct ProgramOptionTests {
         let whole = "file:\(directory("whole.y4m"))"
         let faster = try Program("room-client", ["connect", "--room", "r", "--source", whole, "--fps", "60"])
         #expect(try await faster.end() == .exit(64))
-        #expect(faster.errors.contains("30"), "it names the clip's own rate: \(faster.errors)")
+        #expect(faster.errors.contains("the clip's own 30"), "\(faster.errors)")
+        #expect(faster.errors.count(where: { $0 == "\n" }) == 1, "no usage: \(faster.errors)")
         let expected = ["missing": 66, "none": 65, "empty": 65, "header": 65, "cut": 65, "whole": 0]
         for (name, code) in expected {
             let program = try server.client("connect", ["--source", "file:\(directory(name)).y4m", "--json"])
@@ -198,6 +205,7 @@ struct ProgramOptionTests {
         let program = try server.client("connect", ["--source", "file:-", "--json"])
         #expect(try await program.end() == .exit(65))
         #expect(try program.events().map { $0.string("event") } == ["connected", "disconnected", "failure", "summary"])
+        #expect(program.errors.contains("the standard input: nothing came"), "\(program.errors)")
         #expect(try await end([server.program], with: 15) == [.exit(0)])
     }
 
@@ -206,24 +214,25 @@ struct ProgramOptionTests {
     func badOutputs() async throws {
         let directory = try TemporaryDirectory()
         try store([1], at: directory("file"))
-        #expect(mkfifo(directory("fifo"), 0o600) == 0)
-        #expect(symlink(directory("file"), directory("link")) == 0)
+        #expect(mkfifo(directory("f.png"), 0o600) == 0)
+        #expect(symlink(directory("file"), directory("l.png")) == 0)
         // Nobody listens: 69 would mean that it connected first.
         let url = "ws://127.0.0.1:\(try SilentServer().port)"
+        mkdir(directory("d.png"), 0o700)
         let cases: [(arguments: [String], code: Int32, word: String)] = [
             (["--dump", directory("file")], 74, "\(directory("file")): a file stands in its place, or above it; "),
             (["--dump", directory("file/x")], 74, "a file stands in its place, or above it; "),
             (["--snapshot", directory("no/s.png")], 66, "\(directory("no/s.png")): its directory does not exist"),
-            (["--snapshot", directory("fifo")], 74, "\(directory("fifo")): it is no regular file; name another"),
-            (["--snapshot", directory("link")], 74, "it is no regular file; name another"),
-            (["--snapshot", directory.path], 74, "it is a directory; name a file in it"),
+            (["--snapshot", directory("f.png")], 74, "\(directory("f.png")): it is no regular file; name another"),
+            (["--snapshot", directory("l.png")], 74, "it is no regular file; name another"),
+            (["--snapshot", directory("d.png")], 74, "it is a directory; name a file in it"),
         ]
         for (arguments, code, word) in cases {
             let (ending, errors) = try await run(["subscribe", "--room", "r", "--url", url] + arguments)
             #expect(ending == .exit(code), "\(arguments): \(errors)")
             #expect(errors.contains(word) && errors.split(separator: "\n").count == 1, "\(errors)")
         }
-        #expect(directory.names == ["fifo", "file", "link"])
+        #expect(directory.names == ["d.png", "f.png", "file", "l.png"])
     }
 
     @Test(
@@ -235,7 +244,7 @@ struct ProgramOptionTests {
         let url = "ws://127.0.0.1:\(try SilentServer().port)"
         let (ending, errors) = try await run(["subscribe", "--room", "r", "--url", url, "--dump", path])
         #expect(ending == .exit(77), "\(errors)")
-        #expect(errors.contains("cannot make the directory \(path): permission denied; "), "\(errors)")
+        #expect(errors.contains("Cannot make the directory \(path): permission denied; "), "\(errors)")
     }
 
     @Test("A clip is cut and scaled down to the size that is asked for, and the dump has it")
@@ -256,16 +265,125 @@ struct ProgramOptionTests {
         #expect(try await end([server.program], with: 15) == [.exit(0)])
     }
 
-    @Test("Names that the server refuses end with 76")
-    func refusedNames() async throws {
-        let server = try await ServerProgram()
-        for arguments in [
-            ["--room", String(repeating: "x", count: 10_000)], ["--identity", String(repeating: "x", count: 129)],
-        ] {
-            let program = try server.client("subscribe", arguments)
-            #expect(try await program.end() == .exit(76))
-            #expect(program.errors.contains("128"), "\(program.errors)")
+    /// What a command line is told, all of which end with 64 before anything is connected.
+    private static let adviceCases: [(arguments: [String], words: String)] = [
+        (["connect", "--room", "r", "--size", "20000x20000"], "give width and height"),
+        (["connect", "--room", "r", "--size", "-1x5"], "give width and height"),
+        (["connect", "--room", "r", "--fps", "0"], "give frames per second from 0.01 to 1000"),
+        (["connect", "--room", "r", "--fps", "-1"], "give frames per second"),
+        (["connect", "--room", "r", "--duration", "0"], "a number of seconds above 0"),
+        (["connect", "--room", "r", "--duration", "1s"], "without a unit"),
+        (["subscribe", "--room", "r", "--duration", "-1"], "a number of seconds above 0"),
+        (["connect", "--room", "r", "--max-bitrate", "-1"], "such as 800k or 2M"),
+        (["connect", "--room", "r", "--pixel-format", "MJPEG"], "drivers call it MJPG"),
+        (["connect", "--room", "r", "--source", "clip.y4m"], "say file:clip.y4m"),
+        (["connect", "--room", "r", "--source", "patern"], "give camera, pattern, noise"),
+        (["connect", "--room", "r", "--source", "pattern", "--track-name", ""], "--track-name is empty"),
+        (["publish", "--room", "r"], "did you mean connect?"), (["conect", "--room", "r"], "did you mean connect?"),
+        (["nonsense"], "say connect, subscribe, devices or verify."),
+        (["subscribe", "--room", String(repeating: "x", count: 10_000)], "--room has 10000 bytes; 128 are allowed"),
+        (["subscribe", "--room", "r", "--identity", String(repeating: "é", count: 65)], "--identity has 130 bytes"),
+        (["connect", "--room", "a\nb"], "--room has control characters"),
+        (["subscribe", "--room", "r", "--url", "ws://127.0.0.1:1/rooms/x"], "names the room \"x\", not \"r\""),
+        (["subscribe", "--room", "r", "--snapshot", "x.jpg"], "a name that ends in .png"),
+        (["subscribe", "--room", "r", "--dump", "-"], "--dump needs a directory"),
+        (["subscribe", "--room", "r", "--track", ""], "--track needs a name"),
+    ]
+
+    @Test("An unusable command line gets one sentence that says what to do, and with --json a failure with it")
+    func advice() async throws {
+        // Several at a time: most of the time goes into starting them.
+        let programs = try Self.adviceCases.map {
+            try Program("room-client", $0.arguments + ["--json"], areLeaksSought: false)
         }
-        #expect(try await end([server.program], with: 2) == [.exit(0)])
+        for (program, (arguments, words)) in zip(programs, Self.adviceCases) {
+            #expect(try await program.end() == .exit(64), "\(arguments.prefix(6)): \(program.errors)")
+            #expect(program.errors.contains(words), "\(program.errors)")
+            #expect(program.errors.hasPrefix("room-client: ") && program.errors.count(where: { $0 == "\n" }) == 1)
+            let events = try program.events()
+            #expect(events.map { $0.string("event") } == ["failure"], "\(arguments.prefix(6))")
+            #expect(events.first?.string("error")?.contains(words) == true)
+        }
+    }
+
+    @Test("Without a camera, connect and devices say why there is none", .enabled(if: access("/dev/video0", F_OK) != 0))
+    func noCamera() async throws {
+        let publisher = try Program("room-client", ["connect", "--room", "r", "--json"])
+        #expect(try await publisher.end() == .exit(66))
+        #expect(try publisher.events().map { $0.string("event") } == ["failure"])
+        #expect(
+            publisher.errors.contains("no /dev/video node exists") && publisher.errors.contains("--source pattern")
+        )
+        let devices = try Program("room-client", ["devices"])
+        #expect(try await devices.end() == .exit(0))
+        #expect(devices.text.contains("no /dev/video node exists"), "\(devices.text)")
+    }
+
+    @Test("No line of a help screen is broken but between words, and only the first screen has the exit codes")
+    func help() async throws {
+        for arguments in [[], ["connect"], ["subscribe"], ["devices"], ["verify"]] {
+            let program = try Program("room-client", arguments + ["--help"], areLeaksSought: false)
+            #expect(try await program.end() == .exit(0))
+            try expectWrappedOnce(program)
+            #expect(program.text.contains("an internal fault") == arguments.isEmpty)
+        }
+        let server = try Program("room-server", ["--help"], areLeaksSought: false)
+        #expect(try await server.end() == .exit(0))
+        try expectWrappedOnce(server)
+    }
+
+    /// Checks that each paragraph was wrapped once: a line that is not its last could not take the next word.
+    private func expectWrappedOnce(_ program: Program) throws {
+        let overview = try #require(program.text.split(separator: "USAGE:").first)
+        for paragraph in overview.split(separator: "\n\n") {
+            let lines = paragraph.split(separator: "\n")
+            for (line, next) in zip(lines, lines.dropFirst()) where !line.hasPrefix(" ") && !next.hasPrefix(" ") {
+                let word = next.prefix { $0 != " " }
+                #expect(line.hasSuffix(":") || line.count + 1 + word.count > 79, "\(line)\n\(next)")
+            }
+            for line in lines { #expect(line.count <= 80, "\(line)") }
+        }
+    }
+
+    @Test(
+        "Where the server may not listen or read, it ends with 77; where there is no directory, with 66",
+        .enabled(if: ForbiddenDirectory.path != nil, ForbiddenDirectory.absence)
+    )
+    func forbiddenServer() async throws {
+        let forbidden = try #require(ForbiddenDirectory.path)
+        let directory = try TemporaryDirectory()
+        let cases: [(arguments: [String], code: Int32, words: String)] = [
+            (["--unix", "\(forbidden)/x"], 77, "permission denied; check the owner and mode of its directory"),
+            (["--unix", directory("no/x")], 66, "its directory does not exist; create that first (mkdir -p)"),
+            // Not even root may read it.
+            (["--config", "/proc/sys/net/ipv4/route/flush"], 77, "cannot be read: permission denied"),
+            (["--config", directory("none")], 66, "cannot be read: there is no such file"),
+            (["--config", directory.path], 74, "cannot be read"),
+        ]
+        for (arguments, code, words) in cases {
+            let program = try Program("room-server", arguments)
+            #expect(try await program.end() == .exit(code), "\(arguments): \(program.errors)")
+            #expect(program.errors.contains(words), "\(program.errors)")
+        }
+    }
+
+    @Test("A web page that is refused is named in the answer and in the log, which nobody can flood with that")
+    func refusedOrigin() async throws {
+        let server = try await ServerProgram()
+        var body = ""
+        for number in 0..<100 {
+            let peer = try RawPeer(port: UInt16(server.port))
+            let answer = peer.handshake(
+                host: "127.0.0.1:\(server.port)",
+                headers: ["Origin: http://evil.example:\(number + 1)"]
+            )
+            #expect(answer.hasPrefix("HTTP/1.1 403 "))
+            body = String(decoding: peer.receiveAll(), as: UTF8.self)
+        }
+        #expect(body.contains("http://evil.example:100 ") && body.contains("--allow-origin"), "\(body)")
+        try await server.program.complains("http://evil.example:1 ")
+        #expect(try await end([server.program], with: 15) == [.exit(0)])
+        let lines = server.program.errors.split(separator: "\n").filter { $0.contains("evil.example") }
+        #expect((1...25).contains(lines.count), "\(lines.count)")
     }
 }

@@ -60,7 +60,10 @@ struct VerifyTests {
             #expect(surplus.ending == .exit(65), "\(part)")
             let left = Int(try #require(surplus.events.first?.number("frames")))
             #expect(left > 2 && left < lines.count)
-            for event in surplus.events { #expect(event.number("notInFile") == Double(lines.count - left)) }
+            #expect(surplus.events.map { $0.string("event") } == ["file", "failure", "summary"])
+            for event in surplus.events where event.string("event") != "failure" {
+                #expect(event.number("notInFile") == Double(lines.count - left))
+            }
             for (notLogged, ending) in endings {
                 // The last line is cut, too.
                 let logged = lines.prefix(left - notLogged).joined() + lines[left].dropLast(9)
@@ -147,7 +150,7 @@ struct VerifyTests {
         try store(Array("neither nor".utf8), at: directory("other.webm"))
         let damaged = try await verify(directory.path)
         #expect(damaged.ending == .exit(65), "content counts more")
-        #expect(damaged.errors.contains("y4m"), "\(damaged.errors)")
+        #expect(damaged.errors.contains("it is damaged, or another kind of file"), "\(damaged.errors)")
         #expect(symlink(directory("nowhere"), directory("gone.webm")) == 0)
         #expect(try await verify(directory("gone.webm")).ending == .exit(66))
     }
@@ -176,13 +179,38 @@ struct VerifyTests {
         }
         let all = try await verify(directory.path)
         #expect(all.ending == .exit(65))
-        #expect(all.events.count == directory.names.count + 1)
+        #expect(all.events.count == directory.names.count + 2)
+        #expect(all.events.last?.number("filesUnreadable") == Double(directory.names.count))
         let other = try TemporaryDirectory()
-        #expect(try await verify(other.path).ending == .exit(66))
+        let empty = try await verify(other.path)
+        #expect(empty.ending == .exit(66))
+        #expect(empty.events.map { $0.string("event") } == ["failure"])
         try store([1], at: other("readme.txt"))
         #expect(try await verify(other.path).ending == .exit(66))
         #expect(try await verify(other("missing.webm")).ending == .exit(66))
         #expect(try await verify(other("readme.txt")).ending == .exit(65))
+    }
+
+    @Test("Who names a log, a picture or a folder of pictures is told so, and no result looks like a pass")
+    func otherParts() async throws {
+        try store([], at: directory("dump.frames.jsonl"))
+        try store([1], at: directory("dump-000001.png"))
+        try store(Array("garbage".utf8), at: directory("garbage.ivf"))
+        for (name, code, words) in [
+            ("dump.frames.jsonl", 64, "is the log beside a dump; name the dump"),
+            ("dump-000001.png", 64, "PNG files cannot be checked"),
+            ("garbage.ivf", 65, "it is damaged, or another kind of file"),
+        ] {
+            let (ending, events, errors) = try await verify(directory(name))
+            #expect(ending == .exit(Int32(code)) && errors.contains(words), "\(errors)")
+            #expect(events.map { $0.string("event") } == ["file", "failure", "summary"])
+            let program = try Program("room-client", ["verify", directory(name)])
+            _ = try await program.end()
+            #expect(program.text == "1 file could not be read.\n")
+        }
+        #expect(unlink(directory("garbage.ivf")) == 0)
+        let pictures = try await verify(directory.path)
+        #expect(pictures.ending == .exit(66) && pictures.errors.contains("PNG files cannot be checked"))
     }
 
     @Test("A dump in whose log frames are missing, doubled or in disorder ends with 65")
@@ -206,7 +234,7 @@ struct VerifyTests {
         try store(Array("no log\n".utf8), at: log)
         let damaged = try await verify("\(base).webm")
         #expect(damaged.ending == .exit(65))
-        #expect(damaged.errors.contains("cannot read \(log): "), "\(damaged.errors)")
+        #expect(damaged.errors.contains("Cannot read \(log): "), "\(damaged.errors)")
     }
 }
 

@@ -80,7 +80,7 @@ struct FailureTests {
         #expect(error.code == .storageFull && error.status == ENOSPC)
         #expect(
             error.description
-                == "cannot write clip.webm: there is no space left for it; free some, or choose another disk"
+                == "Cannot write clip.webm: there is no space left for it; free some, or choose another disk"
         )
     }
 
@@ -106,7 +106,7 @@ struct FailureTests {
     func codes(status: Int32, code: MediaFileError.Code) {
         let error = MediaFileError(.create, "clip", status: status)
         #expect(error.code == code && error.status == status)
-        #expect(error.description.hasPrefix("cannot create clip: "))
+        #expect(error.description.hasPrefix("Cannot create clip: "))
     }
 
     @Test("What is not there, or is a directory, is said to be so")

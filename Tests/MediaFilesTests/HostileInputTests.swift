@@ -24,7 +24,7 @@ struct HostileInputTests {
                 #expect(reader.withFrameBytes { $0.byteCount } == frame.size.bytes)
             }
         } catch {
-            #expect(error.description.hasPrefix("cannot ") && error.path == path)
+            #expect(error.description.hasPrefix("Cannot ") && error.path == path)
         }
         return count
     }

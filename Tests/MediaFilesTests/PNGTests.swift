@@ -123,7 +123,7 @@ struct PNGTests {
         for path in [pipe, link] {
             let error = #expect(throws: MediaFileError.self) { try writer.write(frame, to: path, replacing: true) }
             #expect(error?.code == .notRegular)
-            #expect(error?.description == "cannot create \(path): it is no regular file; name another")
+            #expect(error?.description == "Cannot create \(path): it is no regular file; name another")
         }
         // This name is not too long, but that of the file that is renamed is.
         let long = directory(String(repeating: "x", count: 255))

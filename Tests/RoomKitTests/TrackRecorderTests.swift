@@ -163,7 +163,7 @@ struct TrackRecorderTests {
             try TrackRecorder(track: remoteTrack(), directory: path, recorderID: "PA_1", format: .webm)
         }
         #expect(error?.cause.code == code, "\(path)")
-        #expect(error?.description.hasPrefix("cannot make the directory \(path): ") == true)
+        #expect(error?.description.hasPrefix("Cannot make the directory \(path): ") == true)
     }
 
     @Test("A full disk ends the recording with its reason, the file plays, and the rest is counted")

@@ -110,14 +110,7 @@ package final class Program: Sendable {
     ///
     /// - Throws: An error if a line is not a JSON object.
     package func events() throws -> [JSONObject] {
-        let decoder = JSONDecoder()
-        return try lines.map { line in
-            do {
-                return JSONObject(fields: try decoder.decode([String: JSONValue].self, from: Data(line.utf8)))
-            } catch {
-                throw TestFailure("not a JSON object: \(line)")
-            }
-        }
+        try lines.map { try JSONObject(reading: $0) }
     }
 
     /// Sends it a signal.
@@ -253,6 +246,19 @@ package enum JSONValue: Decodable, Hashable, Sendable {
 package struct JSONObject: Hashable, Sendable {
     /// Its fields.
     package var fields: [String: JSONValue]
+
+    /// An object with the given fields.
+    package init(fields: [String: JSONValue]) {
+        self.fields = fields
+    }
+
+    /// Reads the text of an object.
+    package init(reading text: some StringProtocol) throws {
+        guard let fields = try? JSONDecoder().decode([String: JSONValue].self, from: Data(text.utf8)) else {
+            throw TestFailure("not a JSON object: \(text)")
+        }
+        self.fields = fields
+    }
 
     /// Its keys, sorted.
     package var keys: [String] { fields.keys.sorted() }

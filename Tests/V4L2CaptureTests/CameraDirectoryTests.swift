@@ -100,6 +100,8 @@ struct CameraDirectoryTests {
         #expect(empty.devices().isEmpty)
         let error = try #require(throws: CameraError.self) { try empty.device(matching: "0") }
         #expect(error.code == .noSuchDevice && error.description.contains("plug one in"))
+        let absence = try #require(throws: CameraError.self) { try empty.firstDevice() }
+        #expect(absence.description.contains("no /dev/video node exists; plug one in"), "\(absence)")
     }
 
     @Test("Where none is named, the first camera is taken; one that is forbidden is told from none at all")
@@ -112,6 +114,7 @@ struct CameraDirectoryTests {
         let none = ScriptedSystem(["/dev/video0": metadata], openFailures: ["/dev/video8": EIO])
         let absence = try #require(throws: CameraError.self) { try CameraDirectory(system: none).firstDevice() }
         #expect(absence.code == .noSuchDevice && absence.description.contains("plug one in"))
+        #expect(absence.description.contains("none of /dev/video0, /dev/video8 captures video"), "\(absence)")
     }
 
     @Test("The real machine can be asked, whether or not it has a camera")

@@ -8,10 +8,10 @@ extension Relay {
             let sentence = "this server speaks protocol version \(WireFormat.version), the client \(join.version)"
             return ErrorMessage(.notSupported, sentence, fatal: true)
         }
-        if let problem = problem(withName: join.room) {
+        if let problem = WireFormat.problem(withName: join.room) {
             return ErrorMessage(.invalidArgument, "the room's name \(problem)", fatal: true)
         }
-        if let problem = problem(withName: join.identity) {
+        if let problem = WireFormat.problem(withName: join.identity) {
             return ErrorMessage(.invalidArgument, "the identity \(problem)", fatal: true)
         }
         guard connections[id]?.path.admits(room: join.room) == true else {
@@ -27,15 +27,6 @@ extension Relay {
         if room.participantsByIdentity[join.identity] != nil { return nil }
         let sentence = "the room has \(room.participants.count) participants, its limit"
         return ErrorMessage(.limitReached, sentence, fatal: true)
-    }
-
-    func problem(withName name: String) -> String? {
-        if name.isEmpty { return "is empty" }
-        if name.utf8.count > WireFormat.maximumNameBytes {
-            return "has \(name.utf8.count) bytes; \(WireFormat.maximumNameBytes) are allowed"
-        }
-        let hasControl = name.unicodeScalars.contains { $0.value < 0x20 || (0x7F...0x9F).contains($0.value) }
-        return hasControl ? "has control characters" : nil
     }
 
     /// Brings a new participant into a room.

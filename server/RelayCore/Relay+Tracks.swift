@@ -60,9 +60,11 @@ extension Relay {
         by participant: Participant,
         at now: MonotonicInstant
     ) -> (RoomErrorCode, String)? {
-        if let problem = problem(withName: request.name) { return (.invalidArgument, "the track's name \(problem)") }
+        if let problem = WireFormat.problem(withName: request.name) {
+            return (.invalidArgument, "the track's name \(problem)")
+        }
         if let refusal = refusal(ofMedium: request) { return refusal }
-        if let problem = problem(withName: request.source) {
+        if let problem = WireFormat.problem(withName: request.source) {
             return (.invalidArgument, "the track's source \(problem)")
         }
         let names = participant.publications.compactMap { tracks[$0]?.info.name }

@@ -11,6 +11,7 @@ struct RoomServer: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "room-server",
         abstract: "Relays live video between the participants of rooms.",
+        usage: "room-server [<options>]",
         discussion: """
             By default the server accepts only connections from this machine. The first run needs no set-up:
 
@@ -18,21 +19,27 @@ struct RoomServer: AsyncParsableCommand {
               room-client connect --room my-room --source pattern
               room-client subscribe --room my-room --dump out
 
-            Programs that are not browsers may always connect. A web page may connect if the browser loaded it from this
-            server's own host and port, and the host is an address, localhost or a --host-name. Pages from elsewhere may
-            connect if --allow-origin gives their origin:
+            Programs that are not browsers may always connect. A web page may connect if the browser loaded it from \
+            this server's own host and port, and the host is an address, localhost or a --host-name. Pages from \
+            elsewhere may connect if --allow-origin gives their origin:
 
-              room-server --allow-origin https://lab.example --allow-origin http://localhost:5173
+              room-server --allow-origin https://lab.example
 
-            --config reads limits from a JSON file. Their names are in docs/protocol.md, section 11. Times are in
+            --config reads limits from a JSON file. Their names are in docs/protocol.md, section 11. Times are in \
             seconds, sizes in bytes, rates in bits per second:
 
               {"maximumRooms": 10, "joinTimeout": 5, "stream.liveWindow": 0.8}
 
             If systemd passes a listening socket (LISTEN_FDS), the server uses it instead of an address.
 
-            Exit codes: 0 after Ctrl-C or SIGTERM, 64 usage, 65 the --config file cannot be used, 66 the --config file
-            cannot be read, 69 the server cannot listen at the address.
+            Exit codes:
+              0   after Ctrl-C or SIGTERM
+              64  an option that cannot be used
+              65  the content of the --config file cannot be used
+              66  no such --config file, or no such directory for --unix
+              69  the server cannot listen at the address
+              74  the --config file could not be read
+              77  no permission
             """,
         version: RelayServer.version
     )
@@ -52,8 +59,15 @@ struct RoomServer: AsyncParsableCommand {
     )
     var host: String?
 
-    @Option(help: "TCP port; 0 lets the system choose one.")
-    var port: UInt16 = 8480
+    @Option(
+        parsing: .unconditional,
+        help: "TCP port, default 8480; 0 lets the system choose one.",
+        transform: { text throws -> UInt16 in
+            guard let port = UInt16(text) else { throw ValidationError("give a number from 0 to 65535") }
+            return port
+        }
+    )
+    var port: UInt16?
 
     @Option(
         help: ArgumentHelp(
@@ -99,9 +113,12 @@ struct RoomServer: AsyncParsableCommand {
         for origin in allowOrigin where WebOrigin(origin) == nil {
             throw ValidationError("“\(origin)” is no origin: say scheme://host or scheme://host:port, without a path.")
         }
+        for name in hostName where !OriginPolicy.isHostName(name) {
+            throw ValidationError("“\(name)” is no host name: leave scheme, port and path out, as in lab.example.")
+        }
         if let unix {
-            guard host == nil, insecureListen == nil else {
-                throw ValidationError("Say either --unix \(unix) or an address, not both.")
+            guard host == nil, insecureListen == nil, port == nil else {
+                throw ValidationError("Say either --unix \(unix) or an address and port, not both.")
             }
         }
         try validateAddress()
@@ -109,8 +126,8 @@ struct RoomServer: AsyncParsableCommand {
 
     private func validateAddress() throws {
         if let descriptor = try Self.inheritedSocket() {
-            guard host == nil, unix == nil else {
-                throw ValidationError("With a socket handed over by LISTEN_FDS, leave --host and --unix out.")
+            guard host == nil, unix == nil, port == nil else {
+                throw ValidationError("With a socket handed over by LISTEN_FDS, leave --host, --port and --unix out.")
             }
             guard insecureListen == nil, RelayServer.isReachableFromElsewhere(inherited: descriptor) else { return }
             throw ValidationError(
@@ -149,7 +166,7 @@ struct RoomServer: AsyncParsableCommand {
     private func options(logger: Logger) throws -> RelayServer.Options {
         var options = RelayServer.Options()
         options.host = insecureListen ?? host ?? options.host
-        options.port = port
+        options.port = port ?? options.port
         options.logger = logger
         options.origins = OriginPolicy(
             hostNames: Set(hostName),
@@ -158,15 +175,33 @@ struct RoomServer: AsyncParsableCommand {
         if let unix { options.socket = .unix(path: unix) }
         if let descriptor = try Self.inheritedSocket() { options.socket = .inherited(descriptor: descriptor) }
         guard let config else { return options }
-        guard let file = try? Data(contentsOf: URL(fileURLWithPath: config)) else {
-            throw Self.failure("\(config) cannot be read.", code: 66)
-        }
+        let file = try Self.read(config)
         do throws(SettingsError) {
             try options.apply(settings: file)
         } catch {
             throw Self.failure("\(config) cannot be used: \(error).", code: 65)
         }
         return options
+    }
+
+    /// Reads a settings file; a megabyte is far more than all settings take.
+    private static func read(_ path: String) throws -> Data {
+        let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else {
+            let (code, reason): (Int32, String) =
+                switch errno {
+                case ENOENT, ENOTDIR: (66, "there is no such file; check the name")
+                case EACCES, EPERM: (77, "permission denied; check the owner and mode of the file (ls -l)")
+                default: (74, unsafe String(cString: strerror(errno)))
+                }
+            throw failure("\(path) cannot be read: \(reason).", code: code)
+        }
+        let file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
+        do {
+            return try file.read(upToCount: 1 << 20) ?? Data()
+        } catch {
+            throw failure("\(path) cannot be read: it is no file, or its disk failed.", code: 74)
+        }
     }
 
     func run() async throws {
@@ -183,10 +218,10 @@ struct RoomServer: AsyncParsableCommand {
         logger.logLevel = verbose ? .debug : .info
         let options = try options(logger: logger)
         let server: RelayServer
-        do {
+        do throws(WebSocketError) {
             server = try RelayServer(options)
         } catch {
-            throw Self.failure("\(error)")
+            throw Self.failure("\(error)", code: Self.code(for: error))
         }
         // Trap signals before logging that the server listens: a program that reads that line may send a signal.
         let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm)
@@ -199,6 +234,14 @@ struct RoomServer: AsyncParsableCommand {
             break
         }
         server.stop()
+    }
+
+    private static func code(for error: WebSocketError) -> Int32 {
+        switch error.code {
+        case .permissionDenied: 77
+        case .noSuchDirectory: 66
+        default: 69
+        }
     }
 
     /// Writes why the server cannot run; returns the exit code.

@@ -1,3 +1,4 @@
+import FoundationEssentials
 import Glibc
 public import MediaCore
 import RoomProtocol
@@ -6,8 +7,8 @@ import RoomProtocol
 public struct ConnectOptions: Sendable {
     /// The server, as `ws://host:port`; `wss://` is not supported yet.
     ///
-    /// If the URL has no path, the path of the room, `/rooms/NAME`, is added to it.
-    public var url = "ws://127.0.0.1:8480"
+    /// If the URL has no path, the path of the room, `/rooms/NAME`, is added to it. The default is `defaultURL`.
+    public var url = ConnectOptions.defaultURL
     /// The room's name; the server creates the room for its first participant.
     ///
     /// A name has 1 to 128 bytes of UTF-8 without control characters; the server refuses other names.
@@ -42,6 +43,12 @@ public struct ConnectOptions: Sendable {
         self.init(roomName: "")
         self.accessToken = token
         build(&self)
+    }
+
+    /// The URL in the environment variable `ROOM_URL`; `ws://127.0.0.1:8480` if that is not set or empty.
+    public static var defaultURL: String {
+        let variable = ProcessInfo.processInfo.environment["ROOM_URL"] ?? ""
+        return variable.isEmpty ? "ws://127.0.0.1:8480" : variable
     }
 
     /// Makes an identity from this machine's name and four random characters.

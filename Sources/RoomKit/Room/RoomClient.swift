@@ -33,17 +33,25 @@ public enum RoomClient {
     /// Proxies and clusters of servers can route the connection by this path. A URL that already has a path stays as it
     /// is.
     private static func url(of options: ConnectOptions) throws(RoomError) -> WebSocketURL {
+        let name = options.roomName
+        let url: WebSocketURL
         do throws(WebSocketError) {
-            let url = try WebSocketURL(options.url)
-            let name = options.roomName
+            url = try WebSocketURL(options.url)
             // A name with an unusable length has no path. The server then says what is wrong with it.
-            let isUsable = (1...WireFormat.maximumNameBytes).contains(name.utf8.count)
-            guard url.path == "/", isUsable else { return url }
-            let authority = WebSocketURL.authority(host: url.host, port: url.port)
-            return try WebSocketURL("ws://\(authority)\(RoomPath.path(ofRoom: name))")
+            if url.path == "/", (1...WireFormat.maximumNameBytes).contains(name.utf8.count) {
+                let authority = WebSocketURL.authority(host: url.host, port: url.port)
+                return try WebSocketURL("ws://\(authority)\(RoomPath.path(ofRoom: name))")
+            }
         } catch {
             throw RoomError(.invalidURL, "\(error)")
         }
+        if let path = RoomPath(reading: url.path), case .room(let other) = path, !path.admits(room: name) {
+            throw RoomError(
+                .invalidURL,
+                "The URL \(options.url) names the room \"\(other)\", not \"\(name)\"; leave its path out, or join that room."
+            )
+        }
+        return url
     }
 
     private static let loop = Monitor<WebSocketLoop?>(nil)

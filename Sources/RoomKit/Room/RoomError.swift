@@ -7,7 +7,7 @@ public struct RoomError: Error, Hashable, Sendable {
         /// A stable name.
         public let description: String
 
-        /// The server's URL cannot be used.
+        /// The server's URL cannot be used, or its path names another room.
         public static let invalidURL = Code(description: "invalidURL")
         /// No room server answered at the URL in time, or this program cannot connect, for example because too many
         /// files are open.
@@ -73,6 +73,12 @@ extension RoomError {
         switch ending {
         case .left: return nil
         case .dismissed(let reason, _, _): self.init(.connectionLost, "The server ended the session: \(reason).")
+        case .refused(let error) where error.code == RoomErrorCode.duplicateIdentity.rawValue:
+            self.init(
+                .refused,
+                "This program was replaced: \(error.message). Give each program its own identity (--identity).",
+                serverCode: error.code
+            )
         case .refused(let error):
             self.init(.refused, "The server refused: \(error.message).", serverCode: error.code)
         case .connectionLost(let reason): self.init(.connectionLost, reason)
