@@ -100,7 +100,7 @@ struct ClosingTests {
             server.onLoop {
                 guard let connection = handler.connection else { return }
                 // The peer answers nothing, so this is when the context is destroyed.
-                handler.whenClosed = { connection.service.sendSoon(connection) }
+                handler.whenClosed = { connection.service.senders.add(connection) }
             }
             server.loop.shutdown()
             #expect(handler.closedCount == 1)

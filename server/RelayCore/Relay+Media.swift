@@ -93,7 +93,7 @@ extension Relay {
         }
         let subscribers = tracks.hot[track.index].subscribers
         countedWork.wakes += subscribers.count
-        for subscriber in subscribers { wake(subscriber) }
+        for subscriber in subscribers { wakeForMedia(subscriber) }
         makeRoomIfNeeded(at: now)
     }
 
