@@ -227,26 +227,46 @@ struct RecordingEvent: Encodable {
     }
 }
 
-/// The subscriber's counts, written every second with `--verbose`.
+/// The subscriber's counts, written at a fixed interval.
 struct SubscriberStatus: Encodable {
     struct Track: Encodable {
         var participant: String
         var track: String
         var framesReceived: Int
         var framesDecoded: Int
+        var framesRendered: Int
+        var framesDropped: Int
+        var framesDroppedByReason: [String: Int]
         var bytes: Int
+        /// Of the last second.
+        var bitsPerSecond: Int
+        /// Of the last second.
+        var framesPerSecond: Int
+        @Nullable var frameWidth: Int?
+        @Nullable var frameHeight: Int?
+        var sizeChanges: Int
+        var simulcastLayer: Int
+        var freezeCount: Int
+        /// In seconds.
+        var totalFreezesDuration: Double
+        @Nullable var sinceLastFrameMs: Double?
+        /// The mean of the last five seconds.
+        @Nullable var decodeMs: Double?
+        var clock: String
+        var clockErrorMs: Double
+        /// Of the last five seconds.
+        @Nullable var frameAgeMs: RecentAge?
+    }
 
-        init(_ track: RemoteVideoTrack) {
-            let statistics = track.statistics
-            participant = track.publisherIdentity
-            self.track = track.name
-            framesReceived = statistics.framesReceived
-            framesDecoded = statistics.framesDecoded
-            bytes = statistics.bytes
-        }
+    struct RecentAge: Encodable {
+        var last: Double
+        var p50: Double
+        var p95: Double
     }
 
     var event = "status"
+    /// The seconds between two of these lines.
+    var interval: Double
     var tracks: [Track]
 }
 
@@ -256,9 +276,19 @@ struct SubscriberSummary: Encodable {
         var track: String
         var framesReceived: Int
         var framesDecoded: Int
+        var framesRendered: Int
         var framesDropped: Int
+        var framesDroppedByReason: [String: Int]
         var keyframes: Int
         var bytes: Int
+        @Nullable var frameWidth: Int?
+        @Nullable var frameHeight: Int?
+        var sizeChanges: Int
+        var freezeCount: Int
+        /// In seconds.
+        var totalFreezesDuration: Double
+        /// In seconds.
+        var totalDecodeTime: Double
         @Nullable var file: String?
         @Nullable var framesRecorded: Int?
         @Nullable var framesNotRecorded: Int?

@@ -14,9 +14,10 @@ struct SubscribeCommand: AsyncParsableCommand {
               room-client subscribe --room my-room --dump out
               room-client subscribe --room my-room --participant robot-7 --snapshot now.png --duration 5
               room-client subscribe --room my-room --dump out --format ivf --json
+              room-client subscribe --room my-room --json --status-interval 5
 
-            A dump is named out/<publisher>-<track>-<our id>.webm. Beside it is a log, .frames.jsonl, with a line for
-            each frame. Check dumps with: room-client verify out
+            A dump is named out/<publisher>-<track>-<our id>.webm: one file, whatever sizes the pictures take. Beside
+            it is a log, .frames.jsonl, with a line for each frame. Check dumps with: room-client verify out
 
             \(ExitStatus.table)
             """
@@ -42,7 +43,18 @@ struct SubscribeCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("Stop after this many seconds.", valueName: "seconds"))
     var duration: Seconds?
 
+    @Option(
+        help: ArgumentHelp("With --json: a status every so many seconds; 1 with --verbose.", valueName: "seconds")
+    )
+    var statusInterval: Seconds?
+
     func validate() throws {
+        guard statusInterval.map({ $0.duration >= .milliseconds(100) }) ?? true else {
+            throw ValidationError("--status-interval is at least 0.1 seconds.")
+        }
+        guard statusInterval == nil || connection.json else {
+            throw ValidationError("--status-interval is for --json; a terminal has a live status line anyway.")
+        }
         guard dump?.isEmpty != true else { throw ValidationError("--dump needs a directory, such as --dump out.") }
         guard snapshot?.isEmpty != true else { throw ValidationError("--snapshot needs a file, such as now.png.") }
         guard format == nil || dump != nil else {
@@ -88,8 +100,14 @@ struct SubscribeCommand: AsyncParsableCommand {
             while true {
                 try await Task.sleep(for: .seconds(1))
                 reporter.status(reception.statusLine())
-                if connection.verbose { reporter.report(reception.status, nil) }
                 if reception.reportFailures() { stop.end(.recording) }
+            }
+        }
+        let statusInterval = statusInterval?.duration ?? (connection.verbose ? .seconds(1) : nil)
+        let statuses = Task {
+            while let statusInterval {
+                try await Task.sleep(for: statusInterval)
+                reporter.report(reception.status(every: statusInterval), nil)
             }
         }
         for participant in await room.remoteParticipants {
@@ -97,6 +115,7 @@ struct SubscribeCommand: AsyncParsableCommand {
         }
         let ending = await stop.wait(for: duration?.duration)
         progress.cancel()
+        statuses.cancel()
         await room.disconnect()
         await events.value
         reporter.endStatus()

@@ -88,12 +88,19 @@ struct ProgramTests {
         #expect(received.first { $0.string("event") == "trackSubscribed" }?.string("participant") == "robot")
         let statuses = received.filter { $0.string("event") == "status" }
         let status = try #require(statuses.last { !$0.objects("tracks").isEmpty }?.objects("tracks").first)
-        #expect(status.keys.joined(separator: " ") == "bytes framesDecoded framesReceived participant track")
+        #expect(
+            status.keys.joined(separator: " ")
+                == "bitsPerSecond bytes clock clockErrorMs decodeMs frameAgeMs frameHeight frameWidth framesDecoded "
+                + "framesDropped framesDroppedByReason framesPerSecond framesReceived framesRendered freezeCount "
+                + "participant simulcastLayer sinceLastFrameMs sizeChanges totalFreezesDuration track"
+        )
+        #expect(statuses.allSatisfy { $0.number("interval") == 1 })
         let track = try #require(received.last?.objects("tracks").first)
         #expect(
             track.keys.joined(separator: " ")
-                == "bytes clock clockErrorMs file firstFrameMs frameAgeMs framesDecoded framesDropped "
-                + "framesNotRecorded framesReceived framesRecorded keyframes participant track"
+                == "bytes clock clockErrorMs file firstFrameMs frameAgeMs frameHeight frameWidth framesDecoded "
+                + "framesDropped framesDroppedByReason framesNotRecorded framesReceived framesRecorded framesRendered "
+                + "freezeCount keyframes participant sizeChanges totalDecodeTime totalFreezesDuration track"
         )
         #expect(track.string("participant") == "robot" && track.string("track") == "pattern")
         #expect(track.string("clock") == "same-host")
@@ -174,8 +181,9 @@ struct ProgramTests {
         let track = try #require(try subscriber.events().last?.objects("tracks").first)
         #expect(
             track.keys.joined(separator: " ")
-                == "bytes clock clockErrorMs file firstFrameMs frameAgeMs framesDecoded framesDropped "
-                + "framesNotRecorded framesReceived framesRecorded keyframes participant track"
+                == "bytes clock clockErrorMs file firstFrameMs frameAgeMs frameHeight frameWidth framesDecoded "
+                + "framesDropped framesDroppedByReason framesNotRecorded framesReceived framesRecorded framesRendered "
+                + "freezeCount keyframes participant sizeChanges totalDecodeTime totalFreezesDuration track"
         )
         for key in ["file", "framesRecorded", "framesNotRecorded"] { #expect(track.fields[key] == .null, "\(key)") }
     }

@@ -175,8 +175,15 @@ extension FrameAssembler.Frame {
     }
 }
 
-/// A frame that is described and holds nothing.
-func bareFrame(_ number: UInt32, key: Bool = false, layer: UInt8 = 0, isCatchUp: Bool = false) -> ReceivedFrame {
+/// A frame that is described and holds nothing, or `size` undefined bytes.
+func bareFrame(
+    _ number: UInt32,
+    key: Bool = false,
+    layer: UInt8 = 0,
+    isCatchUp: Bool = false,
+    size: Int = 0,
+    received: MonotonicInstant? = nil
+) -> ReceivedFrame {
     let info = EncodedFrameInfo(
         number: number,
         timestamp: timestamp(at: Int(number)),
@@ -184,9 +191,11 @@ func bareFrame(_ number: UInt32, key: Bool = false, layer: UInt8 = 0, isCatchUp:
         temporalLayer: layer,
         isDiscardable: layer == 2
     )
+    let buffer = PacketBuffer(capacity: size)
+    buffer.count = size
     return ReceivedFrame(
-        frame: EncodedFrame(info: info, buffer: PacketBuffer(capacity: 0), range: 0..<0),
-        received: timestamp(at: Int(number)),
+        frame: EncodedFrame(info: info, buffer: buffer, range: 0..<size),
+        received: received ?? timestamp(at: Int(number)),
         relayed: nil,
         decoded: nil,
         picture: nil,
