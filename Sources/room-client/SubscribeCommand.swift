@@ -99,7 +99,7 @@ struct SubscribeCommand: AsyncParsableCommand {
         let progress = Task {
             while true {
                 try await Task.sleep(for: .seconds(1))
-                reporter.status(reception.statusLine())
+                if reporter.showsStatus { reporter.status(reception.statusLine()) }
                 if reception.reportFailures() { stop.end(.recording) }
             }
         }
