@@ -20,7 +20,7 @@ extension VP8Encoder {
 
 extension vpx_codec_enc_cfg_t {
     /// Sets the fields that stay the same as long as the encoder is open.
-    mutating func setConstants(layerCount: Int) {
+    mutating func setConstants() {
         unsafe g_timebase = vpx_rational(num: 1, den: 1_000_000)
         // libvpx spins between rows when it has several threads.
         unsafe g_threads = 1
@@ -43,7 +43,6 @@ extension vpx_codec_enc_cfg_t {
         unsafe rc_buf_sz = 300
         unsafe rc_buf_initial_sz = 150
         unsafe rc_buf_optimal_sz = 200
-        unsafe setLayers(layerCount)
     }
 
     private mutating func setLayers(_ count: Int) {
@@ -58,11 +57,11 @@ extension vpx_codec_enc_cfg_t {
             unsafe (ts_layer_id.0, ts_layer_id.1) = (0, 1)
             unsafe (ts_rate_decimator.0, ts_rate_decimator.1) = (2, 1)
         default:
-            break
+            unsafe ts_periodicity = 0
         }
     }
 
-    /// Sets the size, and the bit rate of each layer together with those below it.
+    /// Sets the size, the temporal layers, and the bit rate of each layer together with those below it.
     ///
     /// The shares are libwebrtc's (`simulcast_rate_allocator.cc`).
     mutating func setTargets(_ settings: VP8EncoderSettings) {
@@ -72,6 +71,7 @@ extension vpx_codec_enc_cfg_t {
         unsafe g_w = UInt32(settings.dimensions.width)
         unsafe g_h = UInt32(settings.dimensions.height)
         unsafe rc_target_bitrate = kilobits
+        unsafe setLayers(settings.temporalLayerCount)
         switch settings.temporalLayerCount {
         case 3:
             let (lowest, middle) = (kilobits * 4 / 10, kilobits * 6 / 10)

@@ -24,7 +24,7 @@ package import MediaCore
         let attempt = "open an encoder for \(settings.dimensions)"
         var configuration = unsafe vpx_codec_enc_cfg_t()
         try context.check(unsafe cvpx_encoder_defaults(&configuration), attempt)
-        unsafe configuration.setConstants(layerCount: settings.temporalLayerCount)
+        unsafe configuration.setConstants()
         unsafe configuration.setTargets(settings)
         try context.check(unsafe cvpx_encoder_open(context.pointer, &configuration), attempt)
         for (control, value) in Self.controls { try context.set(control, to: value) }
@@ -84,7 +84,8 @@ package import MediaCore
         }
         let coded = unsafe packet.pointee.data.frame
         let isKeyframe = unsafe coded.flags & UInt32(VPX_FRAME_IS_KEY) != 0
-        let info = describe(role, isKeyframe: isKeyframe, timestamp: frame.timestamp)
+        let quantizer = UInt8(clamping: try context.value(of: VP8E_GET_LAST_QUANTIZER))
+        let info = describe(role, isKeyframe: isKeyframe, quantizer: quantizer, timestamp: frame.timestamp)
         guard let result = body(info, unsafe RawSpan(_unsafeStart: coded.buf, byteCount: coded.sz)) else {
             // The encoder refers to this frame from now on, but no receiver has it.
             keyframeIsDue = true
@@ -103,23 +104,28 @@ package import MediaCore
     ///   - targetBitrate: As in `VP8EncoderSettings`.
     ///   - frameRate: As in `VP8EncoderSettings`.
     ///   - dimensions: Neither side may be longer than when the encoder was opened.
+    ///   - temporalLayerCount: As in `VP8EncoderSettings`; the next frame begins the new layers' pattern.
     /// - Throws: `sizeIncrease`, `unsupportedSettings` or `libraryFailure`; nothing has changed then.
     package mutating func reconfigure(
         targetBitrate: Bitrate? = nil,
         frameRate: FrameRate? = nil,
-        dimensions: Dimensions? = nil
+        dimensions: Dimensions? = nil,
+        temporalLayerCount: Int? = nil
     ) throws(VP8Error) {
         var changed = settings
         if let targetBitrate { changed.targetBitrate = targetBitrate }
         if let frameRate { changed.frameRate = frameRate }
         if let dimensions { changed.dimensions = dimensions }
+        if let temporalLayerCount { changed.temporalLayerCount = temporalLayerCount }
         try changed.validate("reconfigure an encoder")
         let size = changed.dimensions
         guard size.width <= largestDimensions.width, size.height <= largestDimensions.height else {
             let detail = "opened at \(largestDimensions)"
             throw VP8Error(.sizeIncrease, attempt: "change the encoder's size to \(size)", detail: detail)
         }
-        if changed.dimensions != settings.dimensions || changed.targetBitrate != settings.targetBitrate {
+        let layersChange = changed.temporalLayerCount != settings.temporalLayerCount
+        if changed.dimensions != settings.dimensions || changed.targetBitrate != settings.targetBitrate || layersChange
+        {
             var target = unsafe configuration
             unsafe target.setTargets(changed)
             try context.check(
@@ -129,6 +135,7 @@ package import MediaCore
             unsafe configuration = target
         }
         if changed.dimensions != settings.dimensions { keyframeIsDue = true }
+        if layersChange { pattern = TemporalLayerPattern(layerCount: changed.temporalLayerCount) }
         settings = changed
     }
 
@@ -175,6 +182,7 @@ package import MediaCore
     private borrowing func describe(
         _ role: TemporalLayerPattern.Role,
         isKeyframe: Bool,
+        quantizer: UInt8,
         timestamp: MonotonicInstant
     ) -> EncodedFrameInfo {
         let temporalLayer = isKeyframe ? 0 : role.temporalLayer
@@ -185,7 +193,9 @@ package import MediaCore
             temporalLayer: temporalLayer,
             isLayerSync: !isKeyframe && role.isLayerSync,
             isDiscardable: !isKeyframe && !role.isReference,
-            baseLayerIndex: temporalLayer == 0 ? baseLayerIndex &+ 1 : baseLayerIndex
+            baseLayerIndex: temporalLayer == 0 ? baseLayerIndex &+ 1 : baseLayerIndex,
+            quantizer: quantizer,
+            dimensions: settings.dimensions
         )
     }
 

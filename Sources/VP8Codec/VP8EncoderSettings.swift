@@ -21,7 +21,7 @@ package struct VP8EncoderSettings: Hashable, Sendable {
         dimensions: Dimensions,
         targetBitrate: Bitrate? = nil,
         frameRate: FrameRate = FrameRate(30),
-        temporalLayerCount: Int = 3
+        temporalLayerCount: Int = 1
     ) {
         self.dimensions = dimensions
         self.targetBitrate = targetBitrate ?? Self.defaultBitrate(for: dimensions)

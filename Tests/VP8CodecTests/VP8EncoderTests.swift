@@ -6,7 +6,11 @@ import VP8Codec
 private let small = Dimensions(width: 176, height: 144)
 
 /// Settings under which rate control need not leave out frames of a moving clip.
-private let easy = VP8EncoderSettings(dimensions: small, targetBitrate: .kilobitsPerSecond(600))
+private let easy = VP8EncoderSettings(
+    dimensions: small,
+    targetBitrate: .kilobitsPerSecond(600),
+    temporalLayerCount: 3
+)
 
 @Suite("VP8 encoder", .timeLimit(.minutes(2)))
 struct VP8EncoderTests {
@@ -277,7 +281,10 @@ struct TemporalLayerTests {
 
     @Test("Where rate control leaves frames out, the lowest layer is not starved")
     func lowestLayerUnderStrain() throws {
-        var encoder = try VP8Encoder(VP8EncoderSettings(dimensions: small, targetBitrate: .kilobitsPerSecond(150)))
+        let rate = Bitrate.kilobitsPerSecond(150)
+        var encoder = try VP8Encoder(
+            VP8EncoderSettings(dimensions: small, targetBitrate: rate, temporalLayerCount: 3)
+        )
         let frames = try encoder.clip(240, .noise)
         let lowest = frames.indices.filter { frames[$0]?.info.temporalLayer == 0 }
         let longest = zip(lowest.dropFirst(), lowest).map { $0 - $1 }.max() ?? .max
