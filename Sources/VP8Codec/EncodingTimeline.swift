@@ -50,6 +50,19 @@ struct EncodingTimeline {
         return Slot(start: start, duration: duration)
     }
 
+    /// The slot for encoding the same frame again, because its first result of `size` is not sent.
+    ///
+    /// libvpx has subtracted that result from what the target `bitrate` allows. It adds what the bitrate allows for the
+    /// time between frames, so this slot is later by the time that the result would have taken.
+    mutating func slotForAnotherTry(afterResultOf size: DataSize, bitrate: Bitrate, interval: Duration) -> Slot {
+        let duration = Self.bounded(interval.wholeMicroseconds)
+        guard let previous else { return Slot(start: 0, duration: duration) }
+        let seconds = Double(size.bytes) * 8 / Double(max(bitrate.bitsPerSecond, 1))
+        let step = max(duration, Self.bounded(Int64(min(seconds, 1) * 1e6)))
+        self.previous = (previous.timestamp, previous.start + step)
+        return Slot(start: previous.start + step, duration: duration)
+    }
+
     private static func bounded(_ interval: Int64) -> Int64 {
         min(max(interval, intervals.lowerBound), intervals.upperBound)
     }

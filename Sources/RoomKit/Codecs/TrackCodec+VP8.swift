@@ -36,13 +36,7 @@ private final class VP8FrameEncoder: FrameEncoder {
         forceKeyframe: Bool,
         _ body: (EncodedFrameInfo, RawSpan) -> Bool
     ) throws -> EncodedFrameInfo? {
-        try encoder.reconfigure(
-            targetBitrate: target.bitrate,
-            frameRate: target.frameRate,
-            dimensions: target.dimensions,
-            temporalLayerCount: target.temporalLayerCount
-        )
-        return try encoder.encode(frame, forceKeyframe: forceKeyframe) { info, bytes in
+        try encoder.encode(frame, target: target, forceKeyframe: forceKeyframe) { info, bytes in
             body(info, bytes) ? info : nil
         }
     }

@@ -56,8 +56,8 @@ protocol FrameEncoder: AnyObject {
     ///
     /// The frame has the size of `target`. If the size differs from the one before, the frame becomes a keyframe; no
     /// other change of the target makes a keyframe. `body` is called at most once. It returns whether the compressed
-    /// frame will be sent. If it returns `false`, the frame's number is used again and the next frame becomes a
-    /// keyframe.
+    /// frame will be sent. If it returns `false`, the frame's number is used again, and the next frame does not refer
+    /// to it; if that is not possible, the next frame becomes a keyframe.
     ///
     /// - Returns: The frame's properties, with `quantizer` and `dimensions`; `nil` if the encoder left the frame out to
     ///   hold its rate, or `body` returned `false`.
