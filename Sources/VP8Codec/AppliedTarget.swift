@@ -6,9 +6,12 @@ import MediaCore
 struct AppliedTarget: Hashable {
     /// A change of the bitrate by at most 5 % waits until the last one is this old.
     static let interval = Duration.milliseconds(100)
-    /// The most that a keyframe may take, in percent of an average frame of layer 0: at the track's bitrate, its size
-    /// is its delay.
-    static let mostIntraPercent = 300.0
+    /// What libvpx may aim at for a keyframe, in average frames of layer 0: at the track's bitrate, its size is its
+    /// delay.
+    static let averageFramesInKeyframe = 3.0
+    /// The most that a keyframe may come to, in the same unit; libvpx's aim can be wrong by several times, above all
+    /// after a change of size.
+    static let mostFramesInKeyframe = 4.0
 
     /// The target; its `largestFrame` does not matter here.
     var target: EncodingTarget
@@ -32,10 +35,28 @@ struct AppliedTarget: Hashable {
         return newTime < time || newTime.duration(since: time) >= Self.interval
     }
 
+    /// Whether libvpx makes frames of quite another size for `new`.
+    func isFar(from new: AppliedTarget) -> Bool {
+        if new.target.dimensions != target.dimensions { return true }
+        if new.target.temporalLayerCount != target.temporalLayerCount { return true }
+        let (oldRate, newRate) = (Double(target.bitrate.bitsPerSecond), Double(new.target.bitrate.bitsPerSecond))
+        return newRate < 0.8 * oldRate || newRate > 1.25 * oldRate
+    }
+
     /// The most that a keyframe may take for the target, in percent of an average frame of layer 0; at least 1.
     static func largestKeyframe(_ target: EncodingTarget) -> Int32 {
-        guard let limit = target.largestFrame else { return Int32(mostIntraPercent) }
+        let most = averageFramesInKeyframe * 100
+        guard let limit = target.largestFrame else { return Int32(most) }
         let average = max(TemporalLayerPattern.averageBaseFrame(target), 1)
-        return Int32(min(max(Double(limit.bytes) * 8 * 100 / average, 1), mostIntraPercent))
+        return Int32(min(max(Double(limit.bytes) * 8 * 100 / average, 1), most))
+    }
+
+    /// What the next frame should not exceed; `nil` for no limit.
+    static func limit(_ target: EncodingTarget, isKeyframe: Bool) -> DataSize? {
+        guard isKeyframe else { return target.largestFrame }
+        let most = mostFramesInKeyframe * TemporalLayerPattern.averageBaseFrame(target) / 8
+        // Beyond 1 GB there is no limit.
+        let bytes = Int(min(max(most, 1), 1e9))
+        return DataSize(bytes: min(bytes, target.largestFrame?.bytes ?? bytes))
     }
 }

@@ -36,7 +36,7 @@ struct ReferenceBuffers: Hashable {
     }
 
     /// The buffer, GOLDEN or ARF, that holds the newest frame of layer 0 that was sent, or an older one.
-    private var kept = Buffers.golden
+    private var kept = Buffers.alternate
     /// Whether LAST holds a frame that was sent.
     private(set) var newestIsSent = true
 
@@ -44,10 +44,15 @@ struct ReferenceBuffers: Hashable {
     init() {}
 
     /// The buffers for a frame of `role`, one of `layerCount` layers, that does not become a keyframe.
-    func use(for role: TemporalLayerPattern.Role, layerCount: Int) -> Use {
+    ///
+    /// With one layer, libvpx gives a frame that updates ARF the target size of the frame before
+    /// (`calc_pframe_target_size` in `vp8/encoder/ratectrl.c`). So the frame after a keyframe must not update it, nor
+    /// the first frame for which the `targetIsNew`: they came out up to 19 times too large.
+    func use(for role: TemporalLayerPattern.Role, layerCount: Int, targetIsNew: Bool) -> Use {
         let newest = newestIsSent ? Buffers.last : kept
         if role.temporalLayer == 0 {
-            return Use(refersTo: newest, updates: layerCount < 3 ? [.last, other] : .last)
+            let updatesOther = layerCount < 3 && !(targetIsNew && other == .alternate)
+            return Use(refersTo: newest, updates: updatesOther ? [.last, other] : .last)
         }
         return Use(
             refersTo: role.refersToMiddleLayer ? [newest, .golden] : newest,

@@ -13,6 +13,7 @@ package import MediaCore
     private var configuration: vpx_codec_enc_cfg_t
     private var applied: AppliedTarget
     private var largestKeyframe: Int32
+    private var targetIsNew = false
     private var pattern: TemporalLayerPattern
     private var references = ReferenceBuffers()
     private var sizes = FrameSizeModel()
@@ -142,7 +143,7 @@ package import MediaCore
     private mutating func encodeOnce(_ frame: VideoFrame, _ slot: EncodingTimeline.Slot) throws(VP8Error) -> CodedFrame?
     {
         let role = pattern.nextRole
-        let use = references.use(for: role, layerCount: pattern.layerCount)
+        let use = references.use(for: role, layerCount: pattern.layerCount, targetIsNew: targetIsNew)
         if pattern.layerCount > 1 {
             try context.set(VP8E_SET_TEMPORAL_LAYER_ID, to: keyframeIsDue ? 0 : Int32(role.temporalLayer))
         }
@@ -219,7 +220,7 @@ extension VP8Encoder {
 
     /// The quantizers with which to encode the next frame first.
     private var firstQuantizers: QuantizerRange {
-        guard let limit = target.largestFrame else { return .usual }
+        guard let limit = AppliedTarget.limit(target, isKeyframe: keyframeIsDue) else { return .usual }
         let averageFrame = Double(target.bitrate.bitsPerSecond) / 8 / target.frameRate.framesPerSecond
         guard keyframeIsDue || Double(limit.bytes) < Self.averageFramesWithoutRange * averageFrame else {
             return .usual
@@ -231,9 +232,9 @@ extension VP8Encoder {
 
     /// The quantizers with which `coded` would fit; `nil` if it fits already, or encoding it again cannot help.
     private func quantizersForAnotherTry(after coded: CodedFrame) -> QuantizerRange? {
-        guard let limit = target.largestFrame else { return nil }
-        guard Double(coded.size.bytes) > Double(limit.bytes) * Self.tolerance else { return nil }
         let isKeyframe = coded.info.isKeyframe
+        guard let limit = AppliedTarget.limit(target, isKeyframe: isKeyframe) else { return nil }
+        guard Double(coded.size.bytes) > Double(limit.bytes) * Self.tolerance else { return nil }
         guard isKeyframe || ReferenceBuffers.canTakeBack(coded.role, layerCount: pattern.layerCount) else { return nil }
         let used = FrameSizeModel.setting(for: coded.info.quantizer)
         let size = target.dimensions
@@ -270,6 +271,7 @@ extension VP8Encoder {
             time: time
         )
         wanted.target.temporalLayerCount = pattern.layerCount
+        targetIsNew = applied.isFar(from: wanted)
         if applied.differs(from: wanted) {
             var changed = unsafe configuration
             unsafe changed.set(wanted.target)
