@@ -61,7 +61,7 @@ let edges: [Target] =
         ["MediaCore", "Threading", "Capture", "CV4L2"],
         testedWith: ["TestSupport", "RoomKit", "VideoProcessing"]
     )
-    + library("VP8Codec", ["MediaCore", "CVPX"], testedWith: ["Threading"])
+    + library("VP8Codec", ["MediaCore", "CVPX"], testedWith: ["Threading", "RoomProtocol"])
     + library("VideoProcessing", ["MediaCore", "Threading", "CYUV", "CTurboJPEG"])
     + library("WebSockets", ["MediaCore", "Threading", "CWebSockets"])
     + library("MediaFiles", ["MediaCore", "CPNG"])
@@ -112,6 +112,16 @@ let programs: [Target] = [
         path: "server/room-server",
         swiftSettings: strict
     ),
+]
+
+/// The encoder of published tracks, for benchmarks of picture quality and frame sizes.
+let benchmarks: [Target] = [
+    .executableTarget(
+        name: "encode-clip",
+        dependencies: ["MediaCore", "MediaFiles", "Threading", "VP8Codec", "VideoProcessing", argumentParser],
+        path: "Benchmarks/encode-clip",
+        swiftSettings: strict
+    )
 ]
 
 /// What the library's users read first.
@@ -165,5 +175,5 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
     ],
-    targets: values + decisions + edges + assembly + programs + examples + tools + endToEnd + application
+    targets: values + decisions + edges + assembly + programs + benchmarks + examples + tools + endToEnd + application
 )

@@ -13,16 +13,20 @@ struct TrackEncoding: ~Copyable {
     private let codec: TrackCodec
     private let packetizer: Packetizer
     private let settings: FrameEncoderSettings
+    private let targetBitrate: Bitrate?
     private let pool = PacketBufferPool()
     private let rotator = FrameScaler()
     private let scaler = FrameScaler()
     private var encoder: (any FrameEncoder)?
 
-    /// Creates an encoding whose frames are no larger than `settings.dimensions`.
-    init(codec: TrackCodec, packetizer: Packetizer, settings: FrameEncoderSettings) {
+    /// Creates an encoding whose frames are no larger than `settings.largestDimensions`.
+    ///
+    /// `targetBitrate` is `nil` for the codec's default of the size.
+    init(codec: TrackCodec, packetizer: Packetizer, settings: FrameEncoderSettings, targetBitrate: Bitrate?) {
         self.codec = codec
         self.packetizer = packetizer
         self.settings = settings
+        self.targetBitrate = targetBitrate
         packets.reserveCapacity(64)
     }
 
@@ -40,8 +44,8 @@ struct TrackEncoding: ~Copyable {
     ) throws(RoomError) -> EncodedFrameInfo? {
         let upright = rotator.upright(frame)
         let picture = scaler.apply(limited(sizing, for: upright.dimensions), to: upright)
-        guard picture.dimensions.fits(in: settings.dimensions) else {
-            let sizes = "of \(picture.dimensions) in a track that was announced with \(settings.dimensions)"
+        guard picture.dimensions.fits(in: settings.largestDimensions) else {
+            let sizes = "of \(picture.dimensions) in a track that was announced with \(settings.largestDimensions)"
             throw RoomError(.encodingFailed, "A picture \(sizes) cannot be sent: ask the source for a smaller one.")
         }
         var isTooLarge = false
@@ -66,12 +70,18 @@ struct TrackEncoding: ~Copyable {
     ) throws -> EncodedFrameInfo? {
         let encoder = try self.encoder ?? codec.makeEncoder(settings)
         self.encoder = encoder
+        let target = EncodingTarget(
+            dimensions: picture.dimensions,
+            bitrate: targetBitrate ?? codec.defaultBitrate(picture.dimensions),
+            frameRate: settings.frameRate,
+            temporalLayerCount: 3
+        )
         let captureTime = clock.estimate.roomTime(at: picture.timestamp)
         var packets: [PacketBuffer] = []
         swap(&packets, &self.packets)
         let (packetizer, pool) = (packetizer, pool)
         defer { swap(&packets, &self.packets) }
-        return try encoder.encode(picture, forceKeyframe: forceKeyframe) { info, bytes in
+        return try encoder.encode(picture, target: target, forceKeyframe: forceKeyframe) { info, bytes in
             guard bytes.byteCount <= WireFormat.maximumFrame.bytes else {
                 isTooLarge = true
                 return false
@@ -91,8 +101,8 @@ struct TrackEncoding: ~Copyable {
     /// Returns `sizing`, or a transform that makes the picture fit if the result would exceed the announced size.
     private func limited(_ sizing: FrameTransform, for dimensions: Dimensions) -> FrameTransform {
         let size = sizing.outputDimensions(for: dimensions)
-        guard !size.fits(in: settings.dimensions) else { return sizing }
-        return FrameTransform(size: size.scaledDown(toFit: settings.dimensions))
+        guard !size.fits(in: settings.largestDimensions) else { return sizing }
+        return FrameTransform(size: size.scaledDown(toFit: settings.largestDimensions))
     }
 }
 

@@ -177,11 +177,8 @@ final class VideoPublisher: VideoSink, Sendable {
         var encoding = TrackEncoding(
             codec: route.codec,
             packetizer: route.packetizer,
-            settings: FrameEncoderSettings(
-                dimensions: route.dimensions,
-                targetBitrate: options.targetBitrate,
-                frameRate: route.frameRate
-            )
+            settings: FrameEncoderSettings(largestDimensions: route.dimensions, frameRate: route.frameRate),
+            targetBitrate: options.targetBitrate
         )
         while let frame = mailbox.take() {
             guard isWanted.load(ordering: .relaxed), isEnabledFlag.load(ordering: .relaxed) else {
