@@ -57,4 +57,25 @@ struct Outbox: Sendable {
     var participant: ParticipantID?
     /// Whether the driver knows that there is something to send, and has not yet found the outbox empty.
     var isAwake = false
+    /// Whether media of the peer is to be acknowledged.
+    var isAcknowledgementDue = false
+}
+
+/// What goes over one connection: what came and is to be acknowledged, and what went and was acknowledged.
+struct ConnectionTraffic: Sendable {
+    /// The server never thins its acknowledgements: a publisher is one connection, and its control law gains by them.
+    static let serverSchedule: AcknowledgementSchedule.Settings = {
+        var settings = AcknowledgementSchedule.Settings()
+        settings.quietInterval = nil
+        return settings
+    }()
+
+    var arrivals = AcknowledgementSchedule(serverSchedule)
+    var path = SubscriberPath()
+    /// Whether a frame waits only until the path has room.
+    var isHeldBack = false
+    /// When the rate of the path was last divided among the subscriptions.
+    var lastAllotment: MonotonicInstant?
+    /// The rate that was divided then, in bits per second; `nil` if no limit was known.
+    var allottedRate: Double?
 }

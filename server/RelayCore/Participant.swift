@@ -24,6 +24,11 @@ struct SubscriberState: Sendable {
         let track: TrackID
         var cursor: ForwardingCursor
         var isPaused = false
+        var wish = SubscriptionWish()
+        /// The part of the path's rate that the track gets, in bits per second; `nil` if no limit is known.
+        var share: Double?
+        /// When a frame last was late enough that lower temporal layers would help.
+        var lastLag: MonotonicInstant?
         var backoff = KeyframeBackoff()
         /// The number of packets that the track had dropped without storing when the subscription began.
         var unstoredBefore: TrackFanout.Unstored

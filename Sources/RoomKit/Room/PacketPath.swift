@@ -28,6 +28,8 @@ final class PacketPath {
     private var turn = 0
     private var receptions: [UInt32: Reception] = [:]
     private let packets = PacketBufferPool()
+    /// What has come over the connection, and when to acknowledge it.
+    private var arrivals = AcknowledgementSchedule()
 
     /// Tells the connection that there is something to send, so that it asks for the next message.
     func requestWrite() {
@@ -59,10 +61,12 @@ final class PacketPath {
     }
 
     /// Whether anything waits to be sent.
-    var hasMessage: Bool { !signals.isEmpty || queues.contains { !$0.isEmpty } }
+    var hasMessage: Bool { arrivals.isDue || !signals.isEmpty || queues.contains { !$0.isEmpty } }
 
     /// The next message to send; `nil` if nothing waits.
     func nextMessage(at now: MonotonicInstant) -> OutgoingMessage? {
+        // Behind other messages an acknowledgement would tell of a queue that is our own.
+        if arrivals.isDue { return .exclusive(acknowledgement(at: now)) }
         if !signals.isEmpty { return signals.removeFirst() }
         for offset in queues.indices {
             let index = (turn + offset) % queues.count
@@ -74,7 +78,21 @@ final class PacketPath {
         return nil
     }
 
+    private func acknowledgement(at now: MonotonicInstant) -> PacketBuffer {
+        let packet = packets.take(count: MediaAcknowledgement.length)
+        let acknowledgement = arrivals.take(at: now)
+        packet.withMutableBytes { acknowledgement.write(to: &$0) }
+        return packet
+    }
+
     // MARK: Receiving
+
+    /// Counts a text message of `bytes` bytes, which an acknowledgement of media covers as well.
+    func receivedText(_ bytes: Int, at now: MonotonicInstant) {
+        arrivals.count(bytes, at: now)
+        arrivals.receivedText(at: now)
+        if arrivals.isDue { requestWrite() }
+    }
 
     /// Whether packets with `alias` are received.
     func receives(_ alias: UInt32) -> Bool { receptions[alias] != nil }
@@ -91,12 +109,23 @@ final class PacketPath {
 
     /// Takes a binary message.
     func receive(_ packet: PacketBuffer) throws(MalformedPacket) {
+        let now = MonotonicClock.now
+        arrivals.count(packet.count, at: now)
         guard packet.withBytes({ binaryMessageKind(of: $0) }) == .video else { return }
         let header = try packet.withBytes { bytes throws(MalformedPacket) in try MediaPacketHeader(reading: bytes) }
+        note(header, at: now)
         guard let reception = receptions[header.trackAlias] else { return }
         let frame = try reception.assembler.receive(packet, header: header) { count in packets.take(count: count) }
         guard let frame else { return }
         let isAfterLoss = reception.continuity.isLoss(before: frame.header)
-        reception.receiver.receive(frame, isAfterLoss: isAfterLoss, at: MonotonicClock.now)
+        reception.receiver.receive(frame, isAfterLoss: isAfterLoss, at: now)
+    }
+
+    /// Notes a packet for the acknowledgements, also one of a track that is not received any more.
+    private func note(_ header: MediaPacketHeader, at now: MonotonicInstant) {
+        // The two clocks differ by a constant, which does not matter here.
+        let delay = header.relayTime.map { now.microseconds &- $0.microseconds } ?? .max
+        arrivals.receivedPacket(header, delay: delay, at: now)
+        if arrivals.isDue { requestWrite() }
     }
 }

@@ -14,7 +14,9 @@ extension Room: WebSocketHandler {
     }
 
     package nonisolated func receivedText(_ text: String, from connection: WebSocketConnection) {
-        assumeIsolated { room in room.perform(room.link.session.received(text, at: MonotonicClock.now)) }
+        let now = MonotonicClock.now
+        path.value.receivedText(text.utf8.count, at: now)
+        assumeIsolated { room in room.perform(room.link.session.received(text, at: now)) }
     }
 
     package nonisolated func receivedBinary(_ message: PacketBuffer, from connection: WebSocketConnection) {
