@@ -43,7 +43,7 @@ package struct RateController: Hashable, Sendable {
         package init() {}
     }
 
-    private let settings: Settings
+    private var settings: Settings
     private var capacity: Double?
     private var lastGoodRate = 0.0
     private var isRecovering = false
@@ -68,6 +68,12 @@ package struct RateController: Hashable, Sendable {
 
     /// The queue above which the rate is cut, in microseconds.
     package var targetQueue: Double { settings.targetQueue + jitterAllowance }
+
+    /// Limits the rate from now on, to what there is to send; in bits per second.
+    package mutating func setHighestRate(_ highest: Double) {
+        settings.highestRate = max(settings.lowestRate, highest)
+        rate = min(rate, settings.highestRate)
+    }
 
     /// Takes in what an acknowledgement told, at `now` in microseconds.
     package mutating func update(_ sample: PathEstimator.Sample, roundTrip: Int64, at now: Int64) {
