@@ -1,9 +1,11 @@
-/// What is lowered first when the rate or the CPU does not suffice.
-public enum DegradationPreference: Hashable, Sendable {
-    /// The size; every captured picture is kept.
+/// What a video track gives up first when the network or the CPU does not carry it whole.
+///
+/// The meaning is that of libwebrtc and of WebRTC's `RTCDegradationPreference`.
+public enum DegradationPreference: String, Hashable, Sendable, CaseIterable {
+    /// Keep the frame rate and make the pictures smaller: for moving pictures.
     case maintainFramerate
-    /// The frame rate; the size stays.
+    /// Keep the size and send fewer pictures: for text and details, such as a screen.
     case maintainResolution
-    /// Both, in turns.
+    /// Give up some of both: the frame rate only as far as the size needs it.
     case balanced
 }
