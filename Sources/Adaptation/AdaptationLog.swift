@@ -1,4 +1,5 @@
-package import MediaCore
+import MediaCore
+import RoomProtocol
 
 /// The recorded inputs of an `UplinkController`, with the decisions that it made: enough to make them again.
 ///

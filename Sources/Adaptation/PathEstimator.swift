@@ -1,4 +1,3 @@
-package import MediaCore
 package import RoomProtocol
 
 /// Estimates a connection's delay, queue and rate from what was written and what the receiver acknowledged.

@@ -22,8 +22,17 @@ package struct UplinkController: Sendable {
         package var unacknowledgedAfter: Int64 = 2_000_000
         /// The shortest silence that counts as an outage, in microseconds.
         package var outageAfter: Int64 = 1_000_000
-        /// The bytes of headers that each packet of a frame adds.
-        package var packetOverhead = 48.0
+        /// In an outage, a frame is sent after this many times `outageAfter`, and then each time that long, in case the
+        /// receiver and not the path is at fault.
+        package var outageProbe: Int64 = 4
+        /// The bytes of headers that each frame adds.
+        package var frameOverhead = 48.0
+        /// A simulcast layer above the lowest is encoded if this part of its highest bitrate is left for it.
+        package var lowestLayerPart = 0.25
+        /// The same for a layer that is not encoded yet, times this.
+        package var layerMargin = 1.2
+        /// More inputs than this are not recorded without being taken; the record then ends.
+        package var mostRecords = 200_000
 
         package init() {}
     }
@@ -70,12 +79,19 @@ package struct UplinkController: Sendable {
     package typealias LaneID = Int
 
     let settings: Settings
-    private(set) var path: PathEstimator
-    private(set) var controller: RateController
-    private var lanes: [LaneState] = []
-    private var nextLane = 0
-    private var lastSample: PathEstimator.Sample?
-    private var firstFrame: Int64?
+    var path: PathEstimator
+    var controller: RateController
+    var lanes: [LaneState] = []
+    var nextLane = 0
+    var lastTime: Int64 = 0
+    var lastSample: PathEstimator.Sample?
+    var firstFrame: Int64?
+    var lastFrame: Int64 = 0
+    var mode = UplinkStatus.Mode.starting
+
+    /// Whether inputs are recorded, for `takeRecords` to take.
+    package var isRecording = false
+    private var records: [AdaptationLog.Entry] = []
 
     /// A controller of a connection that was just opened.
     package init(_ settings: Settings = Settings()) {
@@ -88,36 +104,36 @@ package struct UplinkController: Sendable {
 
     /// Adds an encoding, which nobody wants yet.
     package mutating func add(_ lane: Lane, at now: MonotonicInstant) -> LaneID {
-        _ = apply(.added(lane), at: now.microseconds)
+        take(.added(lane), at: now.microseconds)
         return nextLane - 1
     }
 
     /// Removes an encoding.
     package mutating func remove(_ id: LaneID, at now: MonotonicInstant) {
-        _ = apply(.removed(id), at: now.microseconds)
+        take(.removed(id), at: now.microseconds)
     }
 
     /// Notes what subscribers want of an encoding; `nil` if nobody receives it.
     package mutating func setWanted(_ bounds: LayerBounds?, of id: LaneID, at now: MonotonicInstant) {
-        _ = apply(.wanted(bounds, id), at: now.microseconds)
+        take(.wanted(bounds, id), at: now.microseconds)
     }
 
     /// Notes that the socket took `bytes` more: the payload of text and binary messages, in the order in which they are
     /// acknowledged.
     package mutating func wrote(_ bytes: Int, at now: MonotonicInstant) {
-        _ = apply(.wrote(bytes), at: now.microseconds)
+        take(.wrote(bytes), at: now.microseconds)
     }
 
     /// Takes in an acknowledgement, which may have any content.
     ///
     /// Lanes that wait should ask again.
     package mutating func acknowledged(_ acknowledgement: MediaAcknowledgement, at now: MonotonicInstant) {
-        _ = apply(.acknowledged(acknowledgement), at: now.microseconds)
+        take(.acknowledged(acknowledgement), at: now.microseconds)
     }
 
     /// Notes that `bytes` of an encoding are encoded and not written yet.
     package mutating func queueChanged(_ bytes: Int, of id: LaneID) {
-        _ = apply(.queueChanged(bytes, id), at: nil)
+        take(.queueChanged(bytes, id), at: lastTime)
     }
 
     /// Decides what a lane does with its newest picture.
@@ -132,13 +148,38 @@ package struct UplinkController: Sendable {
         at now: MonotonicInstant
     ) -> FrameDecision {
         let input = UplinkInput.decide(id, isNewFrame: isNewFrame, keyframeDue: keyframeDue)
-        return apply(input, at: now.microseconds) ?? .notWanted
+        return take(input, at: now.microseconds) ?? .notWanted
     }
 
     /// Notes what the encoder made of a picture; `nil` if it left the picture out.
     package mutating func encoded(_ report: EncodingReport?, of id: LaneID, at now: MonotonicInstant) {
-        _ = apply(.encoded(report, id), at: now.microseconds)
+        take(.encoded(report, id), at: now.microseconds)
     }
+
+    /// Puts the inputs that were recorded since the last call into `entries`, whose content and memory it takes.
+    ///
+    /// The caller keeps one array and gives it back empty, so that nothing is allocated once both are large enough.
+    package mutating func takeRecords(into entries: inout [AdaptationLog.Entry]) {
+        entries.removeAll(keepingCapacity: true)
+        swap(&entries, &records)
+    }
+
+    @discardableResult
+    private mutating func take(_ input: UplinkInput, at now: Int64) -> FrameDecision? {
+        // Threads that read the clock one after the other may come in the other order.
+        let time = max(lastTime, min(now, Self.latestTime))
+        let decision = apply(input, at: time)
+        guard isRecording else { return decision }
+        if records.count < settings.mostRecords {
+            records.append(AdaptationLog.Entry(time: time, input: input, decision: decision))
+        } else {
+            isRecording = false
+        }
+        return decision
+    }
+
+    /// Later times, after 36,000 years, are not told apart, so that no difference or sum of times can overflow.
+    private static let latestTime: Int64 = 1 << 60
 
     // MARK: Questions
 
@@ -160,93 +201,5 @@ package struct UplinkController: Sendable {
             disregardedAcknowledgements: path.disregarded,
             lanes: lanes.map(\.status)
         )
-    }
-
-    private var mode: UplinkStatus.Mode { path.lastAcknowledgement == nil ? .starting : .acknowledged }
-
-    // MARK: The law
-
-    /// Takes an input in; answers `decide` and nothing else.
-    mutating func apply(_ input: UplinkInput, at now: Int64?) -> FrameDecision? {
-        let now = now ?? 0
-        switch input {
-        case .added(let lane):
-            lanes.append(LaneState(lane, id: nextLane, gate: SendGate(settings.gate)))
-            nextLane += 1
-        case .removed(let id):
-            lanes.removeAll { $0.id == id }
-            allocate()
-        case .wanted(let bounds, let id):
-            withLane(id) { $0.bounds = bounds }
-            allocate()
-        case .wrote(let bytes):
-            path.wrote(bytes, at: now)
-        case .acknowledged(let acknowledgement):
-            take(acknowledgement, at: now)
-        case .queueChanged(let bytes, let id):
-            withLane(id) { $0.queued = max(0, bytes) }
-        case .decide(let id, let isNewFrame, let keyframeDue):
-            return decide(id, isNewFrame: isNewFrame, keyframeDue: keyframeDue, at: now)
-        case .encoded(let report, let id):
-            if report != nil, firstFrame == nil { firstFrame = now }
-            withLane(id) { $0.encoded(report, at: now) }
-        }
-        return nil
-    }
-
-    private mutating func withLane(_ id: LaneID, _ change: (inout LaneState) -> Void) {
-        guard let index = lanes.firstIndex(where: { $0.id == id }) else { return }
-        change(&lanes[index])
-    }
-
-    private mutating func take(_ acknowledgement: MediaAcknowledgement, at now: Int64) {
-        let sample = path.acknowledged(
-            acknowledgement.cumulativeBytes,
-            receiveTime: acknowledgement.receiveTime.microseconds,
-            at: now
-        )
-        guard let sample else { return }
-        lastSample = sample
-        controller.update(sample, roundTrip: path.shortestRoundTrip ?? 50_000, at: now)
-        allocate()
-    }
-
-    private mutating func allocate() {
-        var demand = 0.0
-        for index in lanes.indices { demand += lanes[index].demand }
-        if demand > 0 { controller.setHighestRate(demand) }
-        let total = controller.rate
-        for index in lanes.indices {
-            lanes[index].share = demand > 0 ? lanes[index].demand * min(1, total / demand) : 0
-        }
-    }
-
-    private mutating func decide(
-        _ id: LaneID,
-        isNewFrame: Bool,
-        keyframeDue: Bool,
-        at now: Int64
-    ) -> FrameDecision {
-        guard let index = lanes.firstIndex(where: { $0.id == id }), lanes[index].bounds != nil else {
-            return .notWanted
-        }
-        if keyframeDue, let last = lanes[index].lastKeyframe, now - last < settings.keyframeInterval {
-            lanes[index].waiting = .keyframeInterval
-            return .wait(until: MonotonicInstant(microseconds: last + settings.keyframeInterval))
-        }
-        var queued = 0
-        for lane in lanes { queued += lane.queued }
-        let interval = lanes[index].frameInterval
-        let isOpen =
-            isNewFrame
-            ? lanes[index].gate.admits(path, controller, queued: queued, frameInterval: interval, at: now)
-            : lanes[index].gate.isOpen(path, controller, queued: queued, frameInterval: interval, at: now)
-        guard isOpen else {
-            lanes[index].waiting = .network
-            return .wait(until: nil)
-        }
-        lanes[index].waiting = nil
-        let budget = lanes[index].gate.budget(path, controller, queued: queued, frameInterval: interval)
-        return .encode(lanes[index].target(largestFrame: budget * (keyframeDue ? 4 : 1.5)))
     }
 }

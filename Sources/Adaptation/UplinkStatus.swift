@@ -22,6 +22,8 @@ package struct UplinkStatus: Hashable, Sendable {
         package var target: EncodingTarget?
         /// The share of the connection's rate.
         package var share: Bitrate
+        /// What changed the size or the frame rate last; `nil` before the first target.
+        package var reason: DegradationLadder.Reason?
         /// What limits the quality, and for how long each reason did.
         package var limitation: QualityLimitation
         /// Why the newest picture waits; `nil` if it does not.
