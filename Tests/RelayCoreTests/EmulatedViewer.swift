@@ -1,3 +1,4 @@
+import Adaptation
 import MediaCore
 import RelayCore
 import RoomProtocol
@@ -91,18 +92,18 @@ final class EmulatedViewer {
     }
 
     private func receive(_ message: Message, at milliseconds: Int) {
-        schedule.count(message.bytes, at: bench.now)
+        schedule.received(message.bytes, at: bench.now)
         if let header = message.header, let relayTime = header.relayTime {
             bytesReceived += message.bytes
             let age = bench.now.microseconds - relayTime.microseconds
-            schedule.receivedPacket(header, delay: age, at: bench.now)
+            schedule.chunkEnded(AcknowledgementSchedule.Chunk(header, sentTime: relayTime.microseconds))
             if header.isLastChunk { ages.append((milliseconds, Double(age) / 1000)) }
         } else {
-            schedule.receivedText(at: bench.now)
+            schedule.messageEnded(isAcknowledgement: false)
         }
-        guard acknowledges, schedule.isDue else { return }
+        guard acknowledges, let body = schedule.acknowledgement(at: bench.now) else { return }
         acknowledgementsSent += 1
-        returning.append((bench.now + delay, schedule.take(at: bench.now)))
+        returning.append((bench.now + delay, body))
     }
 }
 

@@ -52,9 +52,9 @@ struct RelayAcknowledgementTests {
             bench.frame(camera)
             bench.advance(.milliseconds(33))
         }
-        let first = try #require(bench.relay.nextMessage(for: robot.id, at: bench.now))
-        guard case .acknowledgement = first.message else {
-            Issue.record("first came \(first)")
+        let first = bench.relay.nextMessage(for: robot.id, at: bench.now)
+        guard case .acknowledgement = first?.message else {
+            Issue.record("something else came first")
             return
         }
         bench.pull(robot)

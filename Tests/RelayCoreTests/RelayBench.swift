@@ -340,6 +340,9 @@ final class RelayBench {
         guard let track = answers.last, cameras[track.alias] == nil else { return nil }
         let camera = Camera(track: track, publisher: peer, bytesPerFrame: bytesPerFrame)
         cameras[track.alias] = camera
+        for case .layersWanted(let body) in peer.messages where body.trackId == track.id {
+            camera.wanted = body.layers.first
+        }
         return camera
     }
 

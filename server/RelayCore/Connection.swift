@@ -1,3 +1,4 @@
+import Adaptation
 import MediaCore
 import RoomProtocol
 
@@ -63,14 +64,19 @@ struct Outbox: Sendable {
 
 /// What goes over one connection: what came and is to be acknowledged, and what went and was acknowledged.
 struct ConnectionTraffic: Sendable {
-    /// The server never thins its acknowledgements: a publisher is one connection, and its control law gains by them.
+    /// The server acknowledges each frame's end at once and never thins.
+    ///
+    /// A publisher is one connection, its control law gains by them, and nothing needs a timer this way.
     static let serverSchedule: AcknowledgementSchedule.Settings = {
         var settings = AcknowledgementSchedule.Settings()
-        settings.quietInterval = nil
+        settings.longestInterval = 0
+        settings.coalescing = 0
         return settings
     }()
 
     var arrivals = AcknowledgementSchedule(serverSchedule)
+    /// Whether the peer has sent media: who sends none needs no acknowledgements.
+    var hasSentMedia = false
     var path = SubscriberPath()
     /// Whether a frame waits only until the path has room.
     var isHeldBack = false

@@ -39,8 +39,8 @@ package struct ForwardingCursor: Sendable {
     private var frame = Frame.none
     private var pursuit = Pursuit()
 
-    /// Whether the last frame that began was so late that lower temporal layers would help.
-    package private(set) var isLagging = false
+    /// Whether a frame was so late that temporal layers help, or would, since this was last taken.
+    private var isLagging = false
 
     /// The number of the last frame from the cache; `nil` if there is none.
     package let catchUpThrough: UInt32?
@@ -65,6 +65,12 @@ package struct ForwardingCursor: Sendable {
             catchUpThrough = nil
         }
         firstPosition = position
+    }
+
+    /// Says once whether a frame was so late that temporal layers help, or would.
+    mutating func takeLag() -> Bool {
+        defer { isLagging = false }
+        return isLagging
     }
 
     /// The counts of `stream`'s packets since the subscription began.
@@ -149,7 +155,8 @@ package struct ForwardingCursor: Sendable {
                 } else if position >= catchUpEnd, lag <= policy.dropTopLayerAfter {
                     pursuit.end()
                 }
-                isLagging = lag > policy.dropMiddleLayerAfter && !gate.isWaitingForKeyframe
+                let isBehind = lag > policy.dropMiddleLayerAfter && position >= catchUpEnd && !pursuit.isRunning
+                if isBehind && !gate.isWaitingForKeyframe { isLagging = true }
                 let isPassed = begins(entry, lag: lag, policy)
                 position += 1
                 guard isPassed, let packet = entry.packet else { continue }
@@ -195,7 +202,9 @@ package struct ForwardingCursor: Sendable {
                 )
             return true
         }
-        leaveOut(reason(for: entry, limit: limit, wasWaiting: wasWaiting))
+        let reason = reason(for: entry, limit: limit, wasWaiting: wasWaiting)
+        if reason == .topLayerLate || reason == .middleLayerLate { isLagging = true }
+        leaveOut(reason)
         return false
     }
 
@@ -246,7 +255,7 @@ package struct ForwardingCursor: Sendable {
         dropped[reason] += target - position
         position = target
         pursuit.end()
-        isLagging = true
+        if reason == .fellBehind { isLagging = true }
         gate.waitForKeyframe()
         frame = .none
     }

@@ -1,3 +1,4 @@
+import Adaptation
 import MediaCore
 import RoomProtocol
 
@@ -7,29 +8,32 @@ extension Relay {
 
     /// Counts a text message, which an acknowledgement of media covers as well.
     mutating func countText(_ bytes: Int, from id: ConnectionID, at now: MonotonicInstant) {
-        traffic[id.index].arrivals.count(bytes, at: now)
-        traffic[id.index].arrivals.receivedText(at: now)
-        acknowledgeIfDue(id)
+        traffic[id.index].arrivals.received(bytes, at: now)
+        traffic[id.index].arrivals.messageEnded(isAcknowledgement: false)
+        acknowledgeIfDue(id, at: now)
     }
 
     /// Notes a video packet whose header can be read, whatever becomes of it.
     mutating func notePacket(_ header: MediaPacketHeader, on id: ConnectionID, at now: MonotonicInstant) {
         // The sum may be any number: the publisher writes both.
         let encoded = header.captureTime.microseconds &+ Int64(header.encodeDelay)
-        traffic[id.index].arrivals.receivedPacket(header, delay: now.microseconds &- encoded, at: now)
-        acknowledgeIfDue(id)
+        traffic[id.index].hasSentMedia = true
+        traffic[id.index].arrivals.chunkEnded(AcknowledgementSchedule.Chunk(header, sentTime: encoded))
+        acknowledgeIfDue(id, at: now)
     }
 
-    private mutating func acknowledgeIfDue(_ id: ConnectionID) {
-        guard traffic[id.index].arrivals.isDue, !connections.hot[id.index].isAcknowledgementDue else { return }
+    private mutating func acknowledgeIfDue(_ id: ConnectionID, at now: MonotonicInstant) {
+        guard traffic[id.index].hasSentMedia, !connections.hot[id.index].isAcknowledgementDue,
+            let due = traffic[id.index].arrivals.nextDeadline, due <= now
+        else { return }
         connections.hot[id.index].isAcknowledgementDue = true
         wakeConnection(id)
     }
 
     /// The acknowledgement that a connection sends before anything else.
-    mutating func acknowledgementTurn(of id: ConnectionID, at now: MonotonicInstant) -> Turn {
+    mutating func acknowledgementTurn(of id: ConnectionID, at now: MonotonicInstant) -> Turn? {
         connections.hot[id.index].isAcknowledgementDue = false
-        let acknowledgement = traffic[id.index].arrivals.take(at: now)
+        guard let acknowledgement = traffic[id.index].arrivals.acknowledgement(at: now) else { return nil }
         traffic[id.index].path.wrote(MediaAcknowledgement.length, .acknowledgement, at: now)
         return Turn(message: .acknowledgement(acknowledgement), isLast: false)
     }

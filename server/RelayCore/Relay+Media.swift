@@ -1,3 +1,4 @@
+import Adaptation
 package import MediaCore
 import RoomProtocol
 
@@ -16,7 +17,7 @@ extension Relay {
     /// Takes a binary message that nobody else holds; the relay stamps it and afterwards only reads it.
     package mutating func receive(_ packet: PacketBuffer, from id: SlotID, at now: MonotonicInstant) {
         guard connections.contains(id) else { return }
-        traffic[id.index].arrivals.count(packet.count, at: now)
+        traffic[id.index].arrivals.received(packet.count, at: now)
         guard let publisher = connections.hot[id.index].participant else {
             if connections[id]?.isClosing == false {
                 fail(id, ErrorMessage(.malformedMessage, "media before \"join\"", fatal: true), at: now)
@@ -25,6 +26,7 @@ extension Relay {
         }
         do throws(MediaFault) {
             let kind = packet.withBytes { binaryMessageKind(of: $0) }
+            if kind != .video { traffic[id.index].arrivals.messageEnded(isAcknowledgement: kind == .acknowledgement) }
             if let excess = charge(packet, of: kind, to: publisher, at: now) {
                 throw .overLimit(excess, of: .participant)
             }
@@ -177,6 +179,7 @@ extension Relay {
                 if !isAdmitted { traffic[connection.index].isHeldBack = true }
             case .needsKeyframe:
                 requestKeyframe(for: id, subscription: index, at: now)
+                noteProgress(of: id, subscription: index, at: now)
             }
         }
         return nil
@@ -184,19 +187,17 @@ extension Relay {
 
     /// Notes what the newest packet tells of a subscription: that it lags, or that it needs the cache for a while.
     private mutating func noteProgress(of id: ParticipantID, subscription index: Int, at now: MonotonicInstant) {
-        let isLagging = participants.hot[id.index].subscriptions[index].cursor.isLagging
+        let isLagging = participants.hot[id.index].subscriptions[index].cursor.takeLag()
         let isCatchingUp = participants.hot[id.index].subscriptions[index].cursor.isCatchingUp
         guard isLagging || isCatchingUp else { return }
         let track = participants.hot[id.index].subscriptions[index].track
-        if isCatchingUp {
-            tracks.hot[track.index].stream.pin(until: now + settings.stream.pinTime)
-        } else {
-            let last = participants.hot[id.index].subscriptions[index].lastLag
-            participants.hot[id.index].subscriptions[index].lastLag = now
-            // While it goes on lagging nothing is new.
-            guard last.map({ now.duration(since: $0) > .seconds(1) }) ?? true else { return }
-            reviewWanted(track, at: now)
-        }
+        if isCatchingUp { tracks.hot[track.index].stream.pin(until: now + settings.stream.pinTime) }
+        guard isLagging else { return }
+        let last = participants.hot[id.index].subscriptions[index].lastLag
+        participants.hot[id.index].subscriptions[index].lastLag = now
+        // While it goes on lagging nothing is new.
+        guard last.map({ now.duration(since: $0) > .seconds(1) }) ?? true else { return }
+        reviewWanted(track, at: now)
     }
 
     /// Whether any of a subscriber's tracks has packets that it was not sent, worth sending or not.
@@ -246,6 +247,10 @@ extension Relay {
     /// Whether what waits for a subscriber would take its path longer than anything may be late.
     private func isBacklogged(_ id: ParticipantID, subscription index: Int, on connection: ConnectionID) -> Bool {
         guard traffic[connection.index].path.rate != nil else { return false }
+        let fanout = participants.hot[id.index].subscriptions[index].track.index
+        let position = participants.hot[id.index].subscriptions[index].cursor.position
+        // Of a backlog with temporal layers, only the lowest is sent in the end.
+        guard !tracks.hot[fanout].stream.packets.hasLayers(from: position) else { return false }
         return traffic[connection.index].path.drainTime(of: backlog(of: id, subscription: index))
             > settings.forwarding.longestBacklog
     }

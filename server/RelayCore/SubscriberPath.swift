@@ -1,4 +1,4 @@
-package import Adaptation
+import Adaptation
 package import MediaCore
 package import RoomProtocol
 
@@ -54,9 +54,6 @@ package struct SubscriberPath: Sendable {
     private var unaged = 0
     private var writesSinceAcknowledgement = 0
     private var lastAcknowledgement: Int64 = 0
-    /// The receiver's time in the last acknowledgement.
-    private var lastReceived: UInt64 = 0
-    private var lastThinned: UInt64?
     private var lastQueue: Int64 = .max
     /// Since when no acknowledgement has told of more than `quietQueue`.
     private var quietSince: Int64?
@@ -122,22 +119,21 @@ package struct SubscriberPath: Sendable {
             return begin(at: now)
         }
         guard bytes >= origin else { return }
-        isAcknowledged = true
         let time = now.microseconds
         let relative = bytes - origin
         if let estimator, relative > UInt64(clamping: estimator.writtenBytes) {
             self.estimator?.wrote(unaged, at: time)
             unaged = 0
         }
-        let received = acknowledgement.receiveTime.microseconds
         let before = estimator?.disregarded
-        let sample = estimator?.acknowledged(relative, receiveTime: received, at: time)
+        var told = acknowledgement
+        told.cumulativeBytes = relative
+        let sample = estimator?.acknowledged(told, at: time)
         guard estimator?.disregarded == before else {
             disregarded += 1
             return
         }
-        if received &- lastReceived > UInt64(settings.quietInterval / 2) { lastThinned = received }
-        lastReceived = received
+        isAcknowledged = true
         lastAcknowledgement = time
         writesSinceAcknowledgement = 0
         overdueWrite = nil
@@ -152,8 +148,6 @@ package struct SubscriberPath: Sendable {
         unaged = 0
         lastQueue = .max
         quietSince = nil
-        lastReceived = 0
-        lastThinned = nil
         writesSinceAcknowledgement = 0
         lastAcknowledgement = now.microseconds
         overdueWrite = nil
@@ -169,17 +163,12 @@ package struct SubscriberPath: Sendable {
         isGivenUp = true
     }
 
-    private mutating func learn(from told: PathEstimator.Sample, at now: Int64) {
-        var sample = told
-        // A gap between thinned acknowledgements counts as a short silence, which makes the active rate too high.
-        if let lastThinned, lastReceived &- lastThinned < UInt64(settings.quietInterval) {
-            sample.activeRate = min(sample.activeRate, sample.deliveryRate)
-        }
+    private mutating func learn(from sample: PathEstimator.Sample, at now: Int64) {
         lastQueue = sample.queue
         quietSince = sample.queue <= settings.quietQueue ? quietSince ?? now : nil
         let isQueueing = sample.standingQueue > settings.limitingQueue
         if controller == nil {
-            guard isQueueing else { return }
+            guard isQueueing, !sample.isAfterStall else { return }
             var law = RateController.Settings()
             law.lowestRate = settings.lowestRate
             law.highestRate = settings.highestRate
@@ -207,7 +196,7 @@ package struct SubscriberPath: Sendable {
             return gate.isOpen(estimator, controller, queued: 0, frameInterval: 33_333, at: time)
         }
         guard let oldest = estimator.oldestUnacknowledgedWrite else { return true }
-        return time - oldest <= roundTrip + settings.longestSilence
+        return time - oldest <= roundTrip + estimator.thinning + settings.longestSilence
     }
 
     /// As `mayBegin`, when a frame waits: now and then one passes to a peer that has stopped to acknowledge.

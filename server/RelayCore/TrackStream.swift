@@ -57,6 +57,12 @@ package struct TrackStream: Sendable {
         /// The packet at `position`, from `startPosition` up to but not including `endPosition`.
         package subscript(_ position: Int) -> Entry { ring[position - startPosition] }
 
+        /// The position after the newest packet of a higher temporal layer.
+        fileprivate var layersEnd = 0
+
+        /// Whether packets of higher temporal layers came at `position` or after it.
+        package func hasLayers(from position: Int) -> Bool { layersEnd > position }
+
         /// The bytes of the packets from `position` on, of those that are still stored.
         package func bytes(from position: Int) -> Int {
             guard position < endPosition else { return 0 }
@@ -155,6 +161,7 @@ package struct TrackStream: Sendable {
         )
         packets.ring.append(entry)
         packets.total += packet.count
+        if header.temporalLayer > 0 { packets.layersEnd = endPosition }
         bytes += packet.capacity + Entry.overhead
         discardOld(at: now)
     }

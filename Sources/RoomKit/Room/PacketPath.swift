@@ -1,3 +1,4 @@
+import Adaptation
 import MediaCore
 import RoomProtocol
 import Threading
@@ -29,7 +30,18 @@ final class PacketPath {
     private var receptions: [UInt32: Reception] = [:]
     private let packets = PacketBufferPool()
     /// What has come over the connection, and when to acknowledge it.
-    private var arrivals = AcknowledgementSchedule()
+    private var arrivals = AcknowledgementSchedule(acknowledgementSettings)
+    /// The acknowledgement that is to be sent; there is never more than one.
+    private var isAcknowledgementDue = false
+    private var hasReceivedMedia = false
+
+    /// The end of a frame is acknowledged at once, because that needs no timer; many tracks stay within
+    /// `media.participantAcknowledgements` of the server.
+    private static let acknowledgementSettings: AcknowledgementSchedule.Settings = {
+        var settings = AcknowledgementSchedule.Settings()
+        settings.coalescing = 1000
+        return settings
+    }()
 
     /// Tells the connection that there is something to send, so that it asks for the next message.
     func requestWrite() {
@@ -61,12 +73,12 @@ final class PacketPath {
     }
 
     /// Whether anything waits to be sent.
-    var hasMessage: Bool { arrivals.isDue || !signals.isEmpty || queues.contains { !$0.isEmpty } }
+    var hasMessage: Bool { isAcknowledgementDue || !signals.isEmpty || queues.contains { !$0.isEmpty } }
 
     /// The next message to send; `nil` if nothing waits.
     func nextMessage(at now: MonotonicInstant) -> OutgoingMessage? {
         // Behind other messages an acknowledgement would tell of a queue that is our own.
-        if arrivals.isDue { return .exclusive(acknowledgement(at: now)) }
+        if isAcknowledgementDue, let acknowledgement = acknowledgement(at: now) { return .exclusive(acknowledgement) }
         if !signals.isEmpty { return signals.removeFirst() }
         for offset in queues.indices {
             let index = (turn + offset) % queues.count
@@ -78,9 +90,10 @@ final class PacketPath {
         return nil
     }
 
-    private func acknowledgement(at now: MonotonicInstant) -> PacketBuffer {
+    private func acknowledgement(at now: MonotonicInstant) -> PacketBuffer? {
+        isAcknowledgementDue = false
+        guard let acknowledgement = arrivals.acknowledgement(at: now) else { return nil }
         let packet = packets.take(count: MediaAcknowledgement.length)
-        let acknowledgement = arrivals.take(at: now)
         packet.withMutableBytes { acknowledgement.write(to: &$0) }
         return packet
     }
@@ -89,9 +102,16 @@ final class PacketPath {
 
     /// Counts a text message of `bytes` bytes, which an acknowledgement of media covers as well.
     func receivedText(_ bytes: Int, at now: MonotonicInstant) {
-        arrivals.count(bytes, at: now)
-        arrivals.receivedText(at: now)
-        if arrivals.isDue { requestWrite() }
+        arrivals.received(bytes, at: now)
+        arrivals.messageEnded(isAcknowledgement: false)
+        acknowledgeIfDue(at: now)
+    }
+
+    private func acknowledgeIfDue(at now: MonotonicInstant) {
+        // Without media there is nothing to estimate.
+        guard hasReceivedMedia, !isAcknowledgementDue, let due = arrivals.nextDeadline, due <= now else { return }
+        isAcknowledgementDue = true
+        requestWrite()
     }
 
     /// Whether packets with `alias` are received.
@@ -110,9 +130,16 @@ final class PacketPath {
     /// Takes a binary message.
     func receive(_ packet: PacketBuffer) throws(MalformedPacket) {
         let now = MonotonicClock.now
-        arrivals.count(packet.count, at: now)
-        guard packet.withBytes({ binaryMessageKind(of: $0) }) == .video else { return }
-        let header = try packet.withBytes { bytes throws(MalformedPacket) in try MediaPacketHeader(reading: bytes) }
+        arrivals.received(packet.count, at: now)
+        let kind = packet.withBytes { binaryMessageKind(of: $0) }
+        guard kind == .video else { return arrivals.messageEnded(isAcknowledgement: kind == .acknowledgement) }
+        let header: MediaPacketHeader
+        do throws(MalformedPacket) {
+            header = try packet.withBytes { bytes throws(MalformedPacket) in try MediaPacketHeader(reading: bytes) }
+        } catch {
+            arrivals.messageEnded(isAcknowledgement: false)
+            throw error
+        }
         note(header, at: now)
         guard let reception = receptions[header.trackAlias] else { return }
         let frame = try reception.assembler.receive(packet, header: header) { count in packets.take(count: count) }
@@ -123,9 +150,8 @@ final class PacketPath {
 
     /// Notes a packet for the acknowledgements, also one of a track that is not received any more.
     private func note(_ header: MediaPacketHeader, at now: MonotonicInstant) {
-        // The two clocks differ by a constant, which does not matter here.
-        let delay = header.relayTime.map { now.microseconds &- $0.microseconds } ?? .max
-        arrivals.receivedPacket(header, delay: delay, at: now)
-        if arrivals.isDue { requestWrite() }
+        hasReceivedMedia = true
+        arrivals.chunkEnded(AcknowledgementSchedule.Chunk(header, sentTime: header.relayTime?.microseconds))
+        acknowledgeIfDue(at: now)
     }
 }
