@@ -22,28 +22,30 @@ struct SubscriberState: Sendable {
     /// A track that the participant receives or has paused.
     struct Subscription: Sendable {
         let track: TrackID
-        var cursor: ForwardingCursor
+        // Before the cursor's counts, which are seldom touched: every packet needs this.
         var isPaused = false
-        var wish = SubscriptionWish()
-        /// The part of the path's rate that the track gets, in bits per second; `nil` if no limit is known.
-        var share: Double?
-        /// When a frame last was late enough that lower temporal layers would help.
-        var lastLag: MonotonicInstant?
+        var cursor: ForwardingCursor
         var backoff = KeyframeBackoff()
         /// The number of packets that the track had dropped without storing when the subscription began.
         var unstoredBefore: TrackFanout.Unstored
         /// The packet counts from before the last pause.
         var earlierCounts = PacketCounts()
+        var wish = SubscriptionWish()
+        /// The part of the path's rate that the track gets, in bits per second; `nil` if no limit is known.
+        var share: Double?
+        /// When a frame last was late enough that lower temporal layers would help.
+        var lastLag: MonotonicInstant?
     }
 
+    // The fields that every packet needs come first, so that they share a cache line.
+    var subscriptions: [Subscription] = []
+    /// The subscription that has the next turn, so that no track starves another.
+    var turn = 0
     /// The participant's connection, if it has one.
     var connection: ConnectionID?
     var subscribesAutomatically = true
     /// The usage of the media that it may send.
     var budget: MediaBudget
-    /// The subscription that has the next turn, so that no track starves another.
-    var turn = 0
-    var subscriptions: [Subscription] = []
 
     /// The index of the subscription to `track`.
     func index(of track: TrackID) -> Int? { subscriptions.firstIndex { $0.track == track } }

@@ -51,11 +51,11 @@ extension Relay {
         let backoff = participants[id]?.earlierBackoffs.removeValue(forKey: track) ?? KeyframeBackoff()
         let subscription = SubscriberState.Subscription(
             track: track,
-            cursor: ForwardingCursor(joining: tracks.hot[track.index].stream, at: now),
             isPaused: true,
-            wish: wish,
+            cursor: ForwardingCursor(joining: tracks.hot[track.index].stream, at: now),
             backoff: backoff,
-            unstoredBefore: tracks.hot[track.index].unstored
+            unstoredBefore: tracks.hot[track.index].unstored,
+            wish: wish
         )
         participants.hot[id.index].subscriptions.append(subscription)
         if wish != SubscriptionWish() { tracks[track]?.hasWishes = true }
