@@ -3,7 +3,7 @@ public import MediaCore
 public import RoomKit
 
 extension Bitrate: ExpressibleByArgument {
-    /// Reads `800k`, `2M`, `1.5M` or plain bits per second, within the encoder's limits.
+    /// Reads `800k`, `2M`, `1.5M` or plain bits per second, within the limits for a track.
     public init?(argument: String) {
         var number = Substring(argument)
         var factor = 1.0
@@ -13,8 +13,9 @@ extension Bitrate: ExpressibleByArgument {
         default: break
         }
         if factor > 1 { number.removeLast() }
-        guard let value = Double(number), (10e3...1e9).contains(value * factor) else { return nil }
-        self.init(bitsPerSecond: Int((value * factor).rounded()))
+        guard let value = Double(number), let bits = Int(exactly: (value * factor).rounded()) else { return nil }
+        self.init(bitsPerSecond: bits)
+        guard VideoPublishOptions.supportedBitrates.contains(self) else { return nil }
     }
 }
 

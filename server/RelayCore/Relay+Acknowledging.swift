@@ -27,7 +27,7 @@ extension Relay {
             let due = traffic[id.index].arrivals.nextDeadline, due <= now
         else { return }
         connections.hot[id.index].isAcknowledgementDue = true
-        wakeConnection(id)
+        wake(id, for: .urgent)
     }
 
     /// The acknowledgement that a connection sends before anything else.
@@ -51,6 +51,6 @@ extension Relay {
         allot(participant, on: id, at: now)
         guard traffic[id.index].isHeldBack, traffic[id.index].path.mayBegin(at: now) else { return }
         traffic[id.index].isHeldBack = false
-        wakeConnection(id)
+        wake(id, for: .urgent)
     }
 }

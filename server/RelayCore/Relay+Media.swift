@@ -115,7 +115,7 @@ extension Relay {
         }
         let subscribers = tracks.hot[track.index].subscribers
         countedWork.wakes += subscribers.count
-        for subscriber in subscribers { wake(subscriber) }
+        for subscriber in subscribers { wakeForMedia(subscriber) }
         makeRoomIfNeeded(at: now)
     }
 
@@ -164,15 +164,15 @@ extension Relay {
         at now: MonotonicInstant
     ) -> PacketBuffer? {
         let count = participants.hot[id.index].subscriptions.count
-        let turn = participants.hot[id.index].turn
         guard count > 0 else { return nil }
+        let turns = participants.hot[id.index].turns
         let isAdmitted = traffic[connection.index].path.admitsFrame(at: now)
         for offset in 0..<count {
-            let index = (turn + offset) % count
+            let index = turns.index(offset, of: count)
             guard hasPacket(for: id, subscription: index) else { continue }
             switch step(of: id, subscription: index, on: connection, isAdmitted: isAdmitted, at: now) {
             case .send(let packet):
-                participants.hot[id.index].turn = index + 1
+                participants.hot[id.index].turns.served(index)
                 noteProgress(of: id, subscription: index, at: now)
                 return packet
             case .idle:

@@ -179,7 +179,7 @@ final class VideoPublisher: VideoSink, Sendable {
             packetizer: route.packetizer,
             settings: FrameEncoderSettings(
                 dimensions: route.dimensions,
-                targetBitrate: options.maxBitrate,
+                targetBitrate: options.targetBitrate,
                 frameRate: route.frameRate
             )
         )

@@ -66,8 +66,20 @@ public let roomKitVersion = Release.version
 public struct VideoPublishOptions: Sendable {
     /// The encoder's target bitrate for all temporal layers together; `nil` for the default of the picture's size.
     ///
-    /// It is clamped to 10 kbit/s to 1 Gbit/s. The default is 1.7 Mbit/s up to 640x480, and 2.5 Mbit/s above 960x540.
+    /// It is clamped to `supportedBitrates`. The default is 1.7 Mbit/s up to 640x480, and 2.5 Mbit/s above 960x540.
     public var maxBitrate: Bitrate?
+
+    /// The bitrates at which a track can be published: 10 kbit/s to 40 Mbit/s.
+    ///
+    /// A server ends the session of a publisher that sends more than 50 Mbit/s in the long run, unless its
+    /// `media.trackRate` is set to another limit. The rest is for packet headers and for frames that come out larger
+    /// than planned. 3840x2160 at 30 fps takes some 30 Mbit/s.
+    public static let supportedBitrates = Bitrate.kilobitsPerSecond(10)...Bitrate.kilobitsPerSecond(40_000)
+
+    /// The target bitrate for the encoder; `nil` for the default of the picture's size.
+    var targetBitrate: Bitrate? {
+        maxBitrate.map { min(max($0, Self.supportedBitrates.lowerBound), Self.supportedBitrates.upperBound) }
+    }
 
     /// The limit for pictures that are published or received: they may have at most as many pixels as this size has.
     public static var maximumDimensions: Dimensions { TrackCodec.forPublishing.maximumDimensions }
