@@ -111,7 +111,7 @@ final class EmulatedViewer {
 struct EmulatedRoom {
     let bench: RelayBench
     let camera: Camera
-    let viewers: [EmulatedViewer]
+    var viewers: [EmulatedViewer]
     /// The camera's highest rate, in bits per second.
     let cap: Double
     private(set) var milliseconds = 0

@@ -203,7 +203,9 @@ struct SubscriberPathTests {
         }
         room.run(20_000)
         #expect(room.camera.wanted?.bitrate == nil && room.camera.wanted?.temporalLayers ?? 1 > 1)
-        #expect(room.viewers[0].ages.count == room.camera.framesSent - 1 || percentile(1, room.viewers[0], from: 500) < 30)
+        #expect(
+            room.viewers[0].ages.count == room.camera.framesSent - 1 || percentile(1, room.viewers[0], from: 500) < 30
+        )
         #expect(percentile(0.95, room.viewers[1], from: 5000) < 600)
         #expect(room.viewers[1].ages.count > 150)
         #expect(room.viewers.allSatisfy { $0.peer.allProblems.isEmpty })
@@ -217,7 +219,10 @@ struct SubscriberPathTests {
         viewer.isReading = false
         let before = viewer.peer.bytesTaken
         room.run(30_000)
-        #expect(viewer.peer.bytesTaken - before < 200_000, "\(viewer.peer.bytesTaken - before) bytes to a peer that does not read")
+        #expect(
+            viewer.peer.bytesTaken - before < 200_000,
+            "\(viewer.peer.bytesTaken - before) bytes to a peer that does not read"
+        )
         #expect(room.camera.publisher.keyframeRequests <= 3)
         viewer.isReading = true
         let count = viewer.ages.count

@@ -9,7 +9,9 @@ extension Relay {
     /// The call may wake other connections: when a subscriber has fallen behind, its publisher gets a keyframe request.
     package mutating func nextMessage(for id: SlotID, at now: MonotonicInstant) -> Turn? {
         guard connections.contains(id) else { return nil }
-        if connections.hot[id.index].isAcknowledgementDue, let turn = acknowledgementTurn(of: id, at: now) { return turn }
+        if connections.hot[id.index].isAcknowledgementDue, let turn = acknowledgementTurn(of: id, at: now) {
+            return turn
+        }
         if let text = popOutbox(of: id) {
             traffic[id.index].path.wrote(text.utf8.count, .text, at: now)
             return Turn(message: .text(text), isLast: false)

@@ -102,7 +102,9 @@ package struct SubscriberPath: Sendable {
         estimator?.wrote(bytes + unaged, at: time)
         unaged = 0
         sent.add(bytes, at: time)
-        if isAcknowledged, overdueWrite == nil, time - lastAcknowledgement >= settings.quietInterval { overdueWrite = time }
+        if isAcknowledged, overdueWrite == nil, time - lastAcknowledgement >= settings.quietInterval {
+            overdueWrite = time
+        }
         writesSinceAcknowledgement += 1
         if writesSinceAcknowledgement > settings.mostWrites { forget() }
     }
