@@ -57,6 +57,12 @@ struct SettingsField: Sendable {
 }
 
 extension UplinkController.Settings {
+    /// Sets the setting that logs call `name`; returns whether there is one and `text` is a value of it.
+    package mutating func set(_ name: String, to text: String) -> Bool {
+        guard let field = Self.fields.first(where: { $0.name == name }) else { return false }
+        return field.read(text, into: &self)
+    }
+
     /// All settings, in the order in which logs state them.
     static let fields: [SettingsField] =
         pathFields + rateFields + gateFields + [
