@@ -102,6 +102,9 @@ extension UplinkController.Settings {
         SettingsField("rate.recoveryIncrease", \.rate.recoveryIncrease),
         SettingsField("rate.recoveryLimit", \.rate.recoveryLimit),
         SettingsField("rate.memoryDecay", \.rate.memoryDecay),
+        SettingsField("rate.frameInterval", \.rate.frameInterval),
+        SettingsField("rate.frameGain", \.rate.frameGain),
+        SettingsField("rate.frameLimit", \.rate.frameLimit),
         SettingsField("rate.startIncrease", \.rate.startIncrease),
         SettingsField("rate.trainIncrease", \.rate.trainIncrease),
         SettingsField("rate.trainMargin", \.rate.trainMargin),
@@ -115,6 +118,8 @@ extension UplinkController.Settings {
     private static let gateFields: [SettingsField] = [
         SettingsField("gate.longestSilence", \.gate.longestSilence),
         SettingsField("gate.slack", \.gate.slack),
+        SettingsField("gate.agedPart", \.gate.agedPart),
+        SettingsField("gate.recency", \.gate.recency),
         SettingsField("gate.silentBytes", \.gate.silentBytes),
         SettingsField("gate.smallestFrame", \.gate.smallestFrame),
         SettingsField("gate.mostSkips", \.gate.mostSkips),

@@ -126,13 +126,18 @@ extension UplinkController {
     /// Gives each encoding its share of the rate: lower simulcast layers first, by priority within a layer.
     mutating func allocate() {
         var demand = 0.0
-        for lane in lanes where lane.bounds != nil { demand += lane.demand + overhead(lane) }
+        var interval = Int64.max
+        for lane in lanes where lane.bounds != nil {
+            demand += lane.demand + overhead(lane)
+            interval = min(interval, lane.frameInterval)
+        }
         guard demand > 0 else {
             // The rate is kept for the time when somebody wants something again.
             for index in lanes.indices { lanes[index].share = 0 }
             return
         }
         controller.setHighestRate(demand)
+        controller.setFrameInterval(interval)
         var left = mode == .unacknowledged ? demand : controller.rate
         var layer: Int? = lanes.map(\.lane.simulcastLayer).min()
         while let current = layer {

@@ -89,7 +89,9 @@ package struct UplinkController: Sendable {
     var lastFrame: Int64 = 0
     var mode = UplinkStatus.Mode.starting
 
-    /// Whether inputs are recorded, for `takeRecords` to take.
+    /// Whether inputs are recorded, for `takeRecords` to take; set it before the first input.
+    ///
+    /// It becomes `false` by itself if nobody takes the records.
     package var isRecording = false
     private var records: [AdaptationLog.Entry] = []
 
