@@ -62,7 +62,7 @@ package struct DegradationLadder: Hashable, Sendable {
         package var longestTimeUp: Int64 = 60_000_000
         /// A step up has failed if one down follows within this time.
         package var trialTime: Int64 = 20_000_000
-        /// After this time without a step down, failures are forgotten.
+        /// After this time without a step down, one failure is forgotten.
         package var forgivingTime: Int64 = 120_000_000
         /// `timeUp` at the start, until the first step down.
         package var startTimeUp: Int64 = 500_000
@@ -108,6 +108,8 @@ package struct DegradationLadder: Hashable, Sendable {
     var lastChange: Int64?
     var lastDown: Int64?
     var lastUp: Int64?
+    /// When the last failed step up was forgotten.
+    var lastForgiven: Int64 = 0
     /// How long the bitrate must be high enough for a larger size now.
     var timeUp: Int64
     var sizeChanges = ChangeBudget()

@@ -1,5 +1,3 @@
-package import MediaCore
-
 /// Estimates a connection's delay, queue and rate from what was written and what the receiver acknowledged.
 ///
 /// A pure value: times and bytes come in, estimates go out. The receiver's clock may have any origin, because only

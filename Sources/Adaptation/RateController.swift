@@ -1,5 +1,3 @@
-package import MediaCore
-
 /// Chooses the rate of a connection from what its acknowledgements tell, so that a queue never stands for long.
 ///
 /// The law is described in `docs/adaptation.md`. All arithmetic is IEEE addition, multiplication, division and square root,
