@@ -42,7 +42,20 @@ let tools: [Target] = [
         dependencies: ["MediaCore", "Threading"],
         path: "Tests/TestTools",
         swiftSettings: settings
-    )
+    ),
+    // Flows of the real decisions over a simulated link; the benchmark plays traces over it.
+    .target(
+        name: "AdaptationSimulation",
+        dependencies: ["Adaptation", "RoomProtocol", "MediaCore"],
+        path: "Tests/AdaptationSimulation",
+        swiftSettings: settings
+    ),
+    .executableTarget(
+        name: "adaptation-bench",
+        dependencies: ["AdaptationSimulation", "Adaptation", "MediaCore"],
+        path: "Benchmarks/adaptation",
+        swiftSettings: settings
+    ),
 ]
 
 let values: [Target] =
@@ -52,7 +65,7 @@ let values: [Target] =
 
 let decisions: [Target] =
     library("RoomProtocol", ["MediaCore"], testedWith: ["RelayCore"])
-    + library("Adaptation", ["MediaCore", "RoomProtocol"])
+    + library("Adaptation", ["MediaCore", "RoomProtocol"], testedWith: ["AdaptationSimulation"])
     + library("RelayCore", path: "server/RelayCore", ["MediaCore", "RoomProtocol", "Adaptation"])
 
 let edges: [Target] =
