@@ -18,10 +18,15 @@ private struct LadderRun {
         _ width: Int = 1280,
         _ height: Int = 720,
         preference: DegradationPreference = .maintainFramerate,
-        complexity: Double? = nil
+        complexity: Double? = nil,
+        highestBitrate: Bitrate? = nil
     ) {
-        let largest = Dimensions(width: width, height: height)
-        ladder = DegradationLadder(largest: largest, frameRate: FrameRate(30), preference: preference)
+        ladder = DegradationLadder(
+            largest: Dimensions(width: width, height: height),
+            frameRate: FrameRate(30),
+            preference: preference,
+            highestBitrate: highestBitrate
+        )
         self.complexity = complexity
     }
 
@@ -125,6 +130,18 @@ struct DegradationLadderTests {
         run.complexity = 100_000
         run.run(30) { _ in 2000 }
         #expect(run.size == "320x180")
+    }
+
+    @Test("A cap that is low for the size keeps the size, unless the pictures are too coarse")
+    func lowCap() {
+        var run = LadderRun(complexity: 60, highestBitrate: .kilobitsPerSecond(500))
+        run.run(30) { _ in 500 }
+        #expect(run.size == "1280x720" && run.changes.count == 1)
+        run.run(30) { _ in 200 }
+        #expect(run.size == "640x360")
+        var coarse = LadderRun(complexity: 200, highestBitrate: .kilobitsPerSecond(500))
+        coarse.run(30) { _ in 500 }
+        #expect(coarse.step?.reason == .quantizerHigh)
     }
 
     @Test("An encoder that tells no quantizer follows the bitrate alone")
