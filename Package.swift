@@ -78,6 +78,7 @@ let edges: [Target] =
     + library("VideoProcessing", ["MediaCore", "Threading", "CYUV", "CTurboJPEG"])
     + library("WebSockets", ["MediaCore", "Threading", "CWebSockets"])
     + library("MediaFiles", ["MediaCore", "CPNG"])
+    + library("Charts", [])
     + library("SyntheticSources", ["MediaCore", "Threading", "Capture"])
     + [
         .systemLibrary(name: "CV4L2", pkgConfig: "libv4lconvert", providers: [.apt(["libv4l-dev"])]),
@@ -111,8 +112,8 @@ let programs: [Target] = [
     .executableTarget(
         name: "room-client",
         dependencies: [
-            "RoomKit", "MediaCore", "Threading", "MediaFiles", "SyntheticSources", "VP8Codec", argumentParser,
-            unixSignals,
+            "RoomKit", "MediaCore", "Threading", "MediaFiles", "SyntheticSources", "VP8Codec", "Adaptation", "Charts",
+            argumentParser, unixSignals,
         ],
         swiftSettings: strict
     ),
@@ -149,7 +150,7 @@ let endToEnd: [Target] = [
         name: "EndToEndTests",
         dependencies: [
             "TestSupport", "RoomKit", "RelayServer", "RelayCore", "RoomProtocol", "MediaCore", "Threading",
-            "MediaFiles", "SyntheticSources", "WebSockets", "room-client", "room-server",
+            "MediaFiles", "SyntheticSources", "WebSockets", "Adaptation", "room-client", "room-server",
         ],
         swiftSettings: settings
     ),

@@ -48,7 +48,8 @@ struct LaneState: Sendable {
         ladder = DegradationLadder(
             largest: lane.largestDimensions,
             frameRate: lane.frameRate,
-            preference: lane.preference
+            preference: lane.preference,
+            highestBitrate: lane.highestBitrate
         )
         limitation = QualityLimitation()
     }
