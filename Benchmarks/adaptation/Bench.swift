@@ -5,7 +5,7 @@ import MediaCore
 /// Plays the rows of `docs/adaptation.md` over simulated links, and prints a line for each.
 ///
 /// Arguments are names of cases (all without any), paths of mahimahi traces, and settings as `name=value`, as logs have
-/// them. `states` prints what the controllers knew, twice a second; `golden` what the unit tests expect.
+/// them. `states` prints gaps between frames, and what the controllers knew, twice a second; `golden` what the unit tests expect.
 @main
 struct Bench {
     static func main() {

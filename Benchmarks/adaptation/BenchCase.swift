@@ -73,6 +73,12 @@ struct BenchCase {
             if flows.count == 1 { summary.add(figures, used: figures.rate / usable) }
             let label = flows.count == 1 ? name : "\(name)/\(index)"
             lines.append(line(label, figures, used: figures.rate / usable, flow))
+            for (earlier, later) in zip(flow.arrivals, flow.arrivals.dropFirst())
+            where printsStates && later.arrived - earlier.arrived > 150 {
+                let frame =
+                    "\(later.size) bytes\(later.isKeyframe ? ", keyframe," : "") captured at \(later.captured) ms"
+                lines.append("  \(later.arrived) ms: after \(later.arrived - earlier.arrived) ms \(frame)")
+            }
             for state in flow.states where printsStates && state.time % 500 == 0 {
                 let rates = "\(state.rate / 1000) of \(state.capacity / 1000) kbit/s"
                 lines.append(

@@ -202,7 +202,7 @@ package struct RateController: Hashable, Sendable {
             lastGoodRate = rate
             isRecovering = false
         }
-        rate *= 1 - min(1, (queue - low) / (targetQueue - low)) * elapsed
+        rate *= 1 - min(1, (queue - low) / max(1, targetQueue - low)) * elapsed
         let cutInterval = max(50_000, min(250_000, roundTrip))
         if queue > targetQueue, now - (lastCut ?? .min / 2) > cutInterval {
             rate = min(rate, drained)

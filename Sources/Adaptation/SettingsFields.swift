@@ -70,6 +70,7 @@ extension UplinkController.Settings {
             SettingsField("unacknowledgedAfter", \.unacknowledgedAfter),
             SettingsField("outageAfter", \.outageAfter),
             SettingsField("outageProbe", \.outageProbe),
+            SettingsField("keyframeTime", \.keyframeTime),
             SettingsField("frameOverhead", \.frameOverhead),
             SettingsField("lowestLayerPart", \.lowestLayerPart),
             SettingsField("layerMargin", \.layerMargin),

@@ -66,7 +66,13 @@ extension UplinkController {
         if firstFrame == nil { firstFrame = now }
         lastFrame = now
         let room = mode == .unacknowledged ? nil : lanes[index].room(path, controller, queued: queuedBytes)
-        return .encode(lanes[index].nextTarget(room: room, keyframeDue: keyframeDue, at: now))
+        let target = lanes[index].nextTarget(
+            room: room,
+            keyframeDue: keyframeDue,
+            keyframeTime: settings.keyframeTime,
+            at: now
+        )
+        return .encode(target)
     }
 
     /// Why a picture must wait, and until when at most; `nil` if it need not.
