@@ -33,6 +33,17 @@ import Testing
         #expect(decisions > 200)
     }
 
+    @Test("A log states every setting that decides anything")
+    func everySetting() {
+        func count(_ value: Any) -> Int {
+            let children = Mirror(reflecting: value).children
+            return children.isEmpty ? 1 : children.reduce(0) { $0 + count($1.value) }
+        }
+        // All but `mostRecords`.
+        #expect(UplinkController.Settings.fields.count == count(UplinkController.Settings()) - 1)
+        #expect(Set(UplinkController.Settings.fields.map(\.name)).count == UplinkController.Settings.fields.count)
+    }
+
     @Test("Another setting makes other decisions, and the replay shows it")
     func otherSettings() {
         var log = Self.recorded(1)
