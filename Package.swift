@@ -42,7 +42,20 @@ let tools: [Target] = [
         dependencies: ["MediaCore", "Threading"],
         path: "Tests/TestTools",
         swiftSettings: settings
-    )
+    ),
+    // Flows of the real decisions over a simulated link; the benchmark plays traces over it.
+    .target(
+        name: "AdaptationSimulation",
+        dependencies: ["Adaptation", "RoomProtocol", "MediaCore"],
+        path: "Tests/AdaptationSimulation",
+        swiftSettings: settings
+    ),
+    .executableTarget(
+        name: "adaptation-bench",
+        dependencies: ["AdaptationSimulation", "Adaptation", "MediaCore"],
+        path: "Benchmarks/adaptation",
+        swiftSettings: settings
+    ),
 ]
 
 let values: [Target] =
@@ -52,7 +65,7 @@ let values: [Target] =
 
 let decisions: [Target] =
     library("RoomProtocol", ["MediaCore"], testedWith: ["RelayCore"])
-    + library("Adaptation", ["MediaCore", "RoomProtocol"])
+    + library("Adaptation", ["MediaCore", "RoomProtocol"], testedWith: ["AdaptationSimulation"])
     + library("RelayCore", path: "server/RelayCore", ["MediaCore", "RoomProtocol", "Adaptation"])
 
 let edges: [Target] =
@@ -65,6 +78,7 @@ let edges: [Target] =
     + library("VideoProcessing", ["MediaCore", "Threading", "CYUV", "CTurboJPEG"])
     + library("WebSockets", ["MediaCore", "Threading", "CWebSockets"])
     + library("MediaFiles", ["MediaCore", "CPNG"])
+    + library("Charts", [])
     + library("SyntheticSources", ["MediaCore", "Threading", "Capture"])
     + [
         .systemLibrary(name: "CV4L2", pkgConfig: "libv4lconvert", providers: [.apt(["libv4l-dev"])]),
@@ -98,8 +112,8 @@ let programs: [Target] = [
     .executableTarget(
         name: "room-client",
         dependencies: [
-            "RoomKit", "MediaCore", "Threading", "MediaFiles", "SyntheticSources", "VP8Codec", argumentParser,
-            unixSignals,
+            "RoomKit", "MediaCore", "Threading", "MediaFiles", "SyntheticSources", "VP8Codec", "Adaptation", "Charts",
+            argumentParser, unixSignals,
         ],
         swiftSettings: strict
     ),
@@ -146,7 +160,7 @@ let endToEnd: [Target] = [
         name: "EndToEndTests",
         dependencies: [
             "TestSupport", "RoomKit", "RelayServer", "RelayCore", "RoomProtocol", "MediaCore", "Threading",
-            "MediaFiles", "SyntheticSources", "WebSockets", "room-client", "room-server",
+            "MediaFiles", "SyntheticSources", "WebSockets", "Adaptation", "room-client", "room-server",
         ],
         swiftSettings: settings
     ),

@@ -7,6 +7,7 @@ extension DegradationLadder {
         bandwidthRung = rungs.best { $0.needed <= settings.startMargin * rate }
         history.begin(rungs.count, rate, at: time)
         startedAt = time
+        lastForgiven = time
     }
 
     mutating func change(_ rate: Double, before: Double, at time: Int64) {
@@ -47,10 +48,10 @@ extension DegradationLadder {
 
     /// Skips rungs at once when the bitrate fell by much.
     private mutating func answerCut(_ rate: Double, before: Double, at time: Int64) -> Bool {
-        guard rate <= settings.cut * before else { return false }
-        let target = rungs.best {
-            $0.needed <= rate || quantizer.willBeFine(rate, $0.weight)
+        guard rate <= settings.cut * before, !quantizer.willBeFine(rate, rungs[bandwidthRung].weight) else {
+            return false
         }
+        let target = rungs.best { $0.needed <= rate }
         guard target > bandwidthRung else { return false }
         return move(to: target, .bitrateCut, rate, isUrgent: true, at: time)
     }
@@ -170,12 +171,13 @@ extension DegradationLadder {
         }
     }
 
-    /// Ends the start after its time, and forgets failed steps up after a long time without a step down.
+    /// Ends the start after its time, and forgets a failed step up after a long time without a step down.
     private mutating func forgive(at time: Int64) {
         if timeUp < settings.timeUp {
             if time - startedAt > settings.startTime { timeUp = settings.timeUp }
-        } else if timeUp > settings.timeUp, time - (lastDown ?? startedAt) > settings.forgivingTime {
-            timeUp = settings.timeUp
+        } else if timeUp > settings.timeUp, time - max(lastDown ?? startedAt, lastForgiven) > settings.forgivingTime {
+            timeUp = max(settings.timeUp, timeUp / 2)
+            lastForgiven = time
         }
     }
 }

@@ -48,6 +48,8 @@ package struct DegradationLadder: Hashable, Sendable {
         package var marginUp = 1.2
         /// A size is given up below this part of the bitrate of the table; so ±15 % of noise never changes the size.
         package var marginDown = 0.85
+        /// The part of an encoding's highest bitrate that suffices for its full size; packet headers take some of the rest.
+        package var capShare = 0.9
         /// At the start, when nothing is known of the path, a size may need this many times the bitrate.
         package var startMargin = 1.5
         /// A fall to this part of the highest bitrate of the last `cutWindow` is answered at once.
@@ -62,7 +64,7 @@ package struct DegradationLadder: Hashable, Sendable {
         package var longestTimeUp: Int64 = 60_000_000
         /// A step up has failed if one down follows within this time.
         package var trialTime: Int64 = 20_000_000
-        /// After this time without a step down, failures are forgotten.
+        /// After this time without a step down, one failure is forgotten.
         package var forgivingTime: Int64 = 120_000_000
         /// `timeUp` at the start, until the first step down.
         package var startTimeUp: Int64 = 500_000
@@ -89,6 +91,9 @@ package struct DegradationLadder: Hashable, Sendable {
     /// The rung without any limitation.
     let full: LadderRungs.Rung
 
+    /// The part of the table's bitrates that suffices.
+    private let tableShare: Double
+
     /// The rungs within the bounds.
     var rungs: LadderRungs
     var bounds = Bounds()
@@ -108,6 +113,8 @@ package struct DegradationLadder: Hashable, Sendable {
     var lastChange: Int64?
     var lastDown: Int64?
     var lastUp: Int64?
+    /// When the last failed step up was forgotten.
+    var lastForgiven: Int64 = 0
     /// How long the bitrate must be high enough for a larger size now.
     var timeUp: Int64
     var sizeChanges = ChangeBudget()
@@ -123,10 +130,14 @@ package struct DegradationLadder: Hashable, Sendable {
     }
 
     /// A ladder for captured pictures of size `largest` at `frameRate`.
+    ///
+    /// `highestBitrate` is the bitrate that the encoding never exceeds; `nil` if it has no limit. Whoever chooses a low one
+    /// for a large size wants that size at that bitrate, so it then takes the place of the table's.
     package init(
         largest: Dimensions,
         frameRate: FrameRate,
         preference: DegradationPreference,
+        highestBitrate: Bitrate? = nil,
         settings: Settings = Settings()
     ) {
         self.settings = settings
@@ -135,6 +146,9 @@ package struct DegradationLadder: Hashable, Sendable {
         self.preference = preference
         rungs = LadderRungs(largest: largest, frameRate: frameRate, preference: preference)
         full = rungs[0]
+        let enough = full.needed * settings.marginUp / settings.capShare
+        let highest = highestBitrate.map { Double(max(1, $0.bitsPerSecond)) } ?? enough
+        tableShare = highest < enough ? highest / enough : 1
         timeUp = settings.startTimeUp
         history = RateHistory(settings)
         quantizer = QuantizerAverage(settings)
@@ -156,7 +170,7 @@ package struct DegradationLadder: Hashable, Sendable {
         bounds: (dimensions: Dimensions?, frameRate: FrameRate?),
         at now: MonotonicInstant
     ) -> Step {
-        let rate = Double(max(1, bitrate.bitsPerSecond))
+        let rate = Double(max(1, bitrate.bitsPerSecond)) / tableShare
         let bounds = Bounds(dimensions: bounds.dimensions, frameRate: bounds.frameRate)
         guard isStarted else {
             isStarted = true

@@ -140,7 +140,7 @@ struct ChangeBudget: Hashable, Sendable {
     /// The most changes in `period`.
     static let most = 6
     /// How many of these may be used up before a step up; the others are kept for steps down.
-    static let mostBeforeUp = 2
+    static let mostBeforeUp = 3
     /// Microseconds.
     static let period: Int64 = 60_000_000
 

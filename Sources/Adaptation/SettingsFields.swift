@@ -57,6 +57,12 @@ struct SettingsField: Sendable {
 }
 
 extension UplinkController.Settings {
+    /// Sets the setting that logs call `name`; returns whether there is one and `text` is a value of it.
+    package mutating func set(_ name: String, to text: String) -> Bool {
+        guard let field = Self.fields.first(where: { $0.name == name }) else { return false }
+        return field.read(text, into: &self)
+    }
+
     /// All settings, in the order in which logs state them.
     static let fields: [SettingsField] =
         pathFields + rateFields + gateFields + [
@@ -64,6 +70,7 @@ extension UplinkController.Settings {
             SettingsField("unacknowledgedAfter", \.unacknowledgedAfter),
             SettingsField("outageAfter", \.outageAfter),
             SettingsField("outageProbe", \.outageProbe),
+            SettingsField("keyframeTime", \.keyframeTime),
             SettingsField("frameOverhead", \.frameOverhead),
             SettingsField("lowestLayerPart", \.lowestLayerPart),
             SettingsField("layerMargin", \.layerMargin),
@@ -96,6 +103,9 @@ extension UplinkController.Settings {
         SettingsField("rate.recoveryIncrease", \.rate.recoveryIncrease),
         SettingsField("rate.recoveryLimit", \.rate.recoveryLimit),
         SettingsField("rate.memoryDecay", \.rate.memoryDecay),
+        SettingsField("rate.frameInterval", \.rate.frameInterval),
+        SettingsField("rate.frameGain", \.rate.frameGain),
+        SettingsField("rate.frameLimit", \.rate.frameLimit),
         SettingsField("rate.startIncrease", \.rate.startIncrease),
         SettingsField("rate.trainIncrease", \.rate.trainIncrease),
         SettingsField("rate.trainMargin", \.rate.trainMargin),
@@ -109,6 +119,8 @@ extension UplinkController.Settings {
     private static let gateFields: [SettingsField] = [
         SettingsField("gate.longestSilence", \.gate.longestSilence),
         SettingsField("gate.slack", \.gate.slack),
+        SettingsField("gate.agedPart", \.gate.agedPart),
+        SettingsField("gate.recency", \.gate.recency),
         SettingsField("gate.silentBytes", \.gate.silentBytes),
         SettingsField("gate.smallestFrame", \.gate.smallestFrame),
         SettingsField("gate.mostSkips", \.gate.mostSkips),

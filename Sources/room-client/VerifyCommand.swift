@@ -1,4 +1,5 @@
 import ArgumentParser
+import Charts
 import Foundation
 import MediaFiles
 import RoomKit
@@ -12,6 +13,7 @@ struct VerifyCommand: AsyncParsableCommand {
             Examples:
               room-client verify out
               room-client verify out/robot-pattern-PA_x.webm --json
+              room-client verify out --plot out.svg
 
             Pictures of --source pattern contain a barcode that identifies the frame. For other sources, only the
             frames' numbers are checked. "Lost" counts gaps in the frames' numbers, except those where a temporal layer
@@ -35,10 +37,20 @@ struct VerifyCommand: AsyncParsableCommand {
     @Flag(help: "Write one JSON object per line instead of text for people.")
     var json = false
 
+    @Option(
+        help: ArgumentHelp(
+            "Draw frame age, rate, frame rate, size and freezes over time, from the frame logs; replaces an SVG file.",
+            valueName: "file.svg"
+        )
+    )
+    var plot: String?
+
     func run() async throws {
         try await reportingErrors(isJSON: json) {
             let reporter = Reporter(isJSON: json)
             let files = try dumps()
+            // Draw first: a drawing helps most where the check finds faults.
+            if let plot { try draw(files, to: plot, reporter) }
             var total = VerificationSummary()
             var failures: [ExitStatus] = []
             for file in files {
@@ -60,6 +72,21 @@ struct VerifyCommand: AsyncParsableCommand {
         }
     }
 
+    private func draw(_ files: [String], to path: String, _ reporter: Reporter) throws {
+        var drawing = DumpPlot()
+        for file in files { try drawing.add(file) }
+        guard !drawing.isEmpty else {
+            throw MediaFileError(
+                .notFound,
+                .read,
+                DumpPlot.log(of: files[0]),
+                "without frames in it there is nothing to draw"
+            )
+        }
+        try WholeFile.write(drawing.chart.svg, to: path)
+        reporter.report(PlotEvent(file: path), "Drawn: \(path)")
+    }
+
     /// The files to check: the file itself, or all dumps in the directory.
     private func dumps() throws -> [String] {
         var isDirectory: ObjCBool = false
@@ -74,6 +101,12 @@ struct VerifyCommand: AsyncParsableCommand {
         }
         return files.map { "\(path)/\($0)" }
     }
+}
+
+/// A drawing that was written.
+struct PlotEvent: Encodable {
+    var event = "plot"
+    var file: String
 }
 
 /// A dump that could not be read.

@@ -73,6 +73,37 @@ struct VerifyTests {
         }
     }
 
+    @Test("--plot draws the frame logs of all dumps, and replaces a drawing")
+    func plot() async throws {
+        let base = try await record(.webm)
+        let drawing = "\(directory.path)/out.svg"
+        try store(Array("old".utf8), at: drawing)
+        let program = try Program("room-client", ["verify", directory.path, "--plot", drawing, "--json"])
+        let ending = try await program.end()
+        #expect(ending == .exit(0), "\(program.errors)")
+        #expect(try program.events().first?.string("event") == "plot")
+        let svg = try text(of: drawing)
+        let name = try #require(base.split(separator: "/").last)
+        for part in ["<svg ", "\(name).webm", "Frame age, ms", "Rate, kbit/s", "Shown frames, 1/s", "class=\"curve\""] {
+            #expect(svg.contains(part), "\(part)")
+        }
+    }
+
+    @Test("--plot says when there is nothing to draw, and replaces no directory")
+    func nothingToPlot() async throws {
+        let base = try await record(.ivf)
+        let nowhere = try Program("room-client", ["verify", "\(base).ivf", "--plot", directory.path])
+        #expect(try await nowhere.end() == .exit(74))
+        #expect(nowhere.errors.contains("it is a directory"), "\(nowhere.errors)")
+        try store([UInt8](), at: "\(base).frames.jsonl")
+        let nothing = try Program("room-client", ["verify", "\(base).ivf", "--plot", "\(directory.path)/a.svg"])
+        #expect(try await nothing.end() == .exit(66))
+        #expect(nothing.errors.contains("nothing to draw"), "\(nothing.errors)")
+        try store(Array("{}\n".utf8), at: "\(base).frames.jsonl")
+        let foreign = try Program("room-client", ["verify", "\(base).ivf", "--plot", "\(directory.path)/a.svg"])
+        #expect(try await foreign.end() == .exit(65))
+    }
+
     @Test("Latencies are those of the frames in the file")
     func latenciesOfCutFile() async throws {
         let base = try await record(.ivf)
