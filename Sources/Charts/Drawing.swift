@@ -113,13 +113,12 @@ struct Drawing {
             .map { (name: $1.name, colour: Self.colours[$0 % Self.colours.count], opacity: "1") }
         entries.removeAll { $0.name.isEmpty }
         if !panel.spans.isEmpty, !panel.spanName.isEmpty { entries.append((panel.spanName, Self.spanColour, "0.35")) }
-        var x = Self.right
+        var x = Self.right + 12
         for entry in entries.reversed() {
-            text(entry.name, x: x, y: y, "text-anchor=\"end\"")
-            x -= Self.length(entry.name, 6.1) + 15
+            x -= Self.length(entry.name, 6.6) + 29
             body += "<rect x=\"\(number(x))\" y=\"\(number(y - 8))\" width=\"11\" height=\"8\""
             body += " fill=\"\(entry.colour)\" opacity=\"\(entry.opacity)\"/>\n"
-            x -= 14
+            text(entry.name, x: x + 15, y: y, "")
         }
     }
 
