@@ -5,12 +5,13 @@ import MediaCore
 /// Plays the rows of `docs/adaptation.md` over simulated links, and prints a line for each.
 ///
 /// Arguments are names of cases (all without any), paths of mahimahi traces, and settings as `name=value`, as logs have
-/// them.
+/// them. `states` prints gaps between frames, and what the controllers knew, twice a second; `golden` what the unit tests expect.
 @main
 struct Bench {
     static func main() {
         var settings = UplinkController.Settings()
         var wanted: [String] = []
+        var printsStates = false
         var cases = BenchCase.all
         for argument in CommandLine.arguments.dropFirst() {
             let parts = argument.split(separator: "=")
@@ -27,6 +28,11 @@ struct Bench {
                     print("\(argument): \(error)")
                     return
                 }
+            } else if argument == "golden" {
+                for item in SimulationCase.all { print(item.name, item.result) }
+                return
+            } else if argument == "states" {
+                printsStates = true
             } else {
                 wanted.append(argument)
             }
@@ -34,7 +40,7 @@ struct Bench {
         print(BenchCase.heading)
         var summary = BenchSummary()
         for item in cases where wanted.isEmpty || wanted.contains(item.name) {
-            for line in item.run(settings, into: &summary) { print(line) }
+            for line in item.run(settings, printsStates: printsStates, into: &summary) { print(line) }
         }
         print(summary.line)
     }

@@ -51,7 +51,11 @@ struct BenchCase {
         )
     }
 
-    func run(_ settings: UplinkController.Settings, into summary: inout BenchSummary) -> [String] {
+    func run(
+        _ settings: UplinkController.Settings,
+        printsStates: Bool,
+        into summary: inout BenchSummary
+    ) -> [String] {
         var flows = flows
         for index in flows.indices {
             flows[index].settings = settings
@@ -69,6 +73,19 @@ struct BenchCase {
             if flows.count == 1 { summary.add(figures, used: figures.rate / usable) }
             let label = flows.count == 1 ? name : "\(name)/\(index)"
             lines.append(line(label, figures, used: figures.rate / usable, flow))
+            for (earlier, later) in zip(flow.arrivals, flow.arrivals.dropFirst())
+            where printsStates && later.arrived - earlier.arrived > 150 {
+                let frame =
+                    "\(later.size) bytes\(later.isKeyframe ? ", keyframe," : "") captured at \(later.captured) ms"
+                lines.append("  \(later.arrived) ms: after \(later.arrived - earlier.arrived) ms \(frame)")
+            }
+            for state in flow.states where printsStates && state.time % 500 == 0 {
+                let rates = "\(state.rate / 1000) of \(state.capacity / 1000) kbit/s"
+                lines.append(
+                    "  \(Double(state.time) / 1000) s \(rates), queue \(state.queue / 1000) ms"
+                        + ", \(state.target)"
+                )
+            }
         }
         if flows.count > 1 {
             lines.append("  Jain \(Self.text(SimulationFigures.jain(rates), 3))")

@@ -1,3 +1,4 @@
+import Adaptation
 import AdaptationSimulation
 import MediaCore
 
@@ -117,6 +118,18 @@ extension BenchCase {
         }
         cases.append(
             BenchCase(
+                name: "rfc5.2",
+                trace: LinkTrace([
+                    Stretch(4, seconds: 25), Stretch(2, seconds: 25), Stretch(3.5, seconds: 25),
+                    Stretch(1, seconds: 25), Stretch(2, seconds: 25),
+                ]),
+                seconds: 125,
+                flows: [flow(1.5, delay: 50), flow(1.5, delay: 50)],
+                warmUp: 15
+            )
+        )
+        cases.append(
+            BenchCase(
                 name: "rfc5.5",
                 trace: .constant(4, seconds: 300),
                 seconds: 300,
@@ -125,7 +138,7 @@ extension BenchCase {
             )
         )
         var paused = (0..<3).map { flow(4, delay: 50, start: Double($0) * 2) }
-        paused[1].pause = 40..<60
+        paused[1].wishes = [.init(from: 40, nil), .init(from: 60, LayerBounds(temporalLayers: 1))]
         cases.append(
             BenchCase(name: "rfc5.8", trace: .constant(3.5, seconds: 120), seconds: 120, flows: paused, warmUp: 66)
         )

@@ -126,7 +126,12 @@ struct LaneState: Sendable {
     /// The target of a frame that is encoded now.
     ///
     /// `room` are the bytes that the path may still take; `nil` if that is unknown.
-    mutating func nextTarget(room: Double?, keyframeDue: Bool, at now: Int64) -> EncodingTarget {
+    mutating func nextTarget(
+        room: Double?,
+        keyframeDue: Bool,
+        keyframeTime: Double,
+        at now: Int64
+    ) -> EncodingTarget {
         let instant = MonotonicInstant(microseconds: now)
         let bitrate = Bitrate(bitsPerSecond: Int(share))
         let step = ladder.update(
@@ -148,7 +153,11 @@ struct LaneState: Sendable {
         )
         let isKeyframe = keyframeDue || self.target?.dimensions != target.dimensions
         self.target = target
-        if let room { target.largestFrame = DataSize(bytes: Int(largestFrame(room: room, isKeyframe: isKeyframe))) }
+        if let room {
+            target.largestFrame = DataSize(
+                bytes: Int(largestFrame(room: room, keyframeTime: isKeyframe ? keyframeTime : nil))
+            )
+        }
         return target
     }
 
@@ -191,9 +200,8 @@ struct LaneState: Sendable {
     }
 
     /// A frame that is larger than this comes late itself or makes the next ones late.
-    private func largestFrame(room: Double, isKeyframe: Bool) -> Double {
-        // A keyframe may take a quarter of a second, because less would be no picture.
-        if isKeyframe { return max(4000, 4 * frame, share / 8 * 0.25) }
+    private func largestFrame(room: Double, keyframeTime: Double?) -> Double {
+        if let keyframeTime { return min(1e9, max(4000, 4 * frame, share / 8 * keyframeTime)) }
         return max(600, min(2 * frame + 600, max(room, frame / 2)))
     }
 }

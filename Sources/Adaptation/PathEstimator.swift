@@ -1,3 +1,4 @@
+import MediaCore
 package import RoomProtocol
 
 /// Estimates a connection's delay, queue and rate from what was written and what the receiver acknowledged.
@@ -69,8 +70,9 @@ package struct PathEstimator: Hashable, Sendable {
     private static let backwardLimit = 20
     /// Receivers' clocks do not run ahead by more than this from one acknowledgement to the next, in microseconds.
     private static let clockLead: Int64 = 60_000_000
-    /// The bytes that come at a train's first byte: one segment.
-    private static let segment: Int64 = 1448
+    /// The bytes that may have come at the time of a train's first byte: receivers that see only whole messages have the
+    /// first one then.
+    private static let firstBytes = Int64(WireFormat.maximumBinaryMessage.bytes)
 
     private let settings: Settings
     private var writes: [Write] = []
@@ -276,7 +278,7 @@ package struct PathEstimator: Hashable, Sendable {
         // What was acknowledged in the middle of the frame is the better mark: the number of bytes is known there.
         let isMarked = (begun?.time ?? -1) >= first
         let start = isMarked ? begun?.time ?? first : first
-        let arrived = bytes - (isMarked ? begun?.bytes ?? bytes : acknowledgedBytes + Self.segment)
+        let arrived = bytes - (isMarked ? begun?.bytes ?? bytes : acknowledgedBytes + Self.firstBytes)
         guard arrived >= settings.shortestTrain, last > start else { return nil }
         return Double(arrived) * 8e6 / Double(last - start)
     }

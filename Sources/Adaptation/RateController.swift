@@ -31,6 +31,12 @@ package struct RateController: Hashable, Sendable {
         package var recoveryLimit = 0.8
         /// How fast the last good rate is forgotten, each second.
         package var memoryDecay = 0.15
+        /// The frame interval that the allowed queue suits, in microseconds.
+        package var frameInterval = 33_334.0
+        /// By how much the allowed queue grows with longer frame intervals.
+        package var frameGain = 0.8
+        /// The most that frame intervals raise the allowed queue, in microseconds.
+        package var frameLimit = 100_000.0
         /// The multiplicative increase before the path has shown its first queue, each second.
         package var startIncrease = 1.5
         /// The same where the frames' trains show that the path carries much more.
@@ -71,6 +77,8 @@ package struct RateController: Hashable, Sendable {
     package var capacityEstimate: Double { capacity ?? rate }
     /// By how much jitter raises the allowed queue, in microseconds.
     package private(set) var jitterAllowance = 0.0
+    /// By how much long frame intervals raise the allowed queue, in microseconds.
+    package private(set) var frameAllowance = 0.0
 
     package init(_ settings: Settings = Settings()) {
         self.settings = settings
@@ -79,7 +87,15 @@ package struct RateController: Hashable, Sendable {
     }
 
     /// The queue above which the rate is cut, in microseconds.
-    package var targetQueue: Double { settings.targetQueue + jitterAllowance }
+    package var targetQueue: Double { settings.targetQueue + jitterAllowance + frameAllowance }
+
+    /// Notes the time from one frame to the next, in microseconds.
+    ///
+    /// A frame waits for its own first bytes: at few frames a second, each is large and seems to find a queue.
+    package mutating func setFrameInterval(_ interval: Int64) {
+        let excess = Double(interval) - settings.frameInterval
+        frameAllowance = min(settings.frameLimit, max(0, settings.frameGain * excess))
+    }
 
     /// The most that there is to send, in bits per second.
     package var highestRate: Double { settings.highestRate }
@@ -104,7 +120,7 @@ package struct RateController: Hashable, Sendable {
         }
         observeJitter(Double(sample.queue), min(0.3, elapsed))
         observeCapacity(sample, min(0.3, elapsed), at: now)
-        let low = settings.lowQueue + jitterAllowance
+        let low = settings.lowQueue + jitterAllowance + frameAllowance
         let queue = Double(sample.standingQueue)
         if queue < low {
             increase(room: 1 - queue / low, sample, elapsed, at: now)
@@ -186,7 +202,7 @@ package struct RateController: Hashable, Sendable {
             lastGoodRate = rate
             isRecovering = false
         }
-        rate *= 1 - min(1, (queue - low) / (targetQueue - low)) * elapsed
+        rate *= 1 - min(1, (queue - low) / max(1, targetQueue - low)) * elapsed
         let cutInterval = max(50_000, min(250_000, roundTrip))
         if queue > targetQueue, now - (lastCut ?? .min / 2) > cutInterval {
             rate = min(rate, drained)

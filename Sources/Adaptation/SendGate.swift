@@ -8,6 +8,11 @@ package struct SendGate: Hashable, Sendable {
         package var longestSilence = 80_000.0
         /// What the window holds beyond the rate, in bytes: a thin path could otherwise carry no frame at all.
         package var slack = 3_000.0
+        /// The part of the window that is open although the oldest byte is too old, while acknowledgements come: a queue
+        /// that drains need not be empty before the next frame is on its way.
+        package var agedPart = 0.5
+        /// How recent the last acknowledgement must be for that.
+        package var recency: Int64 = 40_000
         /// Bytes on their way that are too few to tell of a silence: acknowledgements of the other direction are not
         /// acknowledged one by one.
         package var silentBytes: Int64 = 1_200
@@ -66,7 +71,9 @@ package struct SendGate: Hashable, Sendable {
         }
         let roundTrip = path.shortestRoundTrip ?? settings.assumedRoundTrip
         let allowed = Double(roundTrip + path.thinning) + settings.longestSilence + controller.jitterAllowance
-        return Double(now - oldest) <= allowed
+        if Double(now - oldest) <= allowed { return true }
+        guard settings.agedPart > 0, now - (path.lastAcknowledgement ?? 0) <= settings.recency else { return false }
+        return pending <= settings.agedPart * window(path, controller) - frame / 2
     }
 
     /// As `isOpen`, once for each captured frame: after several that were left out, one may pass to keep the estimate

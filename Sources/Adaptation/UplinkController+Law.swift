@@ -66,7 +66,13 @@ extension UplinkController {
         if firstFrame == nil { firstFrame = now }
         lastFrame = now
         let room = mode == .unacknowledged ? nil : lanes[index].room(path, controller, queued: queuedBytes)
-        return .encode(lanes[index].nextTarget(room: room, keyframeDue: keyframeDue, at: now))
+        let target = lanes[index].nextTarget(
+            room: room,
+            keyframeDue: keyframeDue,
+            keyframeTime: settings.keyframeTime,
+            at: now
+        )
+        return .encode(target)
     }
 
     /// Why a picture must wait, and until when at most; `nil` if it need not.
@@ -126,13 +132,18 @@ extension UplinkController {
     /// Gives each encoding its share of the rate: lower simulcast layers first, by priority within a layer.
     mutating func allocate() {
         var demand = 0.0
-        for lane in lanes where lane.bounds != nil { demand += lane.demand + overhead(lane) }
+        var interval = Int64.max
+        for lane in lanes where lane.bounds != nil {
+            demand += lane.demand + overhead(lane)
+            interval = min(interval, lane.frameInterval)
+        }
         guard demand > 0 else {
             // The rate is kept for the time when somebody wants something again.
             for index in lanes.indices { lanes[index].share = 0 }
             return
         }
         controller.setHighestRate(demand)
+        controller.setFrameInterval(interval)
         var left = mode == .unacknowledged ? demand : controller.rate
         var layer: Int? = lanes.map(\.lane.simulcastLayer).min()
         while let current = layer {

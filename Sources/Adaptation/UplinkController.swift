@@ -25,6 +25,8 @@ package struct UplinkController: Sendable {
         /// In an outage, a frame is sent after this many times `outageAfter`, and then each time that long, in case the
         /// receiver and not the path is at fault.
         package var outageProbe: Int64 = 4
+        /// How long a keyframe may be on its way at the lane's share, in seconds: less would be no picture.
+        package var keyframeTime = 0.25
         /// The bytes of headers that each frame adds.
         package var frameOverhead = 48.0
         /// A simulcast layer above the lowest is encoded if this part of its highest bitrate is left for it.
@@ -89,7 +91,9 @@ package struct UplinkController: Sendable {
     var lastFrame: Int64 = 0
     var mode = UplinkStatus.Mode.starting
 
-    /// Whether inputs are recorded, for `takeRecords` to take.
+    /// Whether inputs are recorded, for `takeRecords` to take; set it before the first input.
+    ///
+    /// It becomes `false` by itself if nobody takes the records.
     package var isRecording = false
     private var records: [AdaptationLog.Entry] = []
 

@@ -14,8 +14,7 @@ package enum LinkSimulation {
         flows configurations: [SimulatedFlow.Configuration],
         log: Bool = false
     ) -> [SimulatedFlow] {
-        let flows = configurations.enumerated().map { SimulatedFlow($1, index: $0) }
-        if log { for flow in flows { flow.record() } }
+        let flows = configurations.enumerated().map { SimulatedFlow($1, index: $0, log: log) }
         var row = Fifo<Packet>()
         var pipes = flows.map { _ in Fifo<Flying>() }
         var index = 0

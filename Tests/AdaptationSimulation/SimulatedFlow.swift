@@ -20,18 +20,32 @@ package final class SimulatedFlow {
         package var delay = 20
         /// When it begins, in seconds.
         package var start = 0.0
-        /// When nobody wants it, in seconds.
-        package var pause = 0.0..<0.0
+        /// What subscribers want, from when on; at first one that can use everything.
+        package var wishes: [Wish] = []
         /// Bytes that the socket takes before the link has carried them.
         package var socketBytes = 131_072
-        /// The longest time between two acknowledgements, in milliseconds.
-        package var thinnestAcknowledgements = 100
+        /// Whether the receiver counts a message when it is whole, as the server does.
+        package var countsWholeMessages = true
+        /// The longest time between two acknowledgements, in milliseconds; the server thins none, subscribers to 500.
+        package var thinnestAcknowledgements = 0
         /// Whether the receiver acknowledges at all.
         package var acknowledges = true
         /// The seed of the encoder.
         package var seed: UInt64 = 100
 
         package init() {}
+    }
+
+    /// What subscribers want from a time on.
+    package struct Wish: Sendable {
+        var seconds: Double
+        var bounds: LayerBounds?
+
+        /// Subscribers want `bounds` from `seconds` on; `nil` if there are none.
+        package init(from seconds: Double, _ bounds: LayerBounds?) {
+            self.seconds = seconds
+            self.bounds = bounds
+        }
     }
 
     /// A frame that arrived.
@@ -52,6 +66,7 @@ package final class SimulatedFlow {
         package var rate: Int
         package var capacity: Int
         package var queue: Int
+        package var target: String
     }
 
     private struct Frame {
@@ -91,9 +106,10 @@ package final class SimulatedFlow {
     private var chunks = Fifo<(chunk: Chunk, end: Int)>()
     private var receivedBytes = 0
     private var returning = Fifo<(at: Int, value: MediaAcknowledgement)>()
-    private var isWanted = false
+    private var isStarted = false
+    private var wanted: LayerBounds?
 
-    init(_ configuration: Configuration, index: Int) {
+    init(_ configuration: Configuration, index: Int, log: Bool) {
         self.configuration = configuration
         self.index = index
         var content = SimulatedEncoder.Content()
@@ -103,13 +119,10 @@ package final class SimulatedFlow {
         settings.longestInterval = Int64(configuration.thinnestAcknowledgements) * 1000
         schedule = AcknowledgementSchedule(settings)
         uplink = UplinkController(configuration.settings)
-        uplink.isRecording = false
+        uplink.isRecording = log
         id = uplink.add(configuration.lane, at: MonotonicInstant(microseconds: 0))
         nextFrame = configuration.start * 1000 + Double(index) * 1.3
     }
-
-    /// Records the inputs from now on.
-    package func record() { uplink.isRecording = true }
 
     /// The inputs that were recorded.
     package func takeLog() -> [AdaptationLog.Entry] {
@@ -140,11 +153,13 @@ package final class SimulatedFlow {
 
     private func noteWanted(at now: MonotonicInstant) {
         let seconds = Double(now.microseconds) / 1e6
-        let wanted = !configuration.pause.contains(seconds)
-        guard wanted != isWanted else { return }
-        isWanted = wanted
-        uplink.setWanted(wanted ? LayerBounds(temporalLayers: 1) : nil, of: id, at: now)
-        if wanted { keyframeDue = true }
+        var bounds: LayerBounds? = LayerBounds(temporalLayers: 1)
+        for wish in configuration.wishes where wish.seconds <= seconds { bounds = wish.bounds }
+        guard !isStarted || bounds != wanted else { return }
+        if wanted == nil { keyframeDue = true }
+        isStarted = true
+        wanted = bounds
+        uplink.setWanted(bounds, of: id, at: now)
     }
 
     private func takeAcknowledgements(at now: Int) -> Bool {
@@ -232,7 +247,8 @@ package final class SimulatedFlow {
                 time: now,
                 rate: status.rate.bitsPerSecond,
                 capacity: status.capacity.bitsPerSecond,
-                queue: Int((status.queueDelay ?? .zero).wholeMicroseconds)
+                queue: Int((status.queueDelay ?? .zero).wholeMicroseconds),
+                target: status.lanes[0].target.map { "\($0.dimensions) at \($0.frameRate)" } ?? "-"
             )
         )
     }
@@ -244,10 +260,11 @@ package final class SimulatedFlow {
     func arrived(_ packet: Packet, at now: Int) {
         // The receiver's clock has another origin.
         let instant = MonotonicInstant(microseconds: Int64(now) * 1000 + 77_000_000)
-        schedule.received(packet.end - receivedBytes, at: instant)
+        if !configuration.countsWholeMessages { schedule.received(packet.end - receivedBytes, at: instant) }
         receivedBytes = packet.end
         while let next = chunks.first, next.end <= receivedBytes {
             chunks.removeFirst()
+            if configuration.countsWholeMessages { schedule.received(next.chunk.bytes, at: instant) }
             let chunk = next.chunk
             schedule.chunkEnded(
                 AcknowledgementSchedule.Chunk(
