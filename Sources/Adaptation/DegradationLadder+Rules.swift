@@ -51,8 +51,14 @@ extension DegradationLadder {
         guard rate <= settings.cut * before, !quantizer.willBeFine(rate, rungs[bandwidthRung].weight) else {
             return false
         }
-        let target = rungs.best { $0.needed <= rate }
-        guard target > bandwidthRung else { return false }
+        guard rungs.best(where: { $0.needed <= rate }) > bandwidthRung else { return false }
+        // A bitrate that fell so far falls on, and the queue must drain: a smaller size than the present bitrate needs
+        // makes one keyframe serve the whole fall. Frame rates change without one.
+        let isSize = preference != .maintainResolution
+        let reached = isSize ? rate * max(settings.deepestCut, rate / before) : rate
+        let target = rungs.best {
+            $0.needed <= reached || $0.needed <= rate && quantizer.willBeFine(reached, $0.weight)
+        }
         return move(to: target, .bitrateCut, rate, isUrgent: true, at: time)
     }
 
@@ -133,7 +139,8 @@ extension DegradationLadder {
             lengthenTimeUp(at: time)
             lastDown = time
         } else {
-            lastUp = time
+            // Nothing is known at the start, so a step up is no failure there.
+            if timeUp >= settings.timeUp { lastUp = time }
         }
         bandwidthRung = target
         history.rungChanged(rate, at: time)

@@ -51,9 +51,11 @@ package struct DegradationLadder: Hashable, Sendable {
         /// The part of an encoding's highest bitrate that suffices for its full size; packet headers take some of the rest.
         package var capShare = 0.9
         /// At the start, when nothing is known of the path, a size may need this many times the bitrate.
-        package var startMargin = 1.5
+        package var startMargin = 1.6
         /// A fall to this part of the highest bitrate of the last `cutWindow` is answered at once.
         package var cut = 0.6
+        /// After a cut, the size is chosen for the bitrate times what is left of it, but at least times this.
+        package var deepestCut = 0.5
         /// See `cut`.
         package var cutWindow: Int64 = 2_000_000
         /// How long the bitrate must be too low for a size.

@@ -33,11 +33,11 @@ struct Axis: Hashable, Sendable {
         return Axis(lower: first * step, upper: last * step, isLogarithmic: false, ticks: ticks)
     }
 
-    /// A logarithmic axis that holds all positive ones of `values`.
+    /// A logarithmic axis that holds all of `values` from a thousandth of the largest on.
     static func logarithmic(for values: [Double]) -> Axis {
         let positive = values.filter { $0 > 0 }
-        let smallest = positive.min() ?? 1
-        let largest = max(positive.max() ?? 10, smallest)
+        let largest = positive.max() ?? 10
+        let smallest = max(positive.min() ?? 1, largest / 1000)
         var marks: [Double] = []
         // Only numbers of this size are of any use, and others would need too many marks.
         var decade = pow(10, log10(max(1e-9, smallest)).rounded(.down))

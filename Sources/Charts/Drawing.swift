@@ -111,15 +111,14 @@ struct Drawing {
         }
         var entries = panel.series.enumerated()
             .map { (name: $1.name, colour: Self.colours[$0 % Self.colours.count], opacity: "1") }
-        if entries.count < 2 { entries = [] }
+        entries.removeAll { $0.name.isEmpty }
         if !panel.spans.isEmpty, !panel.spanName.isEmpty { entries.append((panel.spanName, Self.spanColour, "0.35")) }
-        var x = Self.right
+        var x = Self.right + 12
         for entry in entries.reversed() {
-            text(entry.name, x: x, y: y, "text-anchor=\"end\"")
-            x -= Self.length(entry.name, 6.6) + 16
+            x -= Self.length(entry.name, 6.6) + 29
             body += "<rect x=\"\(number(x))\" y=\"\(number(y - 8))\" width=\"11\" height=\"8\""
             body += " fill=\"\(entry.colour)\" opacity=\"\(entry.opacity)\"/>\n"
-            x -= 14
+            text(entry.name, x: x + 15, y: y, "")
         }
     }
 
@@ -148,11 +147,11 @@ struct Drawing {
         colour: String
     ) {
         let curve = Curve(series.points) { point in
-            guard abs(point.value) < 1e15, !axis.isLogarithmic || point.value > 0 else { return nil }
+            guard abs(point.value) < 1e15 else { return nil }
             let y = bottom - axis.position(of: point.value) * (bottom - top)
             return Curve.Position(x: horizontal(point.time), y: y)
         }
-        let zero = number(bottom - axis.position(of: 0) * (bottom - top))
+        let zero = number(bottom - axis.position(of: max(0, axis.lower)) * (bottom - top))
         var path = ""
         for run in curve.runs {
             switch series.style {

@@ -32,7 +32,7 @@ package struct TimeChart: Hashable, Sendable {
 
     /// Values that belong together.
     package struct Series: Hashable, Sendable {
-        /// The name in the panel's legend.
+        /// The name in the panel's legend; empty if the panel's title says it.
         package var name: String
         /// How it is drawn.
         package var style: Style
@@ -65,8 +65,9 @@ package struct TimeChart: Hashable, Sendable {
     package enum Scale: Hashable, Sendable {
         /// Evenly, from zero.
         case linear
-        /// By their logarithm: for values of which some are many times larger than most. Values that are not positive are
-        /// left out.
+        /// By their logarithm: for values of which some are many times larger than most.
+        ///
+        /// Values that are not positive lie at the bottom, and so do those below a thousandth of the largest.
         case logarithmic
     }
 

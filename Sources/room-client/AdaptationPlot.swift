@@ -131,7 +131,8 @@ extension AdaptationPlot {
         func series(_ points: (Lane) -> [TimeChart.Point]) -> [TimeChart.Series] {
             lanes.map { TimeChart.Series($0.name, .steps, points($0)) }
         }
-        let chosen = lanes.count == 1 ? lanes.map { TimeChart.Series("chosen", .steps, $0.frameRates) } : []
+        let isAlone = lanes.count == 1
+        let chosen = isAlone ? lanes.map { TimeChart.Series("chosen", .steps, $0.frameRates) } : []
         let panels = [
             TimeChart.Panel(
                 "Rate",
@@ -144,12 +145,13 @@ extension AdaptationPlot {
                 spans: outages,
                 spanName: "outage"
             ),
-            TimeChart.Panel("Queue", unit: "ms", series: [TimeChart.Series("queue", .line, queue)]).scaledToValues(),
+            TimeChart.Panel("Queue", unit: "ms", series: [TimeChart.Series("", .line, queue)]).scaledToValues(),
             TimeChart.Panel("Height", unit: "pixels", series: series(\.heights)),
             TimeChart.Panel(
                 "Frame rate",
                 unit: "1/s",
-                series: series { $0.encoded.points() } + chosen
+                series: lanes.map { TimeChart.Series(isAlone ? "encoded" : $0.name, .steps, $0.encoded.points()) }
+                    + chosen
             ),
             TimeChart.Panel(
                 "Pictures left out",

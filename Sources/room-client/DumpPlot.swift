@@ -83,14 +83,14 @@ struct DumpPlot {
             "Frame age",
             unit: "ms",
             note: note(frames, ages.map(\.value)),
-            series: [TimeChart.Series("age", .dots, ages)],
+            series: [TimeChart.Series("", .dots, ages)],
             spans: freezes,
             spanName: "freeze (\(detector.count), \(String(format: "%.1f", detector.totalDuration.seconds)) s)"
         )
         var panels = [age.scaledToValues()]
-        panels.append(panel("Rate", "kbit/s", [("rate", .steps, rate.points(factor: 8 / 1000))]))
-        panels.append(panel("Shown frames", "1/s", [("frame rate", .steps, frameRate.points())]))
-        if !sizes.isEmpty { panels.append(panel("Height", "pixels", [("height", .steps, sizes)])) }
+        panels.append(panel("Rate", "kbit/s", [("", .steps, rate.points(factor: 8 / 1000))]))
+        panels.append(panel("Shown frames", "1/s", [("", .steps, frameRate.points())]))
+        if !sizes.isEmpty { panels.append(panel("Height", "pixels", [("", .steps, sizes)])) }
         return panels
     }
 

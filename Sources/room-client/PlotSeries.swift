@@ -38,7 +38,7 @@ extension TimeChart.Panel {
     /// The panel with a logarithmic scale, if a few of its values are much larger than most of them.
     func scaledToValues() -> TimeChart.Panel {
         let values = series.flatMap(\.points).map(\.value).filter { $0.isFinite && $0 > 0 }.sorted()
-        guard let largest = values.last, largest > 8 * values[values.count / 2] else { return self }
+        guard let largest = values.last, largest > 20 * values[values.count / 2] else { return self }
         var panel = self
         panel.scale = .logarithmic
         return panel

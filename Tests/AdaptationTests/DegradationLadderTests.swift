@@ -94,6 +94,20 @@ struct DegradationLadderTests {
         #expect(run.changes.last.map { $0.time - back <= 8_000_000 } == true)
     }
 
+    @Test("A fall that takes half a second costs one size change, and the start's step up does not delay the return")
+    func fall() {
+        var run = LadderRun(complexity: 40)
+        run.run(1) { _ in 500 }
+        run.run(9) { _ in 2000 }
+        run.run(10) { max(400, 2000 - 3000 * $0) }
+        let sizes = run.changes.map { "\($0.step.dimensions)" }
+        #expect(sizes == ["960x540", "1280x720", "640x360"])
+        let back = run.now.microseconds
+        run.run(10) { min(2000, 400 + 600 * $0) }
+        #expect(run.size == "1280x720")
+        #expect(run.changes.last.map { $0.time - back <= 8_000_000 } == true)
+    }
+
     @Test("A gradual fall of the bitrate takes one rung after the other, each at once when it is needed")
     func gradual() {
         var run = LadderRun(complexity: 60)
