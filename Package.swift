@@ -159,8 +159,8 @@ let endToEnd: [Target] = [
     .testTarget(
         name: "EndToEndTests",
         dependencies: [
-            "TestSupport", "RoomKit", "RelayServer", "RelayCore", "RoomProtocol", "MediaCore", "Threading",
-            "MediaFiles", "SyntheticSources", "WebSockets", "Adaptation", "room-client", "room-server",
+            "TestSupport", "TestTools", "RoomKit", "RelayServer", "RelayCore", "RoomProtocol", "Adaptation", "MediaCore",
+            "Threading", "MediaFiles", "SyntheticSources", "WebSockets", "room-client", "room-server",
         ],
         swiftSettings: settings
     ),

@@ -1,5 +1,4 @@
 import Glibc
-public import MediaCore
 import RoomProtocol
 
 /// The server, room, identity and tracks to connect with.
@@ -28,6 +27,10 @@ public struct ConnectOptions: Sendable {
     /// track above the limit is not received: `RoomEvent.trackSubscriptionFailed` reports it. When another track has
     /// ended, `Room.subscribe(to:)` asks for it again.
     public var maximumReceivedTracks = 32
+    /// The path of a file in which the inputs of the rate control are recorded; `nil` for no recording.
+    ///
+    /// The file must not exist. `room-client adapt replay` makes the same decisions from it again.
+    public var adaptationLog: String?
     /// The program and version that the server logs for this client.
     public var clientName = "RoomKit/\(roomKitVersion)"
 
@@ -61,29 +64,3 @@ public struct ConnectOptions: Sendable {
 
 /// The version of this library.
 public let roomKitVersion = Release.version
-
-/// How a track is encoded.
-public struct VideoPublishOptions: Sendable {
-    /// The encoder's target bitrate for all temporal layers together; `nil` for the default of the picture's size.
-    ///
-    /// It is clamped to `supportedBitrates`. The default is 1.7 Mbit/s up to 640x480, and 2.5 Mbit/s above 960x540.
-    public var maxBitrate: Bitrate?
-
-    /// The bitrates at which a track can be published: 10 kbit/s to 40 Mbit/s.
-    ///
-    /// A server ends the session of a publisher that sends more than 50 Mbit/s in the long run, unless its
-    /// `media.trackRate` is set to another limit. The rest is for packet headers and for frames that come out larger
-    /// than planned. 3840x2160 at 30 fps takes some 30 Mbit/s.
-    public static let supportedBitrates = Bitrate.kilobitsPerSecond(10)...Bitrate.kilobitsPerSecond(40_000)
-
-    /// The target bitrate for the encoder; `nil` for the default of the picture's size.
-    var targetBitrate: Bitrate? {
-        maxBitrate.map { min(max($0, Self.supportedBitrates.lowerBound), Self.supportedBitrates.upperBound) }
-    }
-
-    /// The limit for pictures that are published or received: they may have at most as many pixels as this size has.
-    public static var maximumDimensions: Dimensions { TrackCodec.forPublishing.maximumDimensions }
-
-    /// Creates default options.
-    public init() {}
-}

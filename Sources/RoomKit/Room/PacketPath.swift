@@ -25,9 +25,11 @@ final class PacketPath {
     /// The room's connection, while there is one.
     private(set) var connection: WebSocketConnection?
 
+    /// What the connection carries; it learns what is sent, and what the server acknowledges.
+    private let uplink: Uplink
     /// Signaling messages that wait to be sent; they go out before packets.
     private var signals: [OutgoingMessage] = []
-    private var queues: [SendQueue] = []
+    private var lanes: [EncodingLane] = []
     private var turns = RoundRobin()
     private var receptions: [UInt32: Reception] = [:]
     private let packets = PacketBufferPool()
@@ -44,6 +46,11 @@ final class PacketPath {
         settings.coalescing = 1000
         return settings
     }()
+
+    /// A path that reports to `uplink`.
+    init(uplink: Uplink) {
+        self.uplink = uplink
+    }
 
     /// Tells the connection that there is something to send, so that it asks for the next message.
     func requestWrite() {
@@ -64,30 +71,43 @@ final class PacketPath {
         requestWrite()
     }
 
-    /// Sends packets from `queue` too; all queues take turns.
-    func add(_ queue: SendQueue) {
-        queues.append(queue)
+    /// Sends packets of `lane` too; all lanes take turns.
+    func add(_ lane: EncodingLane) {
+        lanes.append(lane)
     }
 
-    /// Takes no more packets from `queue`.
-    func remove(_ queue: SendQueue) {
-        queues.removeAll { $0 === queue }
+    /// Takes no more packets of `lane`.
+    func remove(_ lane: EncodingLane) {
+        lanes.removeAll { $0 === lane }
     }
 
     /// Whether anything waits to be sent.
-    private var hasMessage: Bool { isAcknowledgementDue || !signals.isEmpty || queues.contains { !$0.isEmpty } }
+    private var hasMessage: Bool {
+        isAcknowledgementDue || !signals.isEmpty || lanes.contains { !$0.sendQueue.isEmpty }
+    }
 
-    /// The next message to send; `nil` if nothing waits.
+    /// The next message to send, which counts as written; `nil` if nothing waits.
     private func nextMessage(at now: MonotonicInstant) -> OutgoingMessage? {
         // Behind other messages an acknowledgement would tell of a queue that is our own.
-        if isAcknowledgementDue, let acknowledgement = acknowledgement(at: now) { return .exclusive(acknowledgement) }
-        if !signals.isEmpty { return signals.removeFirst() }
-        for offset in queues.indices {
-            let index = turns.index(offset, of: queues.count)
-            if let packet = queues[index].next(at: now) {
+        if isAcknowledgementDue, let acknowledgement = acknowledgement(at: now) {
+            uplink.wrote(acknowledgement.count)
+            return .exclusive(acknowledgement)
+        }
+        if !signals.isEmpty {
+            let signal = signals.removeFirst()
+            if case .text(let text) = signal { uplink.wrote(text.utf8.count) }
+            return signal
+        }
+        for offset in lanes.indices {
+            let index = turns.index(offset, of: lanes.count)
+            let lane = lanes[index]
+            let step = lane.sendQueue.take(at: now)
+            if let packet = step.packet {
                 turns.served(index)
+                uplink.wrote(packet.count, of: lane.seat, waiting: step.waitingBytes)
                 return .exclusive(packet)
             }
+            if step.hasGivenUp { uplink.gaveUp(of: lane.seat, waiting: step.waitingBytes) }
         }
         return nil
     }
@@ -134,7 +154,11 @@ final class PacketPath {
         let now = MonotonicClock.now
         arrivals.received(packet.count, at: now)
         let kind = packet.withBytes { binaryMessageKind(of: $0) }
-        guard kind == .video else { return arrivals.messageEnded(isAcknowledgement: kind == .acknowledgement) }
+        guard kind == .video else {
+            arrivals.messageEnded(isAcknowledgement: kind == .acknowledgement)
+            if kind == .acknowledgement { try receiveAcknowledgement(packet) }
+            return
+        }
         let header: MediaPacketHeader
         do throws(MalformedPacket) {
             header = try packet.withBytes { bytes throws(MalformedPacket) in try MediaPacketHeader(reading: bytes) }
@@ -148,6 +172,13 @@ final class PacketPath {
         guard let frame else { return }
         let isAfterLoss = reception.continuity.isLoss(before: frame.header)
         reception.receiver.receive(frame, isAfterLoss: isAfterLoss, at: now)
+    }
+
+    private func receiveAcknowledgement(_ packet: PacketBuffer) throws(MalformedPacket) {
+        let acknowledgement = try packet.withBytes { bytes throws(MalformedPacket) in
+            try MediaAcknowledgement(reading: bytes)
+        }
+        uplink.acknowledged(acknowledgement)
     }
 
     /// Notes a packet for the acknowledgements, also one of a track that is not received any more.
