@@ -141,54 +141,6 @@ struct PublishedEvent: Encodable {
     }
 }
 
-/// The publisher's counts, written every second with `--verbose`.
-struct PublisherStatus: Encodable {
-    var event = "status"
-    var framesCaptured: Int
-    var framesEncoded: Int
-    var framesSent: Int
-    var bytesSent: Int
-
-    init(_ statistics: LocalVideoTrackStatistics) {
-        framesCaptured = statistics.framesCaptured
-        framesEncoded = statistics.framesEncoded
-        framesSent = statistics.framesSent
-        bytesSent = statistics.bytesSent
-    }
-}
-
-struct PublisherSummary: Encodable {
-    var event = "summary"
-    var framesCaptured: Int
-    var framesMissed: Int
-    /// The time from the first to the last captured frame, by the device's stamps.
-    ///
-    /// The device's own rate is (framesCaptured + framesMissed - 1) / captureSeconds.
-    var captureSeconds: Double
-    var framesEncoded: Int
-    var framesSent: Int
-    var framesExpired: Int
-    var framesDropped: [String: Int]
-    var keyframes: Int
-    var bytesSent: Int
-    var seconds: Double
-
-    init(_ statistics: LocalVideoTrackStatistics, elapsed: Duration) {
-        framesCaptured = statistics.framesCaptured
-        framesMissed = statistics.framesMissed
-        captureSeconds = statistics.captureDuration.seconds
-        framesEncoded = statistics.framesEncoded
-        framesSent = statistics.framesSent
-        framesExpired = statistics.framesExpired
-        framesDropped = Dictionary(
-            uniqueKeysWithValues: FrameDropReason.allCases.map { ($0.name, statistics.framesDropped[$0]) }
-        )
-        keyframes = statistics.keyframes
-        bytesSent = statistics.bytesSent
-        seconds = elapsed.seconds
-    }
-}
-
 /// A track's subscription that begins or ends.
 struct TrackEvent: Encodable {
     var event: String

@@ -56,6 +56,21 @@ extension PixelFormat: ExpressibleByArgument {
 
 extension TrackRecorder.Format: ExpressibleByArgument {}
 
+extension VideoPublishOptions.Priority: ExpressibleByArgument {}
+
+/// What is given up first: the names of `--degradation`.
+enum Degradation: String, CaseIterable, ExpressibleByArgument {
+    case balanced, framerate, resolution
+
+    var preference: DegradationPreference {
+        switch self {
+        case .balanced: .balanced
+        case .framerate: .maintainFramerate
+        case .resolution: .maintainResolution
+        }
+    }
+}
+
 /// How long a command runs, in seconds.
 struct Seconds: ExpressibleByArgument {
     var duration: Duration
