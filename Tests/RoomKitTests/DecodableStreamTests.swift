@@ -158,9 +158,14 @@ private struct Encoding: Sendable {
         var decoder = try VP8Decoder()
         for index in 0..<Self.length {
             let size = sizes[index / 40 % sizes.count]
-            if size != encoder.dimensions { try encoder.reconfigure(dimensions: size) }
             let isKeyframe = index % 13 == Int(simulcastLayer) * 5
-            let coded = try encoder.encode(texture(size, at: index), forceKeyframe: isKeyframe) {
+            let target = EncodingTarget(
+                dimensions: size,
+                bitrate: .kilobitsPerSecond(simulcastLayer == 0 ? 600 : 1500),
+                frameRate: FrameRate(30),
+                temporalLayerCount: layers
+            )
+            let coded = try encoder.encode(texture(size, at: index), target: target, forceKeyframe: isKeyframe) {
                 info,
                 bytes -> Coded? in
                 var info = info
