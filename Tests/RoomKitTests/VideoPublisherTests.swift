@@ -262,22 +262,6 @@ struct VideoPublisherTests {
         _ = try bench.send()
     }
 
-    // A frame beyond what the wire takes was sent, and the server ended the session for it.
-    @Test("A picture that gets too large for the wire is dropped, told of once, and followed by a keyframe")
-    func tooLarge() async throws {
-        let bench = try PublisherBench(options: bitrate(1_000_000), isAcknowledging: false)
-        try awaitFixedPolicy(bench)
-        let numbers = bench.publisher.statistics.framesEncoded
-        for index in 500..<502 { #expect(try bench.pass(noise(3072, 3072, at: index)) == nil) }
-        #expect(bench.publisher.statistics.framesDropped[.corrupt] == 2)
-        #expect(bench.failures.withLock { $0.map(\.code) } == [.encodingFailed])
-        #expect(bench.publisher.failure?.code == .encodingFailed)
-        let next = try #require(try bench.pass(picture(64, 48, at: 502)))
-        #expect(next.header.isKeyframe && Int(next.header.frameNumber) == numbers)
-        #expect(bench.publisher.failure == nil)
-        await bench.publisher.stop()
-    }
-
     @Test("Of a large picture every packet fits the wire, and all together are the frame")
     func chunks() async throws {
         let bench = try PublisherBench(options: bitrate(100_000), isAcknowledging: false)
