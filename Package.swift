@@ -42,7 +42,20 @@ let tools: [Target] = [
         dependencies: ["MediaCore", "Threading"],
         path: "Tests/TestTools",
         swiftSettings: settings
-    )
+    ),
+    // Flows of the real decisions over a simulated link; the benchmark plays traces over it.
+    .target(
+        name: "AdaptationSimulation",
+        dependencies: ["Adaptation", "RoomProtocol", "MediaCore"],
+        path: "Tests/AdaptationSimulation",
+        swiftSettings: settings
+    ),
+    .executableTarget(
+        name: "adaptation-bench",
+        dependencies: ["AdaptationSimulation", "Adaptation", "MediaCore"],
+        path: "Benchmarks/adaptation",
+        swiftSettings: settings
+    ),
 ]
 
 let values: [Target] =
@@ -52,7 +65,7 @@ let values: [Target] =
 
 let decisions: [Target] =
     library("RoomProtocol", ["MediaCore"], testedWith: ["RelayCore"])
-    + library("Adaptation", ["MediaCore", "RoomProtocol"])
+    + library("Adaptation", ["MediaCore", "RoomProtocol"], testedWith: ["AdaptationSimulation"])
     + library("RelayCore", path: "server/RelayCore", ["MediaCore", "RoomProtocol", "Adaptation"])
 
 let edges: [Target] =
@@ -61,10 +74,11 @@ let edges: [Target] =
         ["MediaCore", "Threading", "Capture", "CV4L2"],
         testedWith: ["TestSupport", "RoomKit", "VideoProcessing"]
     )
-    + library("VP8Codec", ["MediaCore", "CVPX"], testedWith: ["Threading"])
+    + library("VP8Codec", ["MediaCore", "CVPX"], testedWith: ["Threading", "RoomProtocol"])
     + library("VideoProcessing", ["MediaCore", "Threading", "CYUV", "CTurboJPEG"])
     + library("WebSockets", ["MediaCore", "Threading", "CWebSockets"])
     + library("MediaFiles", ["MediaCore", "CPNG"])
+    + library("Charts", [])
     + library("SyntheticSources", ["MediaCore", "Threading", "Capture"])
     + [
         .systemLibrary(name: "CV4L2", pkgConfig: "libv4lconvert", providers: [.apt(["libv4l-dev"])]),
@@ -99,6 +113,7 @@ let programs: [Target] = [
         name: "room-client",
         dependencies: [
             "RoomKit", "RoomProtocol", "MediaCore", "Threading", "MediaFiles", "SyntheticSources", "VP8Codec",
+            "Adaptation", "Charts",
             argumentParser, unixSignals,
         ],
         swiftSettings: strict
@@ -112,6 +127,16 @@ let programs: [Target] = [
         path: "server/room-server",
         swiftSettings: strict
     ),
+]
+
+/// The encoder of published tracks, for benchmarks of picture quality and frame sizes.
+let benchmarks: [Target] = [
+    .executableTarget(
+        name: "encode-clip",
+        dependencies: ["MediaCore", "MediaFiles", "Threading", "VP8Codec", "VideoProcessing", argumentParser],
+        path: "Benchmarks/encode-clip",
+        swiftSettings: strict
+    )
 ]
 
 /// What the library's users read first.
@@ -140,8 +165,8 @@ let endToEnd: [Target] = [
     .testTarget(
         name: "EndToEndTests",
         dependencies: [
-            "TestSupport", "RoomKit", "RelayServer", "RelayCore", "RoomProtocol", "MediaCore", "Threading",
-            "MediaFiles", "SyntheticSources", "WebSockets", "room-client", "room-server",
+            "TestSupport", "TestTools", "RoomKit", "RelayServer", "RelayCore", "RoomProtocol", "Adaptation", "MediaCore",
+            "Threading", "MediaFiles", "SyntheticSources", "WebSockets", "room-client", "room-server",
         ],
         swiftSettings: settings
     ),
@@ -170,5 +195,5 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
     ],
-    targets: values + decisions + edges + assembly + programs + examples + tools + endToEnd + application
+    targets: values + decisions + edges + assembly + programs + benchmarks + examples + tools + endToEnd + application
 )

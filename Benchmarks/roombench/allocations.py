@@ -13,7 +13,7 @@ from .wire import RoomSession, frames
 
 TABLE_BYTES = 256 * 24
 SLOT = struct.Struct("QQQ")
-WARM_FRAMES = 150
+WARM_FRAMES = 300
 
 
 class Counter:

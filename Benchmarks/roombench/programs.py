@@ -32,11 +32,12 @@ class Programs:
                 command = ["cc", *CFLAGS, *flags, "-o", helper(name), source, *LIBRARIES.get(name, [])]
                 subprocess.run(command, check=True)
         if not folder:
-            for product in ("room-server", "room-client"):
+            for product in ("room-server", "room-client", "encode-clip"):
                 command = ["swift", "build", "-c", "release", "--product", product]
                 subprocess.run(command, cwd=HERE.parent, check=True, stdout=sys.stderr)
             folder = HERE.parent / ".build" / "release"
         self.server, self.client = (pathlib.Path(folder) / name for name in ("room-server", "room-client"))
+        self.encode_clip = pathlib.Path(folder) / "encode-clip"
 
 
 def helper(name):

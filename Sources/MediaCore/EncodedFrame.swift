@@ -19,6 +19,14 @@ public struct EncodedFrameInfo: Hashable, Sendable {
     public var isDiscardable: Bool
     /// The number of the latest frame of temporal layer 0, modulo 65,536; frames of higher layers carry it too.
     public var baseLayerIndex: UInt16
+    /// The quantizer that the encoder chose: for VP8, from 0 for the finest picture to 127.
+    ///
+    /// 0 in frames that came over the network, whose headers do not state it.
+    public var quantizer: UInt8
+    /// The size of the picture.
+    ///
+    /// 0x0 in frames that came over the network, whose headers do not state it.
+    public var dimensions: Dimensions
 
     /// Creates a description with the given fields.
     public init(
@@ -29,7 +37,9 @@ public struct EncodedFrameInfo: Hashable, Sendable {
         temporalLayer: UInt8 = 0,
         isLayerSync: Bool = false,
         isDiscardable: Bool = false,
-        baseLayerIndex: UInt16 = 0
+        baseLayerIndex: UInt16 = 0,
+        quantizer: UInt8 = 0,
+        dimensions: Dimensions = Dimensions(width: 0, height: 0)
     ) {
         self.number = number
         self.simulcastLayer = simulcastLayer
@@ -39,6 +49,8 @@ public struct EncodedFrameInfo: Hashable, Sendable {
         self.isLayerSync = isLayerSync
         self.isDiscardable = isDiscardable
         self.baseLayerIndex = baseLayerIndex
+        self.quantizer = quantizer
+        self.dimensions = dimensions
     }
 }
 

@@ -69,7 +69,7 @@ extension StoredVideoCodec {
 ///
 /// Confine to one thread. `EncodedVideoFormat.openReader` makes it.
 package protocol EncodedVideoReader: AnyObject {
-    /// The size of the pictures, as the file's header states it.
+    /// The size of the pictures, as the file's header states it; a keyframe may state another.
     var dimensions: Dimensions { get }
     /// The codec of the pictures.
     var codec: StoredVideoCodec { get }
@@ -98,7 +98,8 @@ package enum EncodedVideoFormat: String, CaseIterable, Sendable {
     ///
     /// - Parameters:
     ///   - path: Must not exist yet; `-` is standard output.
-    ///   - dimensions: The size of the pictures, both sides in 1...16383. Another size needs another file.
+    ///   - dimensions: The size that the header states, both sides in 1...16383; players open a window of this size.
+    ///     Frames may have other sizes, which change with a keyframe: VP8 states the size in each keyframe.
     ///   - codec: The codec of the pictures.
     /// - Returns: The file's writer, with the file open.
     /// - Throws: `fileExists`, `notFound`, `notPermitted`, `storageFull`, `systemFailure`.

@@ -23,7 +23,9 @@ package struct FrameAssembler: Sendable {
     }
 
     private var partial: Partial?
-    /// The simulcast layer that frames are taken from; `nil` until the first frame begins.
+    /// The simulcast layer of the last whole keyframe, from which frames are taken; `nil` before the first.
+    ///
+    /// A keyframe that is abandoned does not change it: the frames that follow continue the layer from before.
     private var simulcastLayer: UInt8?
 
     /// Frames whose end never arrived.
@@ -57,14 +59,13 @@ package struct FrameAssembler: Sendable {
                 foreignFrames += 1
                 return nil
             }
-            simulcastLayer = header.simulcastLayer
             guard !header.hasExtensions || !packet.withBytes({ PacketExtensions(of: $0, header).isEncrypted }) else {
                 encryptedFrames += 1
                 return nil
             }
             if header.isLastChunk {
                 let end = header.headerLength + header.payloadLength
-                return Frame(header: header, buffer: packet, range: header.headerLength..<end)
+                return completed(Frame(header: header, buffer: packet, range: header.headerLength..<end))
             }
             let buffer = makeBuffer(Int(header.frameLength))
             Self.copyPayload(of: packet, header: header, into: buffer)
@@ -86,10 +87,15 @@ package struct FrameAssembler: Sendable {
         Self.copyPayload(of: packet, header: header, into: frame.buffer)
         frame.received += header.payloadLength
         if header.isLastChunk {
-            return Frame(header: frame.header, buffer: frame.buffer, range: 0..<frame.received)
+            return completed(Frame(header: frame.header, buffer: frame.buffer, range: 0..<frame.received))
         }
         partial = frame
         return nil
+    }
+
+    private mutating func completed(_ frame: Frame) -> Frame {
+        if frame.header.isKeyframe { simulcastLayer = frame.header.simulcastLayer }
+        return frame
     }
 
     private static func copyPayload(of packet: PacketBuffer, header: MediaPacketHeader, into buffer: PacketBuffer) {

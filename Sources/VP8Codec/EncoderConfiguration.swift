@@ -13,14 +13,12 @@ extension VP8Encoder {
         // Skips early the blocks that hardly changed; the value is libwebrtc's for cameras.
         (VP8E_SET_STATIC_THRESHOLD, 1),
         (VP8E_SET_TOKEN_PARTITIONS, Int32(VP8_ONE_TOKENPARTITION.rawValue)),
-        // A keyframe may take the bits of three average frames at most: at the track's bit rate, its size is its delay.
-        (VP8E_SET_MAX_INTRA_BITRATE_PCT, 300),
     ]
 }
 
 extension vpx_codec_enc_cfg_t {
     /// Sets the fields that stay the same as long as the encoder is open.
-    mutating func setConstants(layerCount: Int) {
+    mutating func setConstants() {
         unsafe g_timebase = vpx_rational(num: 1, den: 1_000_000)
         // libvpx spins between rows when it has several threads.
         unsafe g_threads = 1
@@ -32,18 +30,13 @@ extension vpx_codec_enc_cfg_t {
         unsafe kf_mode = VPX_KF_DISABLED
         unsafe rc_end_usage = VPX_CBR
         unsafe rc_resize_allowed = 0
-        unsafe rc_min_quantizer = 2
-        unsafe rc_max_quantizer = 56
         unsafe rc_undershoot_pct = 100
         unsafe rc_overshoot_pct = 15
-        // In percent of the optimal buffer level; frames are left out below it.
-        unsafe rc_dropframe_thresh = 30
         // In ms of the target rate: how far the encoder may run ahead of it. With libwebrtc's 1000, 500 and 600, 1 s of
         // delay builds up after a steep fall of the rate; with these values, 375 ms.
         unsafe rc_buf_sz = 300
         unsafe rc_buf_initial_sz = 150
         unsafe rc_buf_optimal_sz = 200
-        unsafe setLayers(layerCount)
     }
 
     private mutating func setLayers(_ count: Int) {
@@ -58,29 +51,51 @@ extension vpx_codec_enc_cfg_t {
             unsafe (ts_layer_id.0, ts_layer_id.1) = (0, 1)
             unsafe (ts_rate_decimator.0, ts_rate_decimator.1) = (2, 1)
         default:
-            break
+            unsafe ts_periodicity = 0
         }
     }
 
-    /// Sets the size, and the bit rate of each layer together with those below it.
+    /// Sets the size, the temporal layers, and the bit rate of each layer together with those below it.
+    mutating func set(_ target: EncodingTarget) {
+        let supported = VP8EncoderSettings.supportedBitrates
+        let bitrate = min(max(target.bitrate, supported.lowerBound), supported.upperBound)
+        let kilobits = UInt32(bitrate.kilobitsPerSecond)
+        unsafe g_w = UInt32(target.dimensions.width)
+        unsafe g_h = UInt32(target.dimensions.height)
+        unsafe rc_target_bitrate = kilobits
+        unsafe setLayers(target.temporalLayerCount)
+        let shares = TemporalLayerPattern.cumulativeShares(layerCount: target.temporalLayerCount)
+        unsafe ts_target_bitrate.0 = kilobits * shares[0] / 10
+        if shares.count > 1 { unsafe ts_target_bitrate.1 = kilobits * shares[1] / 10 }
+        if shares.count > 2 { unsafe ts_target_bitrate.2 = kilobits * shares[2] / 10 }
+    }
+
+    /// Sets the range of quantizers, and whether libvpx may leave frames out.
+    mutating func set(_ range: QuantizerRange, mayDropFrames: Bool) {
+        unsafe rc_min_quantizer = UInt32(range.lowest)
+        unsafe rc_max_quantizer = UInt32(range.highest)
+        // In percent of the optimal buffer level; frames are left out below it.
+        unsafe rc_dropframe_thresh = mayDropFrames ? 30 : 0
+    }
+}
+
+extension TemporalLayerPattern {
+    /// What each layer gets of the bit rate, together with those below it, in tenths.
     ///
     /// The shares are libwebrtc's (`simulcast_rate_allocator.cc`).
-    mutating func setTargets(_ settings: VP8EncoderSettings) {
-        let supported = VP8EncoderSettings.supportedBitrates
-        let bitrate = min(max(settings.targetBitrate, supported.lowerBound), supported.upperBound)
-        let kilobits = UInt32(bitrate.kilobitsPerSecond)
-        unsafe g_w = UInt32(settings.dimensions.width)
-        unsafe g_h = UInt32(settings.dimensions.height)
-        unsafe rc_target_bitrate = kilobits
-        switch settings.temporalLayerCount {
-        case 3:
-            let (lowest, middle) = (kilobits * 4 / 10, kilobits * 6 / 10)
-            unsafe (ts_target_bitrate.0, ts_target_bitrate.1, ts_target_bitrate.2) = (lowest, middle, kilobits)
-        case 2:
-            unsafe (ts_target_bitrate.0, ts_target_bitrate.1) = (kilobits * 6 / 10, kilobits)
-        default:
-            unsafe ts_target_bitrate.0 = kilobits
+    static func cumulativeShares(layerCount: Int) -> [UInt32] {
+        switch layerCount {
+        case 3: [4, 6, 10]
+        case 2: [6, 10]
+        default: [10]
         }
+    }
+
+    /// The size of an average frame of layer 0, in bits.
+    static func averageBaseFrame(_ target: EncodingTarget) -> Double {
+        let share = Double(cumulativeShares(layerCount: target.temporalLayerCount)[0]) / 10
+        let decimation = Double(1 << (target.temporalLayerCount - 1))
+        return Double(target.bitrate.bitsPerSecond) * share * decimation / target.frameRate.framesPerSecond
     }
 }
 
@@ -113,19 +128,16 @@ extension vpx_image_t {
     }
 }
 
-extension TemporalLayerPattern.Role {
-    /// The role as libvpx's flags: LAST is the latest frame of layer 0, GOLDEN the latest of the middle layer.
-    ///
-    /// The third buffer, ARF, is not used: it would stay the keyframe, and searching it costs time.
-    func libraryFlags(layerCount: Int) -> vpx_enc_frame_flags_t {
-        // With one layer, libvpx may refer to any buffer.
-        guard layerCount > 1 else { return 0 }
-        let isMiddleLayer = temporalLayer > 0 && isReference
-        var flags = VP8_EFLAG_NO_REF_ARF | VP8_EFLAG_NO_UPD_ARF
-        if !refersToMiddleLayer { flags |= VP8_EFLAG_NO_REF_GF }
-        if !isMiddleLayer { flags |= VP8_EFLAG_NO_UPD_GF }
-        if temporalLayer > 0 { flags |= VP8_EFLAG_NO_UPD_LAST }
-        if !isReference { flags |= VP8_EFLAG_NO_UPD_ENTROPY }
+extension ReferenceBuffers.Use {
+    /// The use as libvpx's flags.
+    var libraryFlags: vpx_enc_frame_flags_t {
+        var flags = 0
+        if !refersTo.contains(.last) { flags |= Int(VP8_EFLAG_NO_REF_LAST) }
+        if !refersTo.contains(.golden) { flags |= Int(VP8_EFLAG_NO_REF_GF) }
+        if !refersTo.contains(.alternate) { flags |= Int(VP8_EFLAG_NO_REF_ARF) }
+        if !updates.contains(.last) { flags |= Int(VP8_EFLAG_NO_UPD_LAST) }
+        if !updates.contains(.golden) { flags |= Int(VP8_EFLAG_NO_UPD_GF) }
+        if !updates.contains(.alternate) { flags |= Int(VP8_EFLAG_NO_UPD_ARF) }
         return vpx_enc_frame_flags_t(flags)
     }
 }

@@ -50,6 +50,21 @@ struct EncodingTimeline {
         return Slot(start: start, duration: duration)
     }
 
+    /// The slot for encoding the same frame again, because its first result of `size` is not sent.
+    ///
+    /// libvpx has subtracted that result from what the target `bitrate` allows. It adds what the bitrate allows for the
+    /// time from the end of one slot to the end of the next, so this slot is as long as the result would have taken. A
+    /// change of the duration makes libvpx take over the new frame rate at once, both here and in the next slot.
+    mutating func slotForAnotherTry(afterResultOf size: DataSize, bitrate: Bitrate, interval: Duration) -> Slot {
+        let duration = Self.bounded(interval.wholeMicroseconds)
+        guard let previous else { return Slot(start: 0, duration: duration) }
+        let seconds = Double(size.bytes) * 8 / Double(max(bitrate.bitsPerSecond, 1))
+        let length = max(duration, Self.bounded(Int64(min(seconds, 1) * 1e6)))
+        let start = previous.start + duration
+        self.previous = (previous.timestamp, start + length - duration)
+        return Slot(start: start, duration: length)
+    }
+
     private static func bounded(_ interval: Int64) -> Int64 {
         min(max(interval, intervals.lowerBound), intervals.upperBound)
     }

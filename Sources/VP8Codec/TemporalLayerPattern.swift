@@ -70,6 +70,12 @@ package struct TemporalLayerPattern: Hashable, Sendable {
         )
     }
 
+    /// Notes that the next frame was encoded in its role, but will not be sent; it can be encoded again.
+    package mutating func takeBack() {
+        // GOLDEN holds that frame now.
+        if nextRole.temporalLayer > 0, nextRole.isReference { middleLayerIsFresh = false }
+    }
+
     /// Moves past the next frame, whose result is `outcome`.
     package mutating func advance(_ outcome: Outcome) {
         let role = nextRole

@@ -8,9 +8,15 @@ package import MediaCore
 @safe package struct VP8Encoder: ~Copyable {
     private let context = CodecContext()
     private let largestDimensions: Dimensions
+    /// The target of the latest frame.
+    package private(set) var target: EncodingTarget
     private var configuration: vpx_codec_enc_cfg_t
-    private var settings: VP8EncoderSettings
+    private var applied: AppliedTarget
+    private var largestKeyframe: Int32
+    private var targetIsNew = false
     private var pattern: TemporalLayerPattern
+    private var references = ReferenceBuffers()
+    private var sizes = FrameSizeModel()
     private var timeline = EncodingTimeline()
     private var keyframeIsDue = true
     private var nextNumber: UInt32 = 0
@@ -24,124 +30,271 @@ package import MediaCore
         let attempt = "open an encoder for \(settings.dimensions)"
         var configuration = unsafe vpx_codec_enc_cfg_t()
         try context.check(unsafe cvpx_encoder_defaults(&configuration), attempt)
-        unsafe configuration.setConstants(layerCount: settings.temporalLayerCount)
-        unsafe configuration.setTargets(settings)
+        unsafe configuration.setConstants()
+        unsafe configuration.set(settings.target)
+        unsafe configuration.set(.usual, mayDropFrames: true)
         try context.check(unsafe cvpx_encoder_open(context.pointer, &configuration), attempt)
         for (control, value) in Self.controls { try context.set(control, to: value) }
-        self.largestDimensions = settings.dimensions
+        let largestKeyframe = AppliedTarget.largestKeyframe(settings.target)
+        try context.set(VP8E_SET_MAX_INTRA_BITRATE_PCT, to: largestKeyframe)
+        self.largestKeyframe = largestKeyframe
         unsafe self.configuration = configuration
-        self.settings = settings
-        self.pattern = TemporalLayerPattern(layerCount: settings.temporalLayerCount)
+        applied = AppliedTarget(target: settings.target)
+        largestDimensions = settings.dimensions
+        target = settings.target
+        pattern = TemporalLayerPattern(layerCount: settings.temporalLayerCount)
     }
 
-    /// The size that frames must have.
-    package var dimensions: Dimensions { settings.dimensions }
-
-    /// The encoder's target bit rate, for all temporal layers together.
-    package var targetBitrate: Bitrate { settings.targetBitrate }
+    /// The size of the latest frame.
+    package var dimensions: Dimensions { target.dimensions }
 
     /// Encodes a frame and lends the packet, which lies in libvpx's memory, to `body`.
     ///
+    /// A change of size makes the frame a keyframe; other changes of the target do not. If the frame comes out larger
+    /// than the target allows, it is encoded again more coarsely, up to twice. If it is still larger, or rate control
+    /// has no coarser quantizer left, `body` gets the larger frame.
+    ///
     /// `number` counts the frames that `body` took, from 0; `baseLayerIndex` counts those of layer 0. `isLayerSync` is
     /// true for frames above layer 0 that refer only to the latest frame of layer 0 (bit Y of RFC 7741). It is false
-    /// for every frame of layer 0. No other frame refers to a frame of the highest layer.
+    /// for every frame of layer 0. With more than one layer, no other frame refers to a frame of the highest layer.
     ///
     /// - Parameters:
-    ///   - frame: A picture of the encoder's size. Timestamps should increase; one that does not counts as one frame
+    ///   - frame: A picture of the target's size. Timestamps should increase; one that does not counts as one frame
     ///     interval after the one before.
+    ///   - newTarget: What to encode for; `nil` for the target of the frame before. No side may be longer than the
+    ///     encoder was opened with.
     ///   - forceKeyframe: Whether the frame must be a keyframe.
     ///   - body: Called once, on the calling thread, if there is a packet; must not keep the bytes. It returns `nil` if
-    ///     the packet will not be sent: its number is then used again, and the next frame becomes a keyframe.
+    ///     the packet will not be sent. Its number is then used again, and the next frame does not refer to it; if that
+    ///     is not possible, the next frame becomes a keyframe.
     /// - Returns: The result of `body`; `nil` also if the encoder left the frame out to keep to its rate. A keyframe
     ///   that was left out stays due.
-    /// - Throws: `wrongFrameSize`, or `libraryFailure`, after which the next frame becomes a keyframe.
+    /// - Throws: `wrongFrameSize`, `sizeIncrease` or `unsupportedSettings`, which change nothing; or `libraryFailure`,
+    ///   after which the next frame becomes a keyframe.
     package mutating func encode<Result>(
         _ frame: VideoFrame,
+        target newTarget: EncodingTarget? = nil,
         forceKeyframe: Bool,
         _ body: (EncodedFrameInfo, RawSpan) -> Result?
     ) throws(VP8Error) -> Result? {
-        guard frame.dimensions == settings.dimensions else {
-            let detail = "the encoder is set to \(settings.dimensions)"
+        try begin(frame, newTarget ?? target, forceKeyframe: forceKeyframe)
+        let interval = target.frameRate.interval
+        var slot = timeline.slot(at: frame.timestamp, interval: interval, isKeyframe: keyframeIsDue)
+        var quantizers = firstQuantizers
+        var triesLeft = Self.extraTries
+        while true {
+            do throws(VP8Error) {
+                let isFirst = triesLeft == Self.extraTries
+                try configure(quantizers, mayDropFrames: isFirst, at: frame.timestamp)
+                guard let coded = try encodeOnce(frame, slot) else {
+                    pattern.advance(.dropped)
+                    return nil
+                }
+                if triesLeft > 0, let coarser = quantizersForAnotherTry(after: coded) {
+                    takeBack(coded)
+                    quantizers = coarser
+                    triesLeft -= 1
+                    slot = timeline.slotForAnotherTry(
+                        afterResultOf: coded.size,
+                        bitrate: target.bitrate,
+                        interval: interval
+                    )
+                    continue
+                }
+                let data = unsafe coded.packet.pointee.data.frame
+                return finish(coded, body(coded.info, unsafe RawSpan(_unsafeStart: data.buf, byteCount: data.sz)))
+            } catch {
+                keyframeIsDue = true
+                throw error
+            }
+        }
+    }
+
+    /// How often a frame that came out too large is encoded again, at most.
+    private static let extraTries = 2
+
+    /// Checks and takes over the target of the next frame.
+    private mutating func begin(
+        _ frame: VideoFrame,
+        _ newTarget: EncodingTarget,
+        forceKeyframe: Bool
+    ) throws(VP8Error) {
+        let size = newTarget.dimensions
+        guard frame.dimensions == size else {
+            let detail = "the encoder's target is \(size)"
             throw VP8Error(.wrongFrameSize, attempt: "encode a frame of \(frame.dimensions)", detail: detail)
         }
-        if forceKeyframe { keyframeIsDue = true }
-        let slot = timeline.slot(
-            at: frame.timestamp,
-            interval: settings.frameRate.interval,
-            isKeyframe: keyframeIsDue
-        )
+        if newTarget != target {
+            try VP8EncoderSettings.validate(size, newTarget.temporalLayerCount, "encode a frame of \(size)")
+            guard size.width <= largestDimensions.width, size.height <= largestDimensions.height else {
+                let detail = "opened at \(largestDimensions)"
+                throw VP8Error(.sizeIncrease, attempt: "change the encoder's size to \(size)", detail: detail)
+            }
+        }
+        if size != target.dimensions || forceKeyframe { keyframeIsDue = true }
+        target = newTarget
+        // Three layers need the newest frame of layer 0 in LAST.
+        if target.temporalLayerCount != pattern.layerCount, keyframeIsDue || references.newestIsSent {
+            pattern = TemporalLayerPattern(layerCount: target.temporalLayerCount)
+        }
+    }
+
+    /// Encodes a frame in the next role of the pattern; returns `nil` if libvpx left it out.
+    private mutating func encodeOnce(_ frame: VideoFrame, _ slot: EncodingTimeline.Slot) throws(VP8Error) -> CodedFrame?
+    {
         let role = pattern.nextRole
-        do throws(VP8Error) {
-            try submit(frame.buffer, slot, role)
-        } catch {
-            keyframeIsDue = true
-            pattern.advance(.dropped)
-            throw error
+        let use = references.use(for: role, layerCount: pattern.layerCount, targetIsNew: targetIsNew)
+        if pattern.layerCount > 1 {
+            try context.set(VP8E_SET_TEMPORAL_LAYER_ID, to: keyframeIsDue ? 0 : Int32(role.temporalLayer))
         }
-        guard let packet = unsafe takePacket() else {
+        try submit(frame.buffer, slot, keyframeIsDue ? vpx_enc_frame_flags_t(VPX_EFLAG_FORCE_KF) : use.libraryFlags)
+        guard let packet = unsafe takePacket() else { return nil }
+        let isKeyframe = unsafe packet.pointee.data.frame.flags & UInt32(VPX_FRAME_IS_KEY) != 0
+        let quantizer = UInt8(clamping: try context.value(of: VP8E_GET_LAST_QUANTIZER))
+        let info = describe(role, isKeyframe: isKeyframe, quantizer: quantizer, timestamp: frame.timestamp)
+        let coded = unsafe CodedFrame(info: info, role: role, use: use, packet: packet)
+        sizes.encoded(coded.size, quantizer: quantizer, dimensions: info.dimensions, isKeyframe: isKeyframe)
+        return coded
+    }
+
+    /// Forgets a frame that will not be sent.
+    private mutating func takeBack(_ coded: CodedFrame) {
+        if coded.info.isKeyframe || !ReferenceBuffers.canTakeBack(coded.role, layerCount: pattern.layerCount) {
+            keyframeIsDue = true
+        } else {
+            references.encoded(coded.use, isSent: false)
+            pattern.takeBack()
+        }
+    }
+
+    /// Counts a frame that was encoded and is sent if there is a `result`.
+    private mutating func finish<Result>(_ coded: CodedFrame, _ result: Result?) -> Result? {
+        guard let result else {
+            takeBack(coded)
             pattern.advance(.dropped)
             return nil
         }
-        let coded = unsafe packet.pointee.data.frame
-        let isKeyframe = unsafe coded.flags & UInt32(VPX_FRAME_IS_KEY) != 0
-        let info = describe(role, isKeyframe: isKeyframe, timestamp: frame.timestamp)
-        guard let result = body(info, unsafe RawSpan(_unsafeStart: coded.buf, byteCount: coded.sz)) else {
-            // The encoder refers to this frame from now on, but no receiver has it.
-            keyframeIsDue = true
-            pattern.advance(.dropped)
-            return nil
+        if coded.info.isKeyframe {
+            keyframeIsDue = false
+            references.keyframeSent()
+            pattern.advance(.keyframe)
+        } else {
+            references.encoded(coded.use, isSent: true)
+            pattern.advance(.encoded)
         }
-        frameTaken(info)
+        nextNumber &+= 1
+        baseLayerIndex = coded.info.baseLayerIndex
         return result
     }
 
-    /// Changes the given settings, from the next frame on.
-    ///
-    /// A change of size makes the next frame a keyframe; other changes do not.
-    ///
-    /// - Parameters:
-    ///   - targetBitrate: As in `VP8EncoderSettings`.
-    ///   - frameRate: As in `VP8EncoderSettings`.
-    ///   - dimensions: Neither side may be longer than when the encoder was opened.
-    /// - Throws: `sizeIncrease`, `unsupportedSettings` or `libraryFailure`; nothing has changed then.
-    package mutating func reconfigure(
-        targetBitrate: Bitrate? = nil,
-        frameRate: FrameRate? = nil,
-        dimensions: Dimensions? = nil
+    /// Describes the encoded frame from libvpx.
+    private borrowing func describe(
+        _ role: TemporalLayerPattern.Role,
+        isKeyframe: Bool,
+        quantizer: UInt8,
+        timestamp: MonotonicInstant
+    ) -> EncodedFrameInfo {
+        let temporalLayer = isKeyframe ? 0 : role.temporalLayer
+        return EncodedFrameInfo(
+            number: nextNumber,
+            timestamp: timestamp,
+            isKeyframe: isKeyframe,
+            temporalLayer: temporalLayer,
+            isLayerSync: !isKeyframe && role.isLayerSync,
+            isDiscardable: !isKeyframe && !role.isReference,
+            baseLayerIndex: temporalLayer == 0 ? baseLayerIndex &+ 1 : baseLayerIndex,
+            quantizer: quantizer,
+            dimensions: target.dimensions
+        )
+    }
+}
+
+/// The size that one frame should not exceed.
+extension VP8Encoder {
+    /// How much larger than the limit a frame may be without being encoded again: 10 %, which is what the estimate of
+    /// the size is worth.
+    private static let tolerance = 1.1
+    /// A limit below this many average frames is kept by the range of quantizers from the start; above it, only frames
+    /// that exceed it are encoded again, because libvpx aims at an average frame by itself.
+    private static let averageFramesWithoutRange = 1.5
+
+    /// The quantizers with which to encode the next frame first.
+    private var firstQuantizers: QuantizerRange {
+        guard let limit = AppliedTarget.limit(target, isKeyframe: keyframeIsDue) else { return .usual }
+        let averageFrame = Double(target.bitrate.bitsPerSecond) / 8 / target.frameRate.framesPerSecond
+        guard keyframeIsDue || Double(limit.bytes) < Self.averageFramesWithoutRange * averageFrame else {
+            return .usual
+        }
+        let size = target.dimensions
+        let lowest = sizes.quantizer(for: limit, dimensions: size, isKeyframe: keyframeIsDue)
+        return QuantizerRange(from: lowest ?? QuantizerRange.usual.lowest)
+    }
+
+    /// The quantizers with which `coded` would fit; `nil` if it fits already, or encoding it again cannot help.
+    private func quantizersForAnotherTry(after coded: CodedFrame) -> QuantizerRange? {
+        let isKeyframe = coded.info.isKeyframe
+        guard let limit = AppliedTarget.limit(target, isKeyframe: isKeyframe) else { return nil }
+        guard Double(coded.size.bytes) > Double(limit.bytes) * Self.tolerance else { return nil }
+        guard isKeyframe || ReferenceBuffers.canTakeBack(coded.role, layerCount: pattern.layerCount) else { return nil }
+        let used = FrameSizeModel.setting(for: coded.info.quantizer)
+        let size = target.dimensions
+        guard let lowest = sizes.quantizer(for: limit, dimensions: size, isKeyframe: isKeyframe), lowest > used else {
+            return nil
+        }
+        return QuantizerRange(from: lowest)
+    }
+}
+
+/// Calls into libvpx.
+extension VP8Encoder {
+    /// A frame that libvpx has encoded.
+    @safe private struct CodedFrame {
+        var info: EncodedFrameInfo
+        var role: TemporalLayerPattern.Role
+        var use: ReferenceBuffers.Use
+        /// Valid until the next call into libvpx.
+        var packet: UnsafePointer<vpx_codec_cx_pkt_t>
+
+        var size: DataSize { DataSize(bytes: unsafe packet.pointee.data.frame.sz) }
+    }
+
+    /// Tells libvpx the target and the quantizers, as far as they differ from what it has.
+    private mutating func configure(
+        _ quantizers: QuantizerRange,
+        mayDropFrames: Bool,
+        at time: MonotonicInstant
     ) throws(VP8Error) {
-        var changed = settings
-        if let targetBitrate { changed.targetBitrate = targetBitrate }
-        if let frameRate { changed.frameRate = frameRate }
-        if let dimensions { changed.dimensions = dimensions }
-        try changed.validate("reconfigure an encoder")
-        let size = changed.dimensions
-        guard size.width <= largestDimensions.width, size.height <= largestDimensions.height else {
-            let detail = "opened at \(largestDimensions)"
-            throw VP8Error(.sizeIncrease, attempt: "change the encoder's size to \(size)", detail: detail)
-        }
-        if changed.dimensions != settings.dimensions || changed.targetBitrate != settings.targetBitrate {
-            var target = unsafe configuration
-            unsafe target.setTargets(changed)
+        var wanted = AppliedTarget(
+            target: target,
+            quantizers: quantizers,
+            mayDropFrames: mayDropFrames,
+            time: time
+        )
+        wanted.target.temporalLayerCount = pattern.layerCount
+        targetIsNew = applied.isFar(from: wanted)
+        if applied.differs(from: wanted) {
+            var changed = unsafe configuration
+            unsafe changed.set(wanted.target)
+            unsafe changed.set(quantizers, mayDropFrames: mayDropFrames)
             try context.check(
-                unsafe vpx_codec_enc_config_set(context.pointer, &target),
-                "change the encoder to \(size) at \(changed.targetBitrate)"
+                unsafe vpx_codec_enc_config_set(context.pointer, &changed),
+                "change the encoder to \(target.dimensions) at \(target.bitrate)"
             )
-            unsafe configuration = target
+            unsafe configuration = changed
+            applied = wanted
         }
-        if changed.dimensions != settings.dimensions { keyframeIsDue = true }
-        settings = changed
+        guard keyframeIsDue else { return }
+        let largest = AppliedTarget.largestKeyframe(wanted.target)
+        if largest != largestKeyframe { try context.set(VP8E_SET_MAX_INTRA_BITRATE_PCT, to: largest) }
+        largestKeyframe = largest
     }
 
     /// Passes a picture to libvpx, which copies it.
     private borrowing func submit(
         _ buffer: VideoBuffer,
         _ slot: EncodingTimeline.Slot,
-        _ role: TemporalLayerPattern.Role
+        _ flags: vpx_enc_frame_flags_t
     ) throws(VP8Error) {
-        if pattern.layerCount > 1 {
-            try context.set(VP8E_SET_TEMPORAL_LAYER_ID, to: keyframeIsDue ? 0 : Int32(role.temporalLayer))
-        }
-        let flags = keyframeIsDue ? Int(VPX_EFLAG_FORCE_KF) : role.libraryFlags(layerCount: pattern.layerCount)
         let status = buffer.withPlanes { luma, chromaU, chromaV in
             unsafe luma.withUnsafeBufferPointer { luma in
                 unsafe chromaU.withUnsafeBufferPointer { chromaU in
@@ -169,30 +322,5 @@ package import MediaCore
             if unsafe packet.pointee.kind == VPX_CODEC_CX_FRAME_PKT { return unsafe packet }
         }
         return nil
-    }
-
-    /// Describes the encoded frame from libvpx.
-    private borrowing func describe(
-        _ role: TemporalLayerPattern.Role,
-        isKeyframe: Bool,
-        timestamp: MonotonicInstant
-    ) -> EncodedFrameInfo {
-        let temporalLayer = isKeyframe ? 0 : role.temporalLayer
-        return EncodedFrameInfo(
-            number: nextNumber,
-            timestamp: timestamp,
-            isKeyframe: isKeyframe,
-            temporalLayer: temporalLayer,
-            isLayerSync: !isKeyframe && role.isLayerSync,
-            isDiscardable: !isKeyframe && !role.isReference,
-            baseLayerIndex: temporalLayer == 0 ? baseLayerIndex &+ 1 : baseLayerIndex
-        )
-    }
-
-    private mutating func frameTaken(_ info: EncodedFrameInfo) {
-        if info.isKeyframe { keyframeIsDue = false }
-        pattern.advance(info.isKeyframe ? .keyframe : .encoded)
-        nextNumber &+= 1
-        baseLayerIndex = info.baseLayerIndex
     }
 }

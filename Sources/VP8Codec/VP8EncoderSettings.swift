@@ -2,7 +2,7 @@ package import MediaCore
 
 /// The settings for opening an encoder.
 package struct VP8EncoderSettings: Hashable, Sendable {
-    /// The size of the frames, and the largest that the encoder can be reconfigured to.
+    /// The size of the first frames, and the largest that a later target may have.
     ///
     /// From 1x1 to 16383x16383, and at most as many pixels as `VP8Decoder.maximumDimensions` has.
     package var dimensions: Dimensions
@@ -21,7 +21,7 @@ package struct VP8EncoderSettings: Hashable, Sendable {
         dimensions: Dimensions,
         targetBitrate: Bitrate? = nil,
         frameRate: FrameRate = FrameRate(30),
-        temporalLayerCount: Int = 3
+        temporalLayerCount: Int = 1
     ) {
         self.dimensions = dimensions
         self.targetBitrate = targetBitrate ?? Self.defaultBitrate(for: dimensions)
@@ -44,9 +44,24 @@ package struct VP8EncoderSettings: Hashable, Sendable {
         }
     }
 
+    /// The target of the first frames.
+    package var target: EncodingTarget {
+        EncodingTarget(
+            dimensions: dimensions,
+            bitrate: targetBitrate,
+            frameRate: frameRate,
+            temporalLayerCount: temporalLayerCount
+        )
+    }
+
     /// Throws an error unless an encoder can use these settings.
     func validate(_ attempt: String) throws(VP8Error) {
-        guard Self.canBeCoded(dimensions) else {
+        try Self.validate(dimensions, temporalLayerCount, attempt)
+    }
+
+    /// Throws an error unless an encoder can make frames of this size in so many temporal layers.
+    static func validate(_ dimensions: Dimensions, _ temporalLayerCount: Int, _ attempt: String) throws(VP8Error) {
+        guard canBeCoded(dimensions) else {
             throw VP8Error(.unsupportedSettings, attempt: attempt, detail: "a size of \(dimensions)")
         }
         guard TemporalLayerPattern.supportedLayerCounts.contains(temporalLayerCount) else {

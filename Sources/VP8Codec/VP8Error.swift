@@ -93,6 +93,16 @@ extension VP8Error: CustomStringConvertible {
         )
     }
 
+    /// Reads a number by one of libvpx's controls.
+    func value(of control: vp8e_enc_control_id) throws(VP8Error) -> Int32 {
+        var value: Int32 = 0
+        try check(
+            unsafe cvpx_get(pointer, Int32(control.rawValue), &value),
+            "read libvpx's control \(control.rawValue)"
+        )
+        return value
+    }
+
     /// The error for a `status` that libvpx returned, with libvpx's own message.
     func failure(_ code: VP8Error.Code, _ status: vpx_codec_err_t, _ attempt: String) -> VP8Error {
         // For some failures, libvpx has no message except the name of the status.

@@ -27,6 +27,19 @@ package final class FrameScaler: Sendable {
         return VideoFrame(buffer: buffer, timestamp: frame.timestamp, rotation: frame.rotation)
     }
 
+    /// Scales the frame to exactly `target`, odd sides included, cropped to its aspect ratio from the middle.
+    ///
+    /// For files whose pictures all have one size. A frame that already has the size is returned unchanged. Each side
+    /// of `target` must be at least 1, and at most those of `Dimensions.largestCodable`.
+    package func fit(_ frame: VideoFrame, to target: Dimensions) -> VideoFrame {
+        guard frame.dimensions != target else { return frame }
+        let buffer = pool.take(target)
+        unsafe frame.buffer.withPicture { picture in
+            unsafe buffer.fill(scaling: picture.region(PictureRegion(ofShape: target, in: frame.dimensions)))
+        }
+        return VideoFrame(buffer: buffer, timestamp: frame.timestamp, rotation: frame.rotation)
+    }
+
     /// Applies `transform` to the frame; the frame's own `rotation` stays unchanged.
     package func apply(_ transform: FrameTransform, to frame: VideoFrame) -> VideoFrame {
         let finisher = PictureFinisher(transform: transform, pool: pool, scalingPool: scalingPool)

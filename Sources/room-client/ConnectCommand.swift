@@ -35,6 +35,25 @@ struct ConnectCommand: AsyncParsableCommand {
     var maxBitrate: Bitrate?
 
     @Option(
+        help: ArgumentHelp(
+            "What is lowered first when the network or the CPU is too slow: balanced, framerate (kept; smaller pictures) "
+                + "or resolution (kept; fewer pictures).",
+            valueName: "preference"
+        )
+    )
+    var degradation = Degradation.balanced
+
+    @Option(
+        help: ArgumentHelp("The track's share if several are published: low, standard or high.", valueName: "share")
+    )
+    var priority = VideoPublishOptions.Priority.standard
+
+    @Option(
+        help: ArgumentHelp("Record the rate control's inputs, for `adapt replay`; the file is new.", valueName: "file")
+    )
+    var adaptLog: String?
+
+    @Option(
         parsing: .unconditional,
         help: ArgumentHelp("Stop after this many seconds of publishing.", valueName: "seconds"),
         transform: { try Seconds.read($0) }
@@ -62,6 +81,7 @@ struct ConnectCommand: AsyncParsableCommand {
         var options = connection.connectOptions
         // This program shows no video. A subscription would make others encode frames that nobody watches.
         options.isAutomaticSubscriptionEnabled = false
+        options.adaptationLog = adaptLog
         let room = try await RoomClient.connect(options: options)
         await stop.heedSignals()
         let participant = room.localParticipant
@@ -87,7 +107,7 @@ struct ConnectCommand: AsyncParsableCommand {
         await room.disconnect()
         await events.value
         reporter.endStatus()
-        let failure = failure(of: ending, track)
+        let failure = failure(of: ending, track) ?? room.adaptationLogFailure
         if let failure { reporter.reportOnce(failure) }
         report(PublisherSummary(track.statistics, elapsed: started.duration(to: .now)), of: track, to: reporter)
         if let failure { throw failure }
@@ -96,6 +116,8 @@ struct ConnectCommand: AsyncParsableCommand {
     private var publishOptions: VideoPublishOptions {
         var options = VideoPublishOptions()
         options.maxBitrate = maxBitrate ?? source.noiseBitrate
+        options.degradationPreference = degradation.preference
+        options.priority = priority
         return options
     }
 
@@ -126,7 +148,8 @@ struct ConnectCommand: AsyncParsableCommand {
             let sent = now.framesSent - before.framesSent
             let idle = now.framesDropped[.notWanted] > before.framesDropped[.notWanted] ? "  nobody watches" : ""
             let dropped = now.framesDropped.total - now.framesDropped[.notWanted]
-            reporter.status("\(track.name)  \(sent) fps  \(rate)  dropped \(dropped)\(idle)")
+            let path = PublisherStatus(now).words.map { "  " + $0 } ?? ""
+            reporter.status("\(track.name)  \(sent) fps  \(rate)\(path)  dropped \(dropped)\(idle)")
             if connection.verbose { reporter.report(PublisherStatus(now), nil) }
             before = now
         }
@@ -146,7 +169,8 @@ struct ConnectCommand: AsyncParsableCommand {
             """
             \(summary.framesCaptured) frames captured, \(summary.framesEncoded) encoded, \(summary.framesSent) sent \
             (\(DataSize(bytes: summary.bytesSent)), \(summary.keyframes) keyframes) in \
-            \(String(format: "%.1f", summary.seconds)) s\(drops.isEmpty ? "" : "; dropped: " + drops.joined(separator: ", ")).
+            \(String(format: "%.1f", summary.seconds)) s\(drops.isEmpty ? "" : "; dropped: " + drops.joined(separator: ", ")).\
+            \(summary.limitations)
             """
         )
     }

@@ -1,4 +1,5 @@
 import Foundation
+import MediaCore
 import MediaFiles
 import RoomKit
 import Threading
@@ -21,8 +22,38 @@ struct DumpVerifier {
         let log = try readLog()
         // One entry for each frame in the file; `nil` for a frame that is not shown.
         var readings: [BarcodeReading?] = []
-        let dimensions = try readFrames { readings.append($0.map { Barcode.read(from: $0) }) }
+        var sizes = SizeCount()
+        let dimensions = try readFrames { buffer in
+            readings.append(buffer.map { Barcode.read(from: $0) })
+            if let buffer { sizes.observe(buffer.dimensions) }
+        }
         var result = VerificationResult(file: path, width: dimensions.width, height: dimensions.height)
+        result.sizeChanges = sizes.changes
+        guard let log else {
+            judge(readings, into: &result)
+            return Outcome(result: result, latencies: [])
+        }
+        // The dump may still be growing, so the log is read before the file and again after it.
+        result.notInFile = max(0, log.count - readings.count)
+        result.notInLog = max(0, readings.count - (try readLog()?.count ?? 0))
+        let logged = Array(log.prefix(readings.count))
+        var check = FrameLogCheck()
+        var repeated: Set<Int> = []
+        for (index, entry) in logged.enumerated() where check.observe(entry) { repeated.insert(index) }
+        judge(readings.enumerated().filter { !repeated.contains($0.offset) }.map(\.element), into: &result)
+        note(check, into: &result)
+        // The pictures of a Y4M file all have its size.
+        result.sizeChanges = max(result.sizeChanges, check.sizeChanges)
+        result.frames = readings.count { $0 != nil }
+        result.notSent = max(0, result.notSent - result.layersLeftOut - result.lost)
+        let latencies = latencies(of: logged, readings)
+        note(logged.filter(\.isShown), into: &result)
+        result.latencyMs = Percentiles(of: latencies)
+        return Outcome(result: result, latencies: latencies)
+    }
+
+    /// Adds what the barcodes of the pictures say.
+    private func judge(_ readings: [BarcodeReading?], into result: inout VerificationResult) {
         var checker = FrameSequenceChecker()
         for case let reading? in readings { checker.observe(reading) }
         let counts = checker.counts
@@ -33,17 +64,22 @@ struct DumpVerifier {
         result.unreadable = counts.unreadable
         result.frozen = counts.frozen
         result.notSent = counts.notSent
-        guard let log else { return Outcome(result: result, latencies: []) }
-        // The dump may still be growing, so the log is read before the file and again after it.
-        result.notInFile = max(0, log.count - readings.count)
-        result.notInLog = max(0, readings.count - (try readLog()?.count ?? 0))
-        let logged = Array(log.prefix(readings.count))
-        judge(logged, into: &result)
-        result.notSent = max(0, counts.notSent - result.layersLeftOut - result.lost)
-        let latencies = latencies(of: logged, readings)
-        note(logged.filter { !$0.catchUp }, into: &result)
-        result.latencyMs = Percentiles(of: latencies)
-        return Outcome(result: result, latencies: latencies)
+    }
+
+    /// Adds what the log says.
+    private func note(_ check: FrameLogCheck, into result: inout VerificationResult) {
+        result.simulcastLayers = check.layers.values.sorted { $0.simulcastLayer < $1.simulcastLayer }
+        for layer in result.simulcastLayers {
+            result.lost += layer.lost
+            result.layersLeftOut += layer.layersLeftOut
+            result.duplicated += layer.duplicated
+            result.reordered += layer.reordered
+        }
+        result.simulcastSwitches = check.switches
+        result.catchUp = check.catchUp
+        result.notShown = check.notShown
+        result.freezeCount = check.freezes.count
+        result.totalFreezesDuration = check.freezes.totalDuration.seconds
     }
 
     /// Adds the worst clock behind the latencies to the result.
@@ -85,35 +121,30 @@ struct DumpVerifier {
         return try CompressedPictures.read(path, body)
     }
 
-    /// Counts gaps, duplicates and reordering in the frames' numbers.
-    private func judge(_ log: [FrameLogEntry], into result: inout VerificationResult) {
-        var previous: FrameLogEntry?
-        for entry in log {
-            defer { if previous.map({ entry.number > $0.number }) ?? true { previous = entry } }
-            if entry.catchUp { result.catchUp += 1 }
-            guard let previous else { continue }
-            if entry.number == previous.number { result.duplicated += 1 }
-            if entry.number < previous.number { result.reordered += 1 }
-            let missing = Int(entry.number) - Int(previous.number) - 1
-            guard missing > 0 else { continue }
-            // Frames of temporal layer 0 are never left out on purpose, so their count has no gap.
-            let step = (entry.base &- previous.base) & 0xFFFF
-            if step == (entry.layer == 0 ? 1 : 0) { result.layersLeftOut += missing } else { result.lost += missing }
-        }
-    }
-
     /// The time from capture to decoding, for every frame that was shown.
     ///
     /// If both ends share a clock, the capture time is the one in the barcode.
     private func latencies(of log: [FrameLogEntry], _ readings: [BarcodeReading?]) -> [Double] {
         var latencies: [Double] = []
-        for (index, entry) in log.enumerated() where !entry.catchUp {
+        for (index, entry) in log.enumerated() where entry.isShown {
+            guard let decoded = entry.decoded else { continue }
             var captured = entry.captured
             if entry.clock == "same-host", index < readings.count, case .value(let barcode) = readings[index] {
                 captured = barcode.timestamp.microseconds
             }
-            latencies.append(Double(entry.decoded - captured) / 1000)
+            latencies.append(Double(decoded - captured) / 1000)
         }
         return latencies
+    }
+}
+
+/// Counts how many times pictures had another size than the one before.
+private struct SizeCount {
+    private(set) var changes = 0
+    private var size: Dimensions?
+
+    mutating func observe(_ size: Dimensions) {
+        if let former = self.size, former != size { changes += 1 }
+        self.size = size
     }
 }

@@ -141,54 +141,6 @@ struct PublishedEvent: Encodable {
     }
 }
 
-/// The publisher's counts, written every second with `--verbose`.
-struct PublisherStatus: Encodable {
-    var event = "status"
-    var framesCaptured: Int
-    var framesEncoded: Int
-    var framesSent: Int
-    var bytesSent: Int
-
-    init(_ statistics: LocalVideoTrackStatistics) {
-        framesCaptured = statistics.framesCaptured
-        framesEncoded = statistics.framesEncoded
-        framesSent = statistics.framesSent
-        bytesSent = statistics.bytesSent
-    }
-}
-
-struct PublisherSummary: Encodable {
-    var event = "summary"
-    var framesCaptured: Int
-    var framesMissed: Int
-    /// The time from the first to the last captured frame, by the device's stamps.
-    ///
-    /// The device's own rate is (framesCaptured + framesMissed - 1) / captureSeconds.
-    var captureSeconds: Double
-    var framesEncoded: Int
-    var framesSent: Int
-    var framesExpired: Int
-    var framesDropped: [String: Int]
-    var keyframes: Int
-    var bytesSent: Int
-    var seconds: Double
-
-    init(_ statistics: LocalVideoTrackStatistics, elapsed: Duration) {
-        framesCaptured = statistics.framesCaptured
-        framesMissed = statistics.framesMissed
-        captureSeconds = statistics.captureDuration.seconds
-        framesEncoded = statistics.framesEncoded
-        framesSent = statistics.framesSent
-        framesExpired = statistics.framesExpired
-        framesDropped = Dictionary(
-            uniqueKeysWithValues: FrameDropReason.allCases.map { ($0.name, statistics.framesDropped[$0]) }
-        )
-        keyframes = statistics.keyframes
-        bytesSent = statistics.bytesSent
-        seconds = elapsed.seconds
-    }
-}
-
 /// A track's subscription that begins or ends.
 struct TrackEvent: Encodable {
     var event: String
@@ -233,26 +185,46 @@ struct RecordingEvent: Encodable {
     }
 }
 
-/// The subscriber's counts, written every second with `--verbose`.
+/// The subscriber's counts, written at a fixed interval.
 struct SubscriberStatus: Encodable {
     struct Track: Encodable {
         var participant: String
         var track: String
         var framesReceived: Int
         var framesDecoded: Int
+        var framesRendered: Int
+        var framesDropped: Int
+        var framesDroppedByReason: [String: Int]
         var bytes: Int
+        /// Of the last second.
+        var bitsPerSecond: Int
+        /// Of the last second.
+        var framesPerSecond: Int
+        @Nullable var frameWidth: Int?
+        @Nullable var frameHeight: Int?
+        var sizeChanges: Int
+        var simulcastLayer: Int
+        var freezeCount: Int
+        /// In seconds.
+        var totalFreezesDuration: Double
+        @Nullable var sinceLastFrameMs: Double?
+        /// The mean of the last five seconds.
+        @Nullable var decodeMs: Double?
+        var clock: String
+        var clockErrorMs: Double
+        /// Of the last five seconds.
+        @Nullable var frameAgeMs: RecentAge?
+    }
 
-        init(_ track: RemoteVideoTrack) {
-            let statistics = track.statistics
-            participant = track.publisherIdentity
-            self.track = track.name
-            framesReceived = statistics.framesReceived
-            framesDecoded = statistics.framesDecoded
-            bytes = statistics.bytes
-        }
+    struct RecentAge: Encodable {
+        var last: Double
+        var p50: Double
+        var p95: Double
     }
 
     var event = "status"
+    /// The seconds between two of these lines.
+    var interval: Double
     var tracks: [Track]
 }
 
@@ -262,9 +234,19 @@ struct SubscriberSummary: Encodable {
         var track: String
         var framesReceived: Int
         var framesDecoded: Int
+        var framesRendered: Int
         var framesDropped: Int
+        var framesDroppedByReason: [String: Int]
         var keyframes: Int
         var bytes: Int
+        @Nullable var frameWidth: Int?
+        @Nullable var frameHeight: Int?
+        var sizeChanges: Int
+        var freezeCount: Int
+        /// In seconds.
+        var totalFreezesDuration: Double
+        /// In seconds.
+        var totalDecodeTime: Double
         @Nullable var file: String?
         @Nullable var framesRecorded: Int?
         @Nullable var framesNotRecorded: Int?

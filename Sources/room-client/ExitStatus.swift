@@ -50,6 +50,7 @@ enum ExitStatus: Int32 {
         // Pictures cannot be encoded if --size or --max-bitrate is too large.
         case .invalidURL, .encodingFailed: .usage
         case .refused, .protocolViolation: .protocol
+        case .logFailed: .inputOutput
         case .noFramesCaptured, .outOfResources, .serverUnavailable, .connectionLost, .notConnected: .unavailable
         default: .software
         }

@@ -17,11 +17,7 @@ extension AdvisedArgument {
 }
 
 extension Bitrate: ExpressibleByArgument, AdvisedArgument {
-    /// The rates for `--max-bitrate`, in bits per second: a server ends the session of a publisher that sends more than
-    /// 50 Mbit/s (see `VideoPublishOptions.maxBitrate`).
-    private static let admitted = 10e3...40e6
-
-    /// Reads `800k`, `2M`, `1.5M` or plain bits per second, from 10 kbit/s to 40 Mbit/s.
+    /// Reads `800k`, `2M`, `1.5M` or plain bits per second, within the limits for a track.
     public init?(argument: String) {
         var number = Substring(argument)
         var factor = 1.0
@@ -31,8 +27,9 @@ extension Bitrate: ExpressibleByArgument, AdvisedArgument {
         default: break
         }
         if factor > 1 { number.removeLast() }
-        guard let value = Double(number), Self.admitted.contains(value * factor) else { return nil }
-        self.init(bitsPerSecond: Int((value * factor).rounded()))
+        guard let value = Double(number), let bits = Int(exactly: (value * factor).rounded()) else { return nil }
+        self.init(bitsPerSecond: bits)
+        guard VideoPublishOptions.supportedBitrates.contains(self) else { return nil }
     }
 
     static func advice(for text: String) -> String { "give a rate from 10k to 40M, such as 800k or 2M" }
@@ -89,6 +86,21 @@ extension PixelFormat: ExpressibleByArgument, AdvisedArgument {
 }
 
 extension TrackRecorder.Format: ExpressibleByArgument {}
+
+extension VideoPublishOptions.Priority: ExpressibleByArgument {}
+
+/// What is given up first: the names of `--degradation`.
+enum Degradation: String, CaseIterable, ExpressibleByArgument {
+    case balanced, framerate, resolution
+
+    var preference: DegradationPreference {
+        switch self {
+        case .balanced: .balanced
+        case .framerate: .maintainFramerate
+        case .resolution: .maintainResolution
+        }
+    }
+}
 
 /// How long a command runs, in seconds.
 struct Seconds: AdvisedArgument {

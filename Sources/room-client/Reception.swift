@@ -11,7 +11,6 @@ final class Reception: Sendable {
         var recorder: TrackRecorder?
         /// Whether a failure of the recording has been reported.
         var isFailureReported = false
-        var shownBefore = 0
     }
 
     private struct State: Sendable {
@@ -24,7 +23,7 @@ final class Reception: Sendable {
         var failure: RecordingError?
     }
 
-    /// The largest number of ended tracks that the summary lists; each takes about 300 bytes.
+    /// The largest number of ended tracks that the summary lists; each takes less than a kilobyte.
     private static let maximumListed = 1000
 
     private let recorderID: String
@@ -61,9 +60,10 @@ final class Reception: Sendable {
         snapshot.flatMap { $0.isEmpty ? $0.path : nil }
     }
 
-    /// The status for `--json`.
-    var status: SubscriberStatus {
-        SubscriberStatus(tracks: state.withLock { $0.items.map(\.track) }.map { SubscriberStatus.Track($0) })
+    /// The status for `--json`, which is written every `interval`.
+    func status(every interval: Duration) -> SubscriberStatus {
+        let tracks = state.withLock { $0.items.map(\.track) }
+        return SubscriberStatus(interval: interval.seconds, tracks: tracks.map { SubscriberStatus.Track($0) })
     }
 
     /// Begins to record a track.
@@ -142,18 +142,8 @@ final class Reception: Sendable {
 
     /// The status as one line of text.
     func statusLine() -> String {
-        let now = state.withLock { state in
-            state.items.indices.map { index -> String in
-                let item = state.items[index]
-                let statistics = item.track.statistics
-                let fps = statistics.framesDecoded - item.shownBefore
-                state.items[index].shownBefore = statistics.framesDecoded
-                let clock = clockWords(statistics.clock.rawValue, errorMs: statistics.ageErrorBound.milliseconds)
-                let age = statistics.frameAge.map { String(format: "  age p95 %.0f ms, ", $0.p95.milliseconds) + clock }
-                return "\(item.track.publisherIdentity)/\(item.track.name)  \(fps) fps\(age ?? "")"
-            }
-        }
-        return now.isEmpty ? "waiting for tracks" : now.joined(separator: "   ")
+        let tracks = state.withLock { $0.items.map(\.track) }
+        return tracks.isEmpty ? "waiting for tracks" : tracks.map(\.statusWords).joined(separator: "   ")
     }
 
     /// Completes the recordings and returns the summary, after the session's end.

@@ -19,7 +19,9 @@ struct RoomClientCommand: AsyncParsableCommand {
             \(ExitStatus.table)
             """,
         version: roomKitVersion,
-        subcommands: [ConnectCommand.self, SubscribeCommand.self, DevicesCommand.self, VerifyCommand.self]
+        subcommands: [
+            ConnectCommand.self, SubscribeCommand.self, DevicesCommand.self, VerifyCommand.self, AdaptCommand.self,
+        ]
     )
 
     /// Opens missing standard streams, then runs the program.

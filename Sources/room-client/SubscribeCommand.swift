@@ -15,9 +15,10 @@ struct SubscribeCommand: AsyncParsableCommand {
               room-client subscribe --room my-room --dump out
               room-client subscribe --room my-room --snapshot now.png --duration 5
               room-client subscribe --room my-room --participant robot-7 --dump out --json
+              room-client subscribe --room my-room --json --status-interval 5
 
-            A dump is named out/<publisher>-<track>-<our id>.webm. Beside it is a log, .frames.jsonl, with a line \
-            for each frame. Check dumps with: room-client verify out
+            A dump is named out/<publisher>-<track>-<our id>.webm: one file, whatever sizes the pictures take. Beside \
+            it is a log, .frames.jsonl, with a line for each frame. Check dumps with: room-client verify out
 
             \(ExitStatus.pointer)
             """
@@ -47,7 +48,18 @@ struct SubscribeCommand: AsyncParsableCommand {
     )
     var duration: Seconds?
 
+    @Option(
+        help: ArgumentHelp("With --json: a status every so many seconds; 1 with --verbose.", valueName: "seconds")
+    )
+    var statusInterval: Seconds?
+
     func validate() throws {
+        guard statusInterval.map({ $0.duration >= .milliseconds(100) }) ?? true else {
+            throw ValidationError("--status-interval is at least 0.1 seconds.")
+        }
+        guard statusInterval == nil || connection.json else {
+            throw ValidationError("--status-interval is for --json; a terminal has a live status line anyway.")
+        }
         guard dump?.isEmpty != true else { throw ValidationError("--dump needs a directory, such as --dump out.") }
         guard dump != "-" else {
             throw ValidationError("A dump cannot be piped: --dump needs a directory, such as --dump out.")
@@ -105,9 +117,15 @@ struct SubscribeCommand: AsyncParsableCommand {
         let progress = Task {
             while true {
                 try await Task.sleep(for: .seconds(1))
-                reporter.status(reception.statusLine())
-                if connection.verbose { reporter.report(reception.status, nil) }
+                if reporter.showsStatus { reporter.status(reception.statusLine()) }
                 if reception.reportFailures() { stop.end(.recording) }
+            }
+        }
+        let statusInterval = statusInterval?.duration ?? (connection.verbose ? .seconds(1) : nil)
+        let statuses = Task {
+            while let statusInterval {
+                try await Task.sleep(for: statusInterval)
+                reporter.report(reception.status(every: statusInterval), nil)
             }
         }
         for participant in await room.remoteParticipants {
@@ -115,6 +133,7 @@ struct SubscribeCommand: AsyncParsableCommand {
         }
         let ending = await stop.wait(for: duration?.duration)
         progress.cancel()
+        statuses.cancel()
         await room.disconnect()
         await events.value
         reporter.endStatus()

@@ -8,11 +8,19 @@ extension SubscriberSummary.Track {
         self.track = track.name
         framesReceived = statistics.framesReceived
         framesDecoded = statistics.framesDecoded
+        framesRendered = statistics.framesRendered
         framesDropped = statistics.framesDropped
+        framesDroppedByReason = reasons(of: statistics)
         keyframes = statistics.keyframes
         bytes = statistics.bytes
+        sizeChanges = statistics.sizeChanges
+        freezeCount = statistics.freezeCount
+        totalFreezesDuration = statistics.totalFreezesDuration.seconds
+        totalDecodeTime = statistics.totalDecodeTime.seconds
         clock = statistics.clock.rawValue
         clockErrorMs = statistics.ageErrorBound.milliseconds
+        frameWidth = statistics.dimensions?.width
+        frameHeight = statistics.dimensions?.height
         file = recording?.files.first
         framesRecorded = recording?.framesWritten
         framesNotRecorded = recording?.framesDropped
@@ -20,6 +28,63 @@ extension SubscriberSummary.Track {
         frameAgeMs = statistics.frameAge.map {
             Percentiles(p50: $0.p50.milliseconds, p95: $0.p95.milliseconds, max: $0.maximum.milliseconds)
         }
+    }
+}
+
+extension SubscriberStatus.Track {
+    init(_ track: RemoteVideoTrack) {
+        let statistics = track.statistics
+        participant = track.publisherIdentity
+        self.track = track.name
+        framesReceived = statistics.framesReceived
+        framesDecoded = statistics.framesDecoded
+        framesRendered = statistics.framesRendered
+        framesDropped = statistics.framesDropped
+        framesDroppedByReason = reasons(of: statistics)
+        bytes = statistics.bytes
+        bitsPerSecond = statistics.bitrate.bitsPerSecond
+        framesPerSecond = statistics.framesPerSecond
+        sizeChanges = statistics.sizeChanges
+        simulcastLayer = statistics.simulcastLayer
+        freezeCount = statistics.freezeCount
+        totalFreezesDuration = statistics.totalFreezesDuration.seconds
+        clock = statistics.clock.rawValue
+        clockErrorMs = statistics.ageErrorBound.milliseconds
+        frameWidth = statistics.dimensions?.width
+        frameHeight = statistics.dimensions?.height
+        sinceLastFrameMs = statistics.timeSinceLastFrame?.milliseconds
+        decodeMs = statistics.decodeTime?.milliseconds
+        frameAgeMs = statistics.recentFrameAge.map {
+            SubscriberStatus.RecentAge(last: $0.last.milliseconds, p50: $0.p50.milliseconds, p95: $0.p95.milliseconds)
+        }
+    }
+}
+
+/// The counts of dropped frames by the names of the reasons for which a received frame can be dropped.
+private func reasons(of statistics: RemoteVideoTrackStatistics) -> [String: Int] {
+    let reasons: [FrameDropReason] = [.late, .network, .corrupt, .notWanted]
+    return Dictionary(uniqueKeysWithValues: reasons.map { ($0.name, statistics.framesDroppedByReason[$0]) })
+}
+
+extension RemoteVideoTrack {
+    /// The track's state in the live status line.
+    var statusWords: String {
+        let statistics = statistics
+        var words = ["\(publisherIdentity)/\(name)"]
+        if let size = statistics.dimensions { words.append("\(size)") }
+        words.append("\(statistics.framesPerSecond) fps")
+        words.append("\(statistics.bitrate)")
+        if let age = statistics.recentFrameAge {
+            let clock = clockWords(statistics.clock.rawValue, errorMs: statistics.ageErrorBound.milliseconds)
+            let (p50, p95) = (age.p50.milliseconds, age.p95.milliseconds)
+            words.append(String(format: "age p50 %.0f p95 %.0f ms, ", p50, p95) + clock)
+        }
+        if statistics.freezeCount > 0 {
+            let seconds = statistics.totalFreezesDuration.seconds
+            words.append(String(format: "%d freezes %.1f s", statistics.freezeCount, seconds))
+        }
+        if statistics.framesDropped > 0 { words.append("\(statistics.framesDropped) dropped") }
+        return words.joined(separator: "  ")
     }
 }
 
@@ -38,10 +103,14 @@ extension SubscriberSummary {
                 String(format: "; frame age p50 %.1f, p95 %.1f, max %.1f ms, ", $0.p50, $0.p95, $0.max ?? $0.p95)
                     + clockWords(track.clock, errorMs: track.clockErrorMs)
             }
+            let freezes =
+                track.freezeCount > 0
+                ? String(format: "; %d freezes, %.2f s", track.freezeCount, track.totalFreezesDuration) : ""
+            let dropped = track.framesDropped > 0 ? ", \(track.framesDropped) dropped" : ""
             let file = track.file.map { "\n    -> \($0)" } ?? ""
             return """
                 \(track.participant)/\(track.track): \(track.framesReceived) frames received, \(track.framesDecoded) \
-                decoded (\(DataSize(bytes: track.bytes)), \(track.keyframes) keyframes)\(age ?? "")\(file)
+                decoded\(dropped) (\(DataSize(bytes: track.bytes)), \(track.keyframes) keyframes)\(age ?? "")\(freezes)\(file)
                 """
         }.joined(separator: "\n") + (tracksOmitted > 0 ? "\n\(tracksOmitted) earlier tracks are not listed." : "")
     }

@@ -1,4 +1,5 @@
 import ArgumentParser
+import Charts
 import Foundation
 import MediaFiles
 import RoomKit
@@ -12,11 +13,15 @@ struct VerifyCommand: AsyncParsableCommand {
             Examples:
               room-client verify out
               room-client verify out/robot-pattern-PA_x.webm --json
+              room-client verify out --plot out.svg
 
             Pictures of --source pattern contain a barcode that identifies the frame. For other sources, only the \
             frames' numbers are checked. "Lost" counts gaps in the frames' numbers, except those where a temporal \
             layer was left out. "Not sent" counts gaps in the barcodes alone: frames that the publisher left out. \
             "Not in the file" counts frames of the log (.frames.jsonl) that the file lacks.
+
+            A freeze is a time between two shown pictures of at least three times the mean of the last 30, and at \
+            least 150 ms longer than that mean. A time in which the publisher paused the track counts, too.
 
             Each frame is written to the file first and to the log second. So if a subscriber is killed, every frame \
             of the log is in the file, and at most one frame of the file is not in the log. The exit code is 65 if \
@@ -32,10 +37,20 @@ struct VerifyCommand: AsyncParsableCommand {
     @Flag(help: "Write one JSON object per line instead of text for people.")
     var json = false
 
+    @Option(
+        help: ArgumentHelp(
+            "Draw frame age, rate, frame rate, size and freezes over time, from the frame logs; replaces an SVG file.",
+            valueName: "file.svg"
+        )
+    )
+    var plot: String?
+
     func run() async throws {
         try await reportingErrors(isJSON: json) {
             let reporter = Reporter(isJSON: json)
             let files = try dumps()
+            // Draw first: a drawing helps most where the check finds faults.
+            if let plot { try draw(files, to: plot, reporter) }
             var total = VerificationSummary()
             var failures: [ExitStatus] = []
             for file in files {
@@ -73,6 +88,21 @@ struct VerifyCommand: AsyncParsableCommand {
         }
     }
 
+    private func draw(_ files: [String], to path: String, _ reporter: Reporter) throws {
+        var drawing = DumpPlot()
+        for file in files { try drawing.add(file) }
+        guard !drawing.isEmpty else {
+            throw MediaFileError(
+                .notFound,
+                .read,
+                DumpPlot.log(of: files[0]),
+                "without frames in it there is nothing to draw"
+            )
+        }
+        try WholeFile.write(drawing.chart.svg, to: path)
+        reporter.report(PlotEvent(file: path), "Drawn: \(path)")
+    }
+
     /// The files to check: the file itself, or all dumps in the directory.
     private func dumps() throws -> [String] {
         var isDirectory: ObjCBool = false
@@ -90,6 +120,12 @@ struct VerifyCommand: AsyncParsableCommand {
         }
         return files.map { "\(path)/\($0)" }
     }
+}
+
+/// A drawing that was written.
+struct PlotEvent: Encodable {
+    var event = "plot"
+    var file: String
 }
 
 /// A dump that could not be read.
@@ -120,6 +156,18 @@ struct VerificationResult: Encodable {
     var frozen = 0
     /// Frames from the relay's cache, which were decoded but not shown.
     var catchUp = 0
+    /// Other frames that were decoded but not shown: a newer picture was there already, or they were too late.
+    var notShown = 0
+    /// How many times a picture had another size than the one before.
+    var sizeChanges = 0
+    /// How many times the frames changed to another simulcast layer.
+    var simulcastSwitches = 0
+    /// The counts for each simulcast layer, in which frame numbers count; empty without a log.
+    var simulcastLayers: [FrameLogCheck.Layer] = []
+    /// The freezes between shown pictures, by W3C's definition; `null` without a log.
+    @Nullable var freezeCount: Int? = nil
+    /// The time of these freezes, in seconds.
+    @Nullable var totalFreezesDuration: Double? = nil
     /// Frames of the log that the file lacks.
     var notInFile = 0
     /// Frames of the file that the log lacks.
@@ -149,10 +197,14 @@ struct VerificationResult: Encodable {
         let missing =
             (notInFile > 0 ? ", \(notInFile) of the log not in the file" : "")
             + (notInLog > 0 ? ", \(notInLog) not in the log" : "")
+        let smoothness =
+            (sizeChanges > 0 ? ", size changes: \(sizeChanges)" : "")
+            + (simulcastSwitches > 0 ? ", simulcast switches: \(simulcastSwitches)" : "")
+            + freezeWords(freezeCount, seconds: totalFreezesDuration)
         let barcode = unreadable == 0 ? "" : unreadable == frames ? ", no barcodes" : ", \(unreadable) unreadable"
         return """
             \(file): \(width)x\(height), \(frames) frames, \(lost) lost, \(duplicated) doubled, \(reordered) reordered, \
-            \(torn) torn, \(notSent) not sent\(missing)\(barcode)\(latency ?? "")
+            \(torn) torn, \(notSent) not sent\(missing)\(barcode)\(smoothness)\(latency ?? "")
             """
     }
 }
@@ -171,6 +223,13 @@ struct VerificationSummary: Encodable {
     var torn = 0
     var notInFile = 0
     var notInLog = 0
+    var notShown = 0
+    var sizeChanges = 0
+    var simulcastSwitches = 0
+    /// The freezes of all files; `null` if none has a log.
+    @Nullable var freezeCount: Int? = nil
+    /// The time of these freezes, in seconds.
+    @Nullable var totalFreezesDuration: Double? = nil
     /// The worst clock of all files.
     @Nullable var clock: String? = nil
     @Nullable var clockErrorMs: Double? = nil
@@ -178,7 +237,8 @@ struct VerificationSummary: Encodable {
 
     private enum CodingKeys: CodingKey {
         case event, files, filesUnreadable, frames, notSent, lost, duplicated, reordered, torn, notInFile, notInLog
-        case clock, clockErrorMs, latencyMs
+        case clock, clockErrorMs
+        case notShown, sizeChanges, simulcastSwitches, freezeCount, totalFreezesDuration, latencyMs
     }
 
     private var latencies: [Double] = []
@@ -197,6 +257,11 @@ struct VerificationSummary: Encodable {
         torn += result.torn
         notInFile += result.notInFile
         notInLog += result.notInLog
+        notShown += result.notShown
+        sizeChanges += result.sizeChanges
+        simulcastSwitches += result.simulcastSwitches
+        if let theirs = result.freezeCount { freezeCount = (freezeCount ?? 0) + theirs }
+        if let theirs = result.totalFreezesDuration { totalFreezesDuration = (totalFreezesDuration ?? 0) + theirs }
         hasFaults = hasFaults || result.hasFaults
         if let theirs = result.clock, clock != "estimated" { clock = theirs }
         clockErrorMs = [clockErrorMs, result.clockErrorMs].compactMap(\.self).max()
@@ -212,12 +277,23 @@ struct VerificationSummary: Encodable {
         let unreadable = filesUnreadable == 0 ? "" : "\(counted(filesUnreadable, "file")) could not be read."
         guard files > 0 else { return unreadable }
         let missing = notInFile > 0 ? ", \(notInFile) not in their files" : ""
+        let ages = latencyMs.map {
+            String(format: ", latency p50 %.1f p95 %.1f max %.1f ms, ", $0.p50, $0.p95, $0.max ?? $0.p95)
+                + clockWords(clock ?? "estimated", errorMs: clockErrorMs)
+        }
         let result = """
             \(counted(files, "file")), \(counted(frames, "frame")): \(lost) lost, \(duplicated) doubled, \
-            \(reordered) reordered, \(torn) torn\(missing).
+            \(reordered) reordered, \(torn) torn\(missing), size changes: \(sizeChanges)\
+            \(freezeWords(freezeCount, seconds: totalFreezesDuration))\(ages ?? "").
             """
         return unreadable.isEmpty ? result : "\(result) \(unreadable)"
     }
+}
+
+/// The freezes as text for people; empty if they are not known.
+private func freezeWords(_ count: Int?, seconds: Double?) -> String {
+    guard let count else { return "" }
+    return ", freezes: \(count)" + (count > 0 ? String(format: " (%.2f s)", seconds ?? 0) : "")
 }
 
 extension Percentiles {

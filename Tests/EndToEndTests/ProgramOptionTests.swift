@@ -1,6 +1,8 @@
+import Foundation
 import Glibc
 import MediaCore
 import TestSupport
+import TestTools
 import Testing
 
 @Suite("Programs that cannot do what they are asked", .timeLimit(.minutes(2)))
@@ -115,6 +117,17 @@ struct ProgramOptionTests {
         )
     }
 
+    @Test("A log of the rate control that exists already is left alone, and the program ends with 74")
+    func existingLog() async throws {
+        let directory = try TemporaryDirectory()
+        try Data("mine".utf8).write(to: URL(filePath: directory("log")))
+        let options = ["connect", "--room", "r", "--source", "pattern", "--adapt-log", directory("log")]
+        let program = try Program("room-client", options)
+        #expect(try await program.end() == .exit(74), "\(program.errors)")
+        #expect(program.errors.contains(directory("log")), "\(program.errors)")
+        #expect(try Data(contentsOf: URL(filePath: directory("log"))) == Data("mine".utf8))
+    }
+
     /// Options that cannot be used, whatever the server.
     private static let badOptions: [[String]] = [
         ["--size", "0x0"], ["--size", "100000x100000"], ["--size", "320"], ["--size", "-1x5"], ["--size", "1x"],
@@ -124,6 +137,7 @@ struct ProgramOptionTests {
         ["--source", "camera", "--size", "7680x4320"], ["--source", "noise", "--size", "16383x16383"],
         ["--loop"], ["--source", "noise", "--loop"], ["--source", "file:-", "--loop"],
         ["--max-bitrate", "0"], ["--max-bitrate", "-1"], ["--max-bitrate", "x"], ["--max-bitrate", "1e99M"],
+        ["--degradation", "x"], ["--degradation", ""], ["--priority", "highest"],
         ["--duration", "-1"], ["--duration", "0"], ["--duration", "inf"], ["--duration", "1e300"],
         ["--source", "unknown"], ["--source", "file:"], ["--source", ""], ["--rotate", "45"],
         ["--rotate", "90"], ["--crop", "10x10"], ["--mirror"], ["--pixel-format", "TOOLONG"],

@@ -76,6 +76,37 @@ struct VerifyTests {
         }
     }
 
+    @Test("--plot draws the frame logs of all dumps, and replaces a drawing")
+    func plot() async throws {
+        let base = try await record(.webm)
+        let drawing = "\(directory.path)/out.svg"
+        try store(Array("old".utf8), at: drawing)
+        let program = try Program("room-client", ["verify", directory.path, "--plot", drawing, "--json"])
+        let ending = try await program.end()
+        #expect(ending == .exit(0), "\(program.errors)")
+        #expect(try program.events().first?.string("event") == "plot")
+        let svg = try text(of: drawing)
+        let name = try #require(base.split(separator: "/").last)
+        for part in ["<svg ", "\(name).webm", "Frame age, ms", "Rate, kbit/s", "Shown frames, 1/s", "class=\"curve\""] {
+            #expect(svg.contains(part), "\(part)")
+        }
+    }
+
+    @Test("--plot says when there is nothing to draw, and replaces no directory")
+    func nothingToPlot() async throws {
+        let base = try await record(.ivf)
+        let nowhere = try Program("room-client", ["verify", "\(base).ivf", "--plot", directory.path])
+        #expect(try await nowhere.end() == .exit(74))
+        #expect(nowhere.errors.contains("it is a directory"), "\(nowhere.errors)")
+        try store([UInt8](), at: "\(base).frames.jsonl")
+        let nothing = try Program("room-client", ["verify", "\(base).ivf", "--plot", "\(directory.path)/a.svg"])
+        #expect(try await nothing.end() == .exit(66))
+        #expect(nothing.errors.contains("nothing to draw"), "\(nothing.errors)")
+        try store(Array("{}\n".utf8), at: "\(base).frames.jsonl")
+        let foreign = try Program("room-client", ["verify", "\(base).ivf", "--plot", "\(directory.path)/a.svg"])
+        #expect(try await foreign.end() == .exit(65))
+    }
+
     @Test("Latencies are those of the frames in the file")
     func latenciesOfCutFile() async throws {
         let base = try await record(.ivf)
@@ -83,8 +114,9 @@ struct VerifyTests {
         var lines = try text(of: log).split(separator: "\n").map { "\($0)\n" }
         let last = try #require(FrameLogEntry.read(lines[lines.count - 1]).first)
         // An hour after it was captured.
-        let old = "\"decoded\":\(last.decoded)"
-        lines[lines.count - 1].replace(old, with: "\"decoded\":\(last.decoded + 3_600_000_000)")
+        let decoded = try #require(last.decoded)
+        let old = "\"decoded\":\(decoded)"
+        lines[lines.count - 1].replace(old, with: "\"decoded\":\(decoded + 3_600_000_000)")
         try store(Array(lines.joined().utf8), at: log)
         let whole = try await verify("\(base).ivf")
         #expect(try #require(whole.events.first?.object("latencyMs")?.number("max")) > 3_600_000)
@@ -211,6 +243,89 @@ struct VerifyTests {
         #expect(unlink(directory("garbage.ivf")) == 0)
         let pictures = try await verify(directory.path)
         #expect(pictures.ending == .exit(66) && pictures.errors.contains("PNG files cannot be checked"))
+    }
+
+    /// The lines of the log beside a dump, with even times, of which nothing was shown late.
+    private func evenLog(_ base: String) throws -> [FrameLogEntry] {
+        var entries = try FrameLogEntry.read(text(of: "\(base).frames.jsonl"))
+        for index in entries.indices {
+            entries[index].captured = 1_000_000 + 33_333 * Int64(index)
+            entries[index].decoded = entries[index].captured + 10_000
+            entries[index].catchUp = false
+            entries[index].shown = true
+            entries[index].clock = "estimated"
+        }
+        return entries
+    }
+
+    private func verify(_ base: String, with entries: [FrameLogEntry]) async throws -> (Program.Ending, JSONObject) {
+        let encoder = JSONEncoder()
+        let lines = try entries.map { String(decoding: try encoder.encode($0), as: UTF8.self) + "\n" }
+        try store(Array(lines.joined().utf8), at: "\(base).frames.jsonl")
+        let verified = try await verify("\(base).ivf")
+        return (verified.ending, try #require(verified.events.first))
+    }
+
+    // Numbers of two layers were compared with each other.
+    @Test("Frames are counted in each simulcast layer, and another layer begins with a keyframe")
+    func simulcastLayers() async throws {
+        let base = try await record(.ivf)
+        let whole = try evenLog(base)
+        var switched = whole
+        for index in whole.indices {
+            // The other layer's numbers and indices are lower, and go on while this one is received.
+            let isOther = (6..<12).contains(index)
+            switched[index].simulcastLayer = isOther ? 1 : 0
+            if isOther {
+                switched[index].number = UInt32(index - 6)
+                switched[index].base = index - 6
+                switched[index].layer = 0
+            }
+            if index == 6 || index == 12 { switched[index].key = true }
+        }
+        let (ending, good) = try await verify(base, with: switched)
+        #expect(ending == .exit(0), "\(good)")
+        #expect(good.number("simulcastSwitches") == 2 && good.number("lost") == 0 && good.number("reordered") == 0)
+        let layers = good.objects("simulcastLayers")
+        #expect(layers.map { $0.number("simulcastLayer") } == [0, 1])
+        #expect(layers.map { $0.number("frames") } == [Double(whole.count - 6), 6])
+        // Without the keyframe it begins with, at least that is missing.
+        var headless = switched
+        headless[6].key = false
+        #expect(try await verify(base, with: headless).0 == .exit(65))
+        // A frame that is missing within the other layer.
+        var missing = switched
+        for index in 9..<12 {
+            missing[index].number += 1
+            missing[index].base += 1
+        }
+        let (lossEnding, loss) = try await verify(base, with: missing)
+        #expect(lossEnding == .exit(65))
+        #expect(loss.objects("simulcastLayers").map { $0.number("lost") } == [0, 1])
+    }
+
+    @Test("Changes of the size, freezes and ages are in the result; what was not shown has none")
+    func smoothness() async throws {
+        let base = try await record(.ivf)
+        var entries = try evenLog(base)
+        let (_, smooth) = try await verify(base, with: entries)
+        #expect(smooth.number("freezeCount") == 0 && smooth.number("totalFreezesDuration") == 0)
+        #expect(smooth.number("sizeChanges") == 0 && smooth.number("notShown") == 0)
+        for index in entries.indices where index >= 10 {
+            entries[index].decoded? += 500_000
+            entries[index].width = 16
+        }
+        entries[12].shown = false
+        entries[12].decoded = entries[12].captured + 9_000_000
+        let (ending, frozen) = try await verify(base, with: entries)
+        #expect(ending == .exit(0))
+        #expect(frozen.number("freezeCount") == 1 && frozen.number("sizeChanges") == 1)
+        #expect(abs((frozen.number("totalFreezesDuration") ?? 0) - 0.533) < 0.001)
+        #expect(frozen.number("notShown") == 1)
+        #expect(frozen.object("latencyMs")?.number("max") == 510)
+        let program = try Program("room-client", ["verify", "\(base).ivf"])
+        #expect(try await program.end() == .exit(0))
+        #expect(program.text.contains(", size changes: 1, freezes: 1 (0.53 s)"), "\(program.text)")
     }
 
     @Test("A dump in whose log frames are missing, doubled or in disorder ends with 65")

@@ -22,6 +22,8 @@ struct FrameLogTests {
         var shown = bareFrame(7, key: true)
         shown.received = shown.frame.info.timestamp + .milliseconds(5)
         shown.decoded = shown.received + .milliseconds(2)
+        shown.dimensions = Dimensions(width: 640, height: 360)
+        shown.isShown = true
         shown.clock = ClockEstimate(basis: .estimated, offset: .seconds(1), errorBound: .milliseconds(3))
         return [shown, bareFrame(8, layer: 2, isCatchUp: true), bareFrame(.max)]
     }
@@ -37,6 +39,15 @@ struct FrameLogTests {
         #expect(entries.map(\.clockError) == [3000, 0, 0])
         #expect(entries.map(\.catchUp) == [false, true, false])
         #expect(entries.map(\.layer) == [0, 2, 0])
+        #expect(entries.map(\.dimensions) == [Dimensions(width: 640, height: 360), nil, nil])
+        #expect(entries.map(\.isShown) == [true, false, false])
+    }
+
+    @Test("A frame that was not decoded has the key all the same, with null")
+    func notDecoded() throws {
+        let lines = try write(frames).split(separator: "\n")
+        #expect(lines[0].contains("\"decoded\":") && !lines[0].contains("null"))
+        #expect(lines[1].contains("\"decoded\":null") && lines[2].contains("\"decoded\":null"))
     }
 
     @Test("Cut anywhere, the whole lines are read")
@@ -53,6 +64,11 @@ struct FrameLogTests {
     func older() throws {
         let text = try write(frames).replacing(/"clockError":\d+,/, with: "")
         #expect(try FrameLogEntry.read(text).map(\.clockError) == [nil, nil, nil])
+        let oldest = text.replacing(/,"(simulcastLayer|width|height)":\d+/, with: "")
+            .replacing(/,"shown":(true|false)/, with: "")
+        let entries = try FrameLogEntry.read(oldest)
+        #expect(entries.map(\.simulcastLayer) == [nil, nil, nil] && entries.map(\.dimensions) == [nil, nil, nil])
+        #expect(entries.map(\.isShown) == [true, false, false])
     }
 
     @Test("A line that is damaged is not passed over", arguments: ["{}\n", "x\n", "[1]\n", "{\"number\":-1}\n"])

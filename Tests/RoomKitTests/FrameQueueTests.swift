@@ -26,7 +26,7 @@ struct FrameQueueTests {
         let queue = FrameQueue()
         #expect(put([bareFrame(1), bareFrame(2, layer: 1)], into: queue) == [.needsKeyframe, .dropped])
         #expect(put([bareFrame(3, key: true), bareFrame(4)], into: queue) == [.taken, .taken])
-        #expect(queue.dropped == 2)
+        #expect(queue.dropped.total == 2)
         #expect(drain(queue) == [3, 4])
     }
 
@@ -44,10 +44,11 @@ struct FrameQueueTests {
         let low = put((12...27).map { bareFrame($0, layer: layer($0)) }, into: queue)
         #expect(low.enumerated().allSatisfy { ($0.element == .taken) == ($0.offset % 4 == 0) })
         // Then, with the thirteenth, all that wait are given up; that a keyframe is needed is said once.
+        #expect(queue.dropped[.late] == queue.dropped.total)
         #expect(low.firstIndex(of: .needsKeyframe) == 13 && low.count { $0 == .needsKeyframe } == 1)
         #expect(put([bareFrame(28), bareFrame(29, layer: 2)], into: queue) == [.dropped, .dropped])
         #expect(queue.put(bareFrame(30, key: true)) == .taken)
-        #expect(queue.dropped == 30)
+        #expect(queue.dropped.total == 30)
         #expect(drain(queue) == [30])
     }
 
@@ -56,7 +57,7 @@ struct FrameQueueTests {
         let queue = FrameQueue(FrameQueue.Depths(dropTopLayer: 2, dropMiddleLayer: 2, skip: 3, catchUp: 3))
         #expect(put([bareFrame(0, key: true), bareFrame(1), bareFrame(2)], into: queue) == [.taken, .taken, .taken])
         #expect(queue.put(bareFrame(3, key: true)) == .taken)
-        #expect(queue.dropped == 3)
+        #expect(queue.dropped.total == 3)
         #expect(drain(queue) == [3])
     }
 
@@ -66,7 +67,7 @@ struct FrameQueueTests {
         #expect(queue.put(bareFrame(0, key: true, isCatchUp: true)) == .taken)
         for number in 1..<20 { #expect(queue.put(bareFrame(UInt32(number), isCatchUp: true)) == .taken) }
         #expect(queue.put(bareFrame(20, isCatchUp: true)) == .needsKeyframe)
-        #expect(queue.dropped == 21)
+        #expect(queue.dropped.total == 21)
         #expect(drain(queue) == [])
     }
 
@@ -79,6 +80,90 @@ struct FrameQueueTests {
         #expect(drain(queue) == Array(0...10))
     }
 
+    // 64 frames held three seconds of layer 0 of three; of the one layer that is usual, they held one.
+    @Test("Three seconds of one layer at 60 fps from the cache fit, and the live frames behind them")
+    func catchUpOfOneLayer() {
+        let queue = FrameQueue()
+        let now = timestamp(at: 1000)
+        #expect(queue.put(bareFrame(0, key: true, isCatchUp: true, size: 30_000, received: now)) == .taken)
+        for number in 1..<180 {
+            #expect(queue.put(bareFrame(UInt32(number), isCatchUp: true, size: 10_000, received: now)) == .taken)
+        }
+        // Half a second of live frames comes while those are decoded.
+        for number in 180..<210 {
+            let frame = bareFrame(UInt32(number), received: now + .microseconds(16_667 * (number - 180)))
+            #expect(queue.put(frame) == .taken)
+        }
+        #expect(drain(queue) == Array(0..<210))
+    }
+
+    @Test("Frames of the cache are bounded in bytes, too")
+    func catchUpBytes() {
+        let queue = FrameQueue()
+        #expect(queue.put(bareFrame(0, key: true, isCatchUp: true, size: 4 << 20)) == .taken)
+        #expect(queue.put(bareFrame(1, isCatchUp: true, size: 4 << 20)) == .taken)
+        #expect(queue.put(bareFrame(2, isCatchUp: true, size: 1)) == .needsKeyframe)
+        #expect(drain(queue) == [])
+    }
+
+    // At 16 frames, half a second of one layer, all of them were given up, and every viewer paid for a keyframe.
+    @Test("A burst of one layer is decoded, and costs no keyframe")
+    func burstOfOneLayer() {
+        let queue = FrameQueue()
+        let now = timestamp(at: 1000)
+        #expect(queue.put(bareFrame(0, key: true, received: now)) == .taken)
+        for number in 1..<60 { #expect(queue.put(bareFrame(UInt32(number), received: now)) == .taken) }
+        #expect(queue.newestCapture == timestamp(at: 59))
+        #expect(queue.dropped.total == 0)
+        #expect(drain(queue) == Array(0..<60))
+    }
+
+    @Test("Live frames are bounded in frames and in bytes; a frame of any size fits into an empty queue")
+    func bounds() {
+        let now = timestamp(at: 1000)
+        let frames = FrameQueue()
+        #expect(frames.put(bareFrame(0, key: true, received: now)) == .taken)
+        for number in 1..<120 { #expect(frames.put(bareFrame(UInt32(number), received: now)) == .taken) }
+        #expect(frames.put(bareFrame(120, received: now)) == .needsKeyframe)
+        let bytes = FrameQueue()
+        #expect(bytes.put(bareFrame(0, key: true, size: 5 << 20)) == .taken)
+        #expect(bytes.put(bareFrame(1, size: 1)) == .needsKeyframe)
+        #expect(drain(bytes) == [])
+    }
+
+    @Test("A decoder that is a second behind gets only what follows a keyframe")
+    func longestWait() {
+        let queue = FrameQueue()
+        #expect(queue.put(bareFrame(0, key: true)) == .taken)
+        // Two a second, so that no depth is reached.
+        for number in [15, 29] { #expect(queue.put(bareFrame(UInt32(number))) == .taken) }
+        #expect(queue.put(bareFrame(31)) == .needsKeyframe)
+        #expect(queue.dropped[.late] == 4)
+        #expect(queue.put(bareFrame(40, key: true)) == .taken)
+        #expect(drain(queue) == [40])
+    }
+
+    @Test("While the cache's frames are decoded, the live frames behind them do not count as waiting")
+    func waitBehindCatchUp() {
+        let queue = FrameQueue()
+        #expect(queue.put(bareFrame(0, key: true, isCatchUp: true)) == .taken)
+        for number in 1..<40 { #expect(queue.put(bareFrame(UInt32(number))) == .taken, "frame \(number)") }
+        // The decoder was busy with the cache for 1.3 s; then the live frames get their second.
+        #expect(queue.take()?.isCatchUp == true)
+        for number in 40..<60 { #expect(queue.put(bareFrame(UInt32(number))) == .taken, "frame \(number)") }
+        #expect(queue.put(bareFrame(75)) == .needsKeyframe)
+    }
+
+    // All waiting frames were thrown away, and another keyframe was asked for.
+    @Test("When it is full and a keyframe waits, the frames before that keyframe make room")
+    func skipToWaitingKeyframe() {
+        let queue = FrameQueue(FrameQueue.Depths(dropTopLayer: 9, dropMiddleLayer: 9, skip: 6, catchUp: 6))
+        let frames = [bareFrame(0, key: true), bareFrame(1), bareFrame(2), bareFrame(3, key: true), bareFrame(4)]
+        #expect(put(frames + [bareFrame(5), bareFrame(6)], into: queue).allSatisfy { $0 == .taken })
+        #expect(queue.dropped.total == 3 && queue.dropped[.late] == 3)
+        #expect(drain(queue) == [3, 4, 5, 6])
+    }
+
     // A keyframe that waited behind a damaged frame was thrown away, and another one asked for.
     @Test("After a damaged frame, decoding goes on with the keyframe that waits already")
     func keyframeWaits() {
@@ -86,7 +171,7 @@ struct FrameQueueTests {
         _ = put([bareFrame(0, key: true), bareFrame(1), bareFrame(2, key: true), bareFrame(3)], into: queue)
         #expect(queue.take()?.frame.info.number == 0)
         #expect(!queue.skipToKeyframe())
-        #expect(queue.dropped == 2, "the one that could not be decoded, and the one before the keyframe")
+        #expect(queue.dropped.total == 2, "the one that could not be decoded, and the one before the keyframe")
         #expect(queue.put(bareFrame(4)) == .taken)
         #expect(drain(queue) == [2, 3, 4])
     }
@@ -98,7 +183,8 @@ struct FrameQueueTests {
         #expect(queue.take() != nil)
         #expect(queue.skipToKeyframe())
         #expect(queue.put(bareFrame(2)) == .dropped, "the caller asks for one")
-        #expect(queue.dropped == 3, "the one that could not be decoded, the one behind it, and this one")
+        #expect(queue.dropped.total == 3, "the one that could not be decoded, the one behind it, and this one")
+        #expect(queue.dropped[.corrupt] == 3)
     }
 
     @Test("After a lost frame what waits is still good, and nothing comes in until a keyframe, asked for once")
@@ -109,7 +195,7 @@ struct FrameQueueTests {
         #expect(put([bareFrame(3), bareFrame(4)], into: queue) == [.needsKeyframe, .dropped])
         queue.frameWasLost()
         #expect(put([bareFrame(5), bareFrame(6, key: true)], into: queue) == [.dropped, .taken])
-        #expect(queue.dropped == 3)
+        #expect(queue.dropped.total == 3 && queue.dropped[.network] == 3)
         #expect(drain(queue) == [0, 1, 6])
     }
 
@@ -133,7 +219,7 @@ struct FrameQueueTests {
         thread.join()
         #expect(taken.withLock { $0 } == [0])
         #expect(queue.put(bareFrame(1, key: true)) == .dropped)
-        #expect(queue.dropped == 1)
+        #expect(queue.dropped.total == 1 && queue.dropped[.notWanted] == 1)
         #expect(queue.take() == nil)
     }
 }

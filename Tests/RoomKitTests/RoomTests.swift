@@ -316,36 +316,6 @@ struct RoomTests {
         try await eventually { connections.withLock { $0.closed } == 1 }
     }
 
-    @Test("A picture that cannot be sent is told of as an event, and the track goes on")
-    func localFailure() async throws {
-        let stage = try Stage()
-        let viewer = try await stage.join("viewer")
-        let viewerEvents = viewer.events
-        let robot = try await stage.join("robot")
-        let robotEvents = robot.events
-        let source = HandSource()
-        let track = LocalVideoTrack(source: source, name: "noise")
-        var options = VideoPublishOptions()
-        options.maxBitrate = .kilobitsPerSecond(1_000_000)
-        let publishing = Task { [options] in try await robot.localParticipant.publish(track, options: options) }
-        try await eventually { source.sink != nil }
-        // The size that it is announced with, to which larger pictures would be scaled down.
-        source.deliver(picture(3072, 3072))
-        try await publishing.value
-        _ = await words(viewerEvents, through: "subscribed noise")
-        try await eventually {
-            source.deliver(noise(3072, 3072))
-            return track.failure != nil
-        }
-        #expect(await words(robotEvents, through: "failed noise").last == "failed noise")
-        try await eventually {
-            source.deliver(picture(64, 48))
-            return track.failure == nil && track.statistics.framesEncoded > 0
-        }
-        await robot.disconnect()
-        await viewer.disconnect()
-    }
-
     @Test("A room is not full of what was, however often others come and go")
     func comingAndGoing() async throws {
         let stage = try Stage()
@@ -367,5 +337,24 @@ struct RoomTests {
         }
         #expect(await viewer.remoteParticipants.isEmpty)
         await viewer.disconnect()
+    }
+}
+
+@Suite("Publish options")
+struct PublishOptionTests {
+    // A track of up to 1 Gbit/s could be asked for, and the server ended the session.
+    @Test("The highest bitrate leaves a fifth of what a server admits, and others are clamped")
+    func bitrates() {
+        let admitted = RelaySettings().media.trackRate
+        let supported = VideoPublishOptions.supportedBitrates
+        #expect(supported.upperBound.bitsPerSecond * 5 <= admitted.bitsPerSecond * 4)
+        var options = VideoPublishOptions()
+        #expect(options.targetBitrate == nil)
+        options.maxBitrate = .kilobitsPerSecond(1_000_000)
+        #expect(options.targetBitrate == supported.upperBound)
+        options.maxBitrate = .kilobitsPerSecond(1)
+        #expect(options.targetBitrate == supported.lowerBound)
+        options.maxBitrate = .kilobitsPerSecond(2000)
+        #expect(options.targetBitrate == .kilobitsPerSecond(2000))
     }
 }

@@ -60,21 +60,26 @@ final class HandSource: VideoSource {
     }
 }
 
-/// A publisher without a room: the test takes the room's part.
+/// A publisher without a room: the test takes the part of the room, and of a server that acknowledges what it gets.
 final class PublisherBench: Sendable {
     let publisher: VideoPublisher
+    let uplink = Uplink()
     let failures = Monitor<[RoomError]>([])
     let announced = Monitor(0)
+    private let isAcknowledging: Bool
     private let wakes = Atomic(0)
-    private let assembler = Monitor(FrameAssembler())
+    private let written = Atomic(0)
+    private let assemblers = Monitor<[UInt8: FrameAssembler]>([:])
 
     init(
         options: VideoPublishOptions = VideoPublishOptions(),
         announced size: Dimensions = Dimensions(width: 4096, height: 4096),
-        isWanted: Bool = true
+        isWanted: Bool = true,
+        isAcknowledging: Bool = true
     ) throws {
+        self.isAcknowledging = isAcknowledging
         publisher = VideoPublisher(options: options)
-        publisher.setWanted(isWanted)
+        if isWanted { publisher.setWanted(everything) }
         try publisher.begin(
             VideoPublisher.Route(
                 trackID: "TR_1",
@@ -83,6 +88,7 @@ final class PublisherBench: Sendable {
                 dimensions: size,
                 frameRate: FrameRate(30),
                 clock: ClockBox(),
+                uplink: uplink,
                 wake: { [weak self] in _ = self?.wakes.add(1, ordering: .acquiringAndReleasing) },
                 announceEnabled: { [announced] in announced.withLock { $0 += 1 } },
                 reportFailure: { [failures] failure in failures.withLock { $0.append(failure) } }
@@ -93,14 +99,18 @@ final class PublisherBench: Sendable {
     /// Delivers a picture and waits until it is encoded or dropped.
     func deliver(_ frame: VideoFrame) {
         publisher.onVideoFrame(frame)
-        wait { isSettled && wakes.load(ordering: .acquiring) == expectedWakes }
+        wait { isSettled }
     }
 
-    /// The connection is woken for each frame once it is queued, and for each picture that found no room.
-    private var expectedWakes: Int {
-        let statistics = publisher.statistics
-        return statistics.framesEncoded + statistics.framesDropped[.network]
+    /// Delivers a picture that finds no room in the queue, and waits until it is looked at.
+    func deliverInVain(_ frame: VideoFrame) {
+        let before = wakes.load(ordering: .acquiring)
+        publisher.onVideoFrame(frame)
+        wait { wakes.load(ordering: .acquiring) > before }
     }
+
+    /// The only encoding.
+    var lane: EncodingLane { publisher.lanes[0] }
 
     /// Whether every captured picture is accounted for.
     var isSettled: Bool {
@@ -108,25 +118,68 @@ final class PublisherBench: Sendable {
         return statistics.framesCaptured == statistics.framesEncoded + statistics.framesDropped.total
     }
 
-    /// Sends what is queued.
+    /// Sends at most `count` packets of what is queued, and acknowledges them at once.
     ///
     /// - Returns: The frames, put together again.
     /// - Throws: When the packets break the wire format.
-    func send(at now: MonotonicInstant = MonotonicClock.now) throws -> [FrameAssembler.Frame] {
+    func send(
+        at now: MonotonicInstant = MonotonicClock.now,
+        atMost count: Int = .max
+    ) throws -> [FrameAssembler.Frame] {
         var frames: [FrameAssembler.Frame] = []
-        while let packet = publisher.sendQueue.next(at: now) {
-            let header = try packet.withBytes { bytes throws(MalformedPacket) in try MediaPacketHeader(reading: bytes) }
-            let frame = try assembler.withLock { assembler in
-                try assembler.receive(packet, header: header) { count in
-                    let buffer = PacketBuffer(capacity: count)
-                    buffer.count = count
-                    return buffer
+        for lane in publisher.lanes {
+            for _ in 0..<count {
+                let step = lane.sendQueue.take(at: now)
+                guard let packet = step.packet else {
+                    if step.hasGivenUp { uplink.gaveUp(of: lane.seat, waiting: step.waitingBytes) }
+                    break
                 }
+                uplink.wrote(packet.count, of: lane.seat, waiting: step.waitingBytes)
+                let written = written.add(packet.count, ordering: .relaxed).newValue
+                if let frame = try assemble(packet) { frames.append(frame) }
+                if isAcknowledging { acknowledge(written) }
             }
-            if let frame { frames.append(frame) }
         }
         return frames
     }
+
+    private func acknowledge(_ bytes: Int) {
+        let time = MediaAcknowledgement.ReceiverTime(microseconds: UInt64(MonotonicClock.now.microseconds))
+        uplink.acknowledged(
+            MediaAcknowledgement(
+                cumulativeBytes: UInt64(bytes),
+                receiveTime: time,
+                trackAlias: 7,
+                frameNumber: 0
+            )
+        )
+    }
+
+    private func assemble(_ packet: PacketBuffer) throws -> FrameAssembler.Frame? {
+        let header = try packet.withBytes { bytes throws(MalformedPacket) in try MediaPacketHeader(reading: bytes) }
+        return try assemblers.withLock { assemblers in
+            try assemblers[header.simulcastLayer, default: FrameAssembler()].receive(packet, header: header) { count in
+                let buffer = PacketBuffer(capacity: count)
+                buffer.count = count
+                return buffer
+            }
+        }
+    }
+
+    /// Delivers pictures until one is sent, which may have to wait for its keyframe; returns what was sent.
+    ///
+    /// `index` is that of the next picture.
+    func passSome(from index: inout Int) throws -> FrameAssembler.Frame {
+        for _ in 0..<1000 {
+            publisher.onVideoFrame(picture(64, 48, at: index))
+            index += 1
+            usleep(5000)
+            if let frame = try send().first { return frame }
+        }
+        throw NothingSent()
+    }
+
+    struct NothingSent: Error {}
 
     /// Delivers a picture and sends what comes of it.
     func pass(_ frame: VideoFrame) throws -> FrameAssembler.Frame? {
@@ -134,6 +187,9 @@ final class PublisherBench: Sendable {
         return try send().first
     }
 }
+
+/// The wish of subscribers who can use everything.
+let everything = [WantedLayer(simulcastLayer: 0)]
 
 /// Compressed frames of moving pictures, the first one a keyframe.
 func encodedFrames(_ count: Int, width: Int = 64, height: Int = 48) async throws -> [FrameAssembler.Frame] {
@@ -175,8 +231,15 @@ extension FrameAssembler.Frame {
     }
 }
 
-/// A frame that is described and holds nothing.
-func bareFrame(_ number: UInt32, key: Bool = false, layer: UInt8 = 0, isCatchUp: Bool = false) -> ReceivedFrame {
+/// A frame that is described and holds nothing, or `size` undefined bytes.
+func bareFrame(
+    _ number: UInt32,
+    key: Bool = false,
+    layer: UInt8 = 0,
+    isCatchUp: Bool = false,
+    size: Int = 0,
+    received: MonotonicInstant? = nil
+) -> ReceivedFrame {
     let info = EncodedFrameInfo(
         number: number,
         timestamp: timestamp(at: Int(number)),
@@ -184,9 +247,11 @@ func bareFrame(_ number: UInt32, key: Bool = false, layer: UInt8 = 0, isCatchUp:
         temporalLayer: layer,
         isDiscardable: layer == 2
     )
+    let buffer = PacketBuffer(capacity: size)
+    buffer.count = size
     return ReceivedFrame(
-        frame: EncodedFrame(info: info, buffer: PacketBuffer(capacity: 0), range: 0..<0),
-        received: timestamp(at: Int(number)),
+        frame: EncodedFrame(info: info, buffer: buffer, range: 0..<size),
+        received: received ?? timestamp(at: Int(number)),
         relayed: nil,
         decoded: nil,
         picture: nil,

@@ -10,6 +10,8 @@ import Threading
 
 @Suite("Track recorder", .timeLimit(.minutes(1)))
 struct TrackRecorderTests {
+    typealias Format = TrackRecorder.Format
+
     /// A track with a recorder behind its decoder.
     private final class Stage {
         let track = remoteTrack()
@@ -89,23 +91,115 @@ struct TrackRecorderTests {
         let entries = try log(beside: "\(directory.path)/robot-camera-PA_1.\(format.rawValue)")
         #expect(entries.map(\.number) == Array(0..<6))
         #expect(entries.map(\.key) == [true, false, false, false, false, false])
-        #expect(entries.allSatisfy { $0.captured <= $0.received && $0.received <= $0.decoded && $0.bytes > 0 })
+        #expect(entries.allSatisfy { $0.captured <= $0.received && $0.received <= $0.decoded ?? 0 && $0.bytes > 0 })
+        #expect(entries.allSatisfy { $0.shown == true && $0.simulcastLayer == 0 })
     }
 
-    @Test("A change of size begins another file, each whole", arguments: [TrackRecorder.Format.webm, .ivf, .y4m])
-    func sizeChange(_ format: TrackRecorder.Format) async throws {
+    // Each size began another file, which no player plays on from the one before.
+    @Test("A change of size goes on in the same file, and the log says each frame's size", arguments: Format.allCases)
+    func sizeChange(_ format: Format) async throws {
         let directory = try TemporaryDirectory()
         let stage = try Stage(format, in: directory)
         for frame in try await encodedFrames(3) { stage.give(frame) }
-        for frame in try await encodedFrames(4, width: 32, height: 32) { stage.give(frame) }
+        for frame in try await encodedFrames(4, width: 32, height: 24) { stage.give(frame) }
+        for frame in try await encodedFrames(2) { stage.give(frame) }
         let statistics = await stage.finish()
-        #expect(
-            statistics.files.map { $0.split(separator: "/").last } == [
-                "robot-camera-PA_1.\(format.rawValue)", "robot-camera-PA_1-2.\(format.rawValue)",
-            ]
+        #expect(statistics.framesWritten == 9 && statistics.error == nil)
+        let file = try #require(statistics.files.first)
+        #expect(statistics.files.count == 1)
+        let log = try log(beside: directory.path + "/robot-camera-PA_1.\(format.rawValue)")
+        #expect(log.map(\.width) == [64, 64, 64, 32, 32, 32, 32, 64, 64])
+        #expect(log.map(\.height) == [48, 48, 48, 24, 24, 24, 24, 48, 48])
+        #expect(stage.track.statistics.sizeChanges == 2)
+        if format == .png {
+            #expect(directory.names.count { $0.hasSuffix(".png") } == 9)
+            #expect(directory.names.contains("robot-camera-PA_1-000009.png"))
+        } else {
+            #expect(try frameCount(file) == 9)
+        }
+    }
+
+    @Test(
+        "After changes of size ffmpeg and vpxdec play every frame",
+        arguments: [Format.webm, .ivf, .y4m]
+    )
+    func playable(_ format: Format) async throws {
+        let directory = try TemporaryDirectory()
+        let stage = try Stage(format, in: directory)
+        for size in [(32, 24), (64, 48), (16, 12), (64, 48)] {
+            for frame in try await encodedFrames(5, width: size.0, height: size.1) { stage.give(frame) }
+        }
+        let statistics = await stage.finish()
+        let file = try #require(statistics.files.first)
+        let probe = "-v error -count_frames -show_entries stream=width,height,nb_read_frames -of csv=p=0"
+        let (status, output) = try run("ffprobe", probe.split(separator: " ").map(String.init) + [file])
+        #expect(status == 0)
+        // The size as published, though the first picture is smaller.
+        #expect(output.trimmingCharacters(in: .whitespacesAndNewlines) == "64,48,20")
+        if format != .y4m {
+            let (status, output) = try run("vpxdec", ["--md5", "--scale", file])
+            #expect(status == 0 && !output.isEmpty)
+        }
+    }
+
+    /// Runs a program to its end; its exit code and what it wrote.
+    private func run(_ program: String, _ arguments: [String]) throws -> (status: Int32, output: String) {
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+        process.arguments = [program] + arguments
+        let output = Pipe()
+        process.standardOutput = output
+        process.standardError = output
+        try process.run()
+        let data = try output.fileHandleForReading.readToEnd() ?? Data()
+        process.waitUntilExit()
+        return (process.terminationStatus, String(decoding: data, as: UTF8.self))
+    }
+
+    @Test("Raw pictures of any size have the size of the file, odd sides included")
+    func scaledPictures() async throws {
+        let directory = try TemporaryDirectory()
+        let path = directory.path + "/a"
+        var files = RecordingFiles(
+            directory: directory.path,
+            name: "a",
+            format: .y4m,
+            codec: .forPublishing,
+            announced: Dimensions(width: 63, height: 47),
+            frameRate: 30
         )
-        #expect(try statistics.files.map { try frameCount($0) } == [3, 4])
-        #expect(try statistics.files.map { try log(beside: $0).count } == [3, 4])
+        for (index, size) in [(63, 47), (32, 24), (128, 96), (1, 1), (63, 47)].enumerated() {
+            var frame = bareFrame(UInt32(index), key: true)
+            frame.picture = picture(size.0, size.1)
+            _ = try files.write(frame)
+        }
+        try files.finish()
+        let reader = try Y4MReader(path: path + ".y4m")
+        #expect(reader.dimensions == Dimensions(width: 63, height: 47))
+        #expect(try frameCount(path + ".y4m") == 5)
+    }
+
+    @Test(
+        "A size that was published and cannot be one is not the file's",
+        arguments: [
+            Dimensions(width: 0, height: 0), Dimensions(width: -1, height: 48), Dimensions(width: 16383, height: 16383),
+        ]
+    )
+    func absurdAnnouncement(announced: Dimensions) throws {
+        let directory = try TemporaryDirectory()
+        var files = RecordingFiles(
+            directory: directory.path,
+            name: "a",
+            format: .y4m,
+            codec: .forPublishing,
+            announced: announced,
+            frameRate: 30
+        )
+        var frame = bareFrame(0, key: true)
+        frame.picture = picture(32, 24)
+        _ = try files.write(frame)
+        try files.finish()
+        #expect(try Y4MReader(path: directory.path + "/a.y4m").dimensions == Dimensions(width: 32, height: 24))
     }
 
     // A log of the same name made the recording end with its first frame, and pictures had no look at what was there.
@@ -199,13 +293,14 @@ struct TrackRecorderTests {
         let tap = RecorderTap(format: .webm) { requests.withLock { $0 += 1 } }
         #expect(!tap.wantsPictures)
         tap.receive(bareFrame(0, key: true))
-        for number in 1..<60 { tap.receive(bareFrame(UInt32(number))) }
+        // Three seconds of one layer at 60 fps.
+        for number in 1..<180 { tap.receive(bareFrame(UInt32(number))) }
         #expect(tap.dropped == 0 && requests.withLock { $0 } == 0)
-        tap.receive(bareFrame(60))
-        #expect(tap.dropped == 61 && requests.withLock { $0 } == 1)
-        tap.receive(bareFrame(61, key: true))
+        tap.receive(bareFrame(180))
+        #expect(tap.dropped == 181 && requests.withLock { $0 } == 1)
+        tap.receive(bareFrame(181, key: true))
         tap.close()
-        #expect(tap.take()?.frame.info.number == 61)
+        #expect(tap.take()?.frame.info.number == 181)
     }
 
     @Test("A recorder that is dropped ends by itself")

@@ -139,6 +139,29 @@ struct ForwardCompatibilityTests {
         #expect(assembler.abandonedFrames == 0)
     }
 
+    // Its first packet alone changed the layer: what followed of the new layer would have been decoded with pictures of
+    // the old one, and what followed of the old layer was thrown away.
+    @Test("A keyframe of another simulcast layer that is abandoned changes nothing")
+    func abandonedSwitch() throws {
+        var assembler = FrameAssembler()
+        func receive(_ number: UInt32, layer: UInt8, keyframe: Bool = false, packetCount: Int = .max) throws -> UInt32?
+        {
+            let info = EncodedFrameInfo(number: number, simulcastLayer: layer, timestamp: start, isKeyframe: keyframe)
+            var result: UInt32?
+            for packet in packets(info, length: 20_000).prefix(packetCount) {
+                let header = try packet.withBytes { try MediaPacketHeader(reading: $0) }
+                let frame = try assembler.receive(packet, header: header) { makeBuffer($0) }
+                result = frame?.header.frameNumber ?? result
+            }
+            return result
+        }
+        #expect(try receive(100, layer: 0, keyframe: true) == 100)
+        #expect(try receive(7, layer: 1, keyframe: true, packetCount: 1) == nil)
+        #expect(try receive(8, layer: 1) == nil)
+        #expect(try receive(101, layer: 0) == 101)
+        #expect(assembler.abandonedFrames == 1 && assembler.foreignFrames == 1)
+    }
+
     @Test("An encrypted frame is left out, unknown extensions are not in the way, broken ones end")
     func extensions() throws {
         func frames(withExtensions extensions: [UInt8]) throws -> (frames: Int, encrypted: Int) {

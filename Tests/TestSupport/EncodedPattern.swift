@@ -15,7 +15,7 @@ package struct EncodedPattern: ~Copyable {
     /// A pattern under `alias`.
     package init(alias: UInt32, size: Dimensions = testSize) throws {
         encoder = try VP8Encoder(
-            VP8EncoderSettings(dimensions: size, targetBitrate: nil, frameRate: FrameRate(30))
+            VP8EncoderSettings(dimensions: size, frameRate: FrameRate(30), temporalLayerCount: 3)
         )
         packetizer = Packetizer(trackAlias: alias)
         self.size = size

@@ -19,6 +19,8 @@ package final class SocketPeer: WebSocketHandler, @unchecked Sendable {
         var packets: [MediaPacketHeader] = []
         var outbox: [Message] = []
         var sent = 0
+        var receivedBytes = 0
+        var isAcknowledging = false
     }
 
     private enum Message: Sendable {
@@ -83,6 +85,14 @@ package final class SocketPeer: WebSocketHandler, @unchecked Sendable {
     /// Sends a binary message.
     package func send(_ bytes: [UInt8]) { post(.binary(bytes)) }
 
+    /// Bytes of text and binary messages so far.
+    package var receivedBytes: Int { state.withLock { $0.receivedBytes } }
+
+    /// Acknowledges each binary message from now on, as a server does that thins nothing.
+    package func beginAcknowledging() {
+        state.withLock { $0.isAcknowledging = true }
+    }
+
     /// Closes the connection.
     package func close(_ code: UInt16 = 1000) { post(.close(code)) }
 
@@ -100,13 +110,34 @@ package final class SocketPeer: WebSocketHandler, @unchecked Sendable {
     }
 
     package func receivedText(_ text: String, from connection: WebSocketConnection) {
-        state.withLock { $0.events.append(.text(text)) }
+        state.withLock { state in
+            state.events.append(.text(text))
+            state.receivedBytes += text.utf8.count
+        }
         whenText(self, text)
     }
 
     package func receivedBinary(_ message: PacketBuffer, from connection: WebSocketConnection) {
-        guard let header = try? message.withBytes({ try MediaPacketHeader(reading: $0) }) else { return }
-        state.withLock { $0.packets.append(header) }
+        let header = try? message.withBytes { try MediaPacketHeader(reading: $0) }
+        let isAcknowledging = state.withLock { state in
+            state.receivedBytes += message.count
+            if let header {
+                state.packets.append(header)
+                if state.isAcknowledging { state.outbox.append(.binary(Self.acknowledgement(of: header, state))) }
+            }
+            return state.isAcknowledging
+        }
+        if isAcknowledging { connection.requestWrite() }
+    }
+
+    private static func acknowledgement(of header: MediaPacketHeader, _ state: State) -> [UInt8] {
+        let time = MediaAcknowledgement.ReceiverTime(microseconds: UInt64(MonotonicClock.now.microseconds))
+        return MediaAcknowledgement(
+            cumulativeBytes: UInt64(state.receivedBytes),
+            receiveTime: time,
+            trackAlias: header.trackAlias,
+            frameNumber: header.frameNumber
+        ).bytes
     }
 
     package func nextMessage(for connection: WebSocketConnection) -> OutgoingMessage? {
@@ -130,6 +161,16 @@ package final class SocketPeer: WebSocketHandler, @unchecked Sendable {
     package func closed(_ connection: WebSocketConnection, _ closure: WebSocketClosure) {
         self.connection = nil
         state.withLock { $0.events.append(.closed(closure)) }
+    }
+}
+
+extension MediaAcknowledgement {
+    /// The message.
+    package var bytes: [UInt8] {
+        let packet = PacketBuffer(capacity: Self.length)
+        packet.count = Self.length
+        packet.withMutableBytes { write(to: &$0) }
+        return packet.withBytes { bytes in bytes.withUnsafeBytes { Array($0) } }
     }
 }
 

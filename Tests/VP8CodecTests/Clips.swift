@@ -1,3 +1,4 @@
+import Glibc
 import MediaCore
 import TestTools
 import VP8Codec
@@ -46,9 +47,15 @@ struct CodedFrame {
 }
 
 extension VP8Encoder {
-    /// Encodes one picture of a clip; `nil` if the encoder left it out.
-    mutating func coded(_ frame: VideoFrame, forceKeyframe: Bool = false) throws -> CodedFrame? {
-        try encode(frame, forceKeyframe: forceKeyframe) { info, bytes in
+    /// Encodes one picture of a clip, with `change` made to the target from here on; `nil` if the encoder left it out.
+    mutating func coded(
+        _ frame: VideoFrame,
+        forceKeyframe: Bool = false,
+        _ change: (inout EncodingTarget) -> Void = { _ in }
+    ) throws -> CodedFrame? {
+        var target = target
+        change(&target)
+        return try encode(frame, target: target, forceKeyframe: forceKeyframe) { info, bytes in
             CodedFrame(info: info, bytes: bytes.withUnsafeBytes { Array($0) })
         }
     }
@@ -110,4 +117,24 @@ func statedDimensions(of bytes: [UInt8]) -> Dimensions? {
 /// What `VP8Bitstream` says of `bytes`; the macros of Swift Testing take no spans.
 func isKeyframe(_ bytes: [UInt8]) -> Bool {
     VP8Bitstream.isKeyframe(bytes.span.bytes)
+}
+
+/// The peak signal-to-noise ratio of a picture's brightness against the original's, in dB.
+func lumaPSNR(_ picture: VideoFrame, _ original: VideoFrame) -> Double {
+    precondition(picture.dimensions == original.dimensions)
+    var squares = 0
+    picture.buffer.withPlanes { luma, _, _ in
+        original.buffer.withPlanes { originalLuma, _, _ in
+            for row in 0..<picture.dimensions.height {
+                for column in 0..<picture.dimensions.width {
+                    let difference =
+                        Int(luma[row * picture.buffer.lumaStride + column])
+                        - Int(originalLuma[row * original.buffer.lumaStride + column])
+                    squares += difference * difference
+                }
+            }
+        }
+    }
+    guard squares > 0 else { return .infinity }
+    return 10 * log10(255 * 255 * Double(picture.dimensions.area) / Double(squares))
 }

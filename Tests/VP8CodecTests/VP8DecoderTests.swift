@@ -124,8 +124,8 @@ struct VP8DecoderTests {
         var encoder = try VP8Encoder(VP8EncoderSettings(dimensions: small))
         var decoder = try VP8Decoder()
         for size in [small, Dimensions(width: 31, height: 17), small] {
-            try encoder.reconfigure(dimensions: size)
-            let coded = try #require(try encoder.coded(VP8CodecTests.picture(size, at: 0)))
+            let picture = VP8CodecTests.picture(size, at: 0)
+            let coded = try #require(try encoder.coded(picture) { $0.dimensions = size })
             #expect(try decoder.picture(coded.bytes)?.dimensions == size)
         }
     }

@@ -6,7 +6,11 @@ import VP8Codec
 private let small = Dimensions(width: 176, height: 144)
 
 /// Settings under which rate control need not leave out frames of a moving clip.
-private let easy = VP8EncoderSettings(dimensions: small, targetBitrate: .kilobitsPerSecond(600))
+private let easy = VP8EncoderSettings(
+    dimensions: small,
+    targetBitrate: .kilobitsPerSecond(600),
+    temporalLayerCount: 3
+)
 
 @Suite("VP8 encoder", .timeLimit(.minutes(2)))
 struct VP8EncoderTests {
@@ -49,19 +53,19 @@ struct VP8EncoderTests {
         var encoder = try VP8Encoder(easy)
         _ = try encoder.clip(6)
         for size in [Dimensions(width: 88, height: 72), Dimensions(width: 33, height: 17), small] {
-            try encoder.reconfigure(dimensions: size)
-            let dimensions = encoder.dimensions
-            #expect(dimensions == size)
-            let frame = try #require(try encoder.coded(picture(size, at: 6)))
+            let frame = try #require(try encoder.coded(picture(size, at: 6)) { $0.dimensions = size })
             #expect(statedDimensions(of: frame.bytes) == size)
+            #expect(frame.info.dimensions == size)
             #expect(try encoder.coded(picture(size, at: 7))?.info.isKeyframe != true)
         }
         let none = #expect(throws: VP8Error.self) {
-            try encoder.reconfigure(dimensions: Dimensions(width: 88, height: 0))
+            try encoder.coded(picture(small, at: 8)) { $0.temporalLayerCount = 4 }
         }
         #expect(none?.code == .unsupportedSettings)
         let larger = Dimensions(width: 177, height: 100)
-        let error = #expect(throws: VP8Error.self) { try encoder.reconfigure(dimensions: larger) }
+        let error = #expect(throws: VP8Error.self) {
+            try encoder.coded(picture(larger, at: 8)) { $0.dimensions = larger }
+        }
         let dimensions = encoder.dimensions
         #expect(error?.code == .sizeIncrease && dimensions == small)
         #expect(try encoder.coded(picture(small, at: 8))?.info.isKeyframe != true)
@@ -121,10 +125,10 @@ struct VP8EncoderTests {
         var encoder = try VP8Encoder(VP8EncoderSettings(dimensions: small, targetBitrate: .kilobitsPerSecond(200)))
         var rates: [Double] = []
         for (target, start) in [(200, 0), (80, 90), (300, 180)] {
-            try encoder.reconfigure(targetBitrate: .kilobitsPerSecond(target))
             var bytes = 0
             for index in start..<(start + 90) {
-                bytes += try encoder.coded(picture(small, at: index))?.bytes.count ?? 0
+                let frame = try encoder.coded(picture(small, at: index)) { $0.bitrate = .kilobitsPerSecond(target) }
+                bytes += frame?.bytes.count ?? 0
             }
             rates.append(Double(bytes) * 8 / 3000 / Double(target))
         }
@@ -137,8 +141,14 @@ struct VP8EncoderTests {
         let target = Bitrate(bitsPerSecond: bitsPerSecond)
         var encoder = try VP8Encoder(VP8EncoderSettings(dimensions: small, targetBitrate: target))
         #expect(try encoder.clip(4).first ?? nil != nil)
-        try encoder.reconfigure(targetBitrate: .kilobitsPerSecond(500))
-        try encoder.reconfigure(targetBitrate: target, frameRate: FrameRate(numerator: 1, denominator: .max))
+        _ = try encoder.coded(picture(small, at: 4)) { $0.bitrate = .kilobitsPerSecond(500) }
+        for (index, limit) in [nil, Int.min, 0, 1, .max].enumerated() {
+            _ = try encoder.coded(picture(small, at: 5 + index)) {
+                $0.bitrate = target
+                $0.frameRate = FrameRate(numerator: 1, denominator: .max)
+                $0.largestFrame = limit.map { DataSize(bytes: $0) }
+            }
+        }
         _ = try encoder.clip(4)
     }
 
@@ -220,11 +230,11 @@ struct TemporalLayerTests {
         var frames: [CodedFrame] = []
         let count = 120
         for index in 0..<count {
-            if withDrops, index % 10 == 0 {
-                try encoder.reconfigure(targetBitrate: index % 20 == 0 ? ample : .kilobitsPerSecond(100))
-            }
             let next = picture(small, at: index, .busy)
-            if let frame = try encoder.coded(next, forceKeyframe: [21, 83].contains(index)) { frames.append(frame) }
+            let frame = try encoder.coded(next, forceKeyframe: [21, 83].contains(index)) {
+                $0.bitrate = withDrops && index % 20 >= 10 ? .kilobitsPerSecond(100) : ample
+            }
+            if let frame { frames.append(frame) }
         }
         try #require(withDrops == (frames.count < count), "\(count - frames.count) frames left out")
         return frames
@@ -277,7 +287,10 @@ struct TemporalLayerTests {
 
     @Test("Where rate control leaves frames out, the lowest layer is not starved")
     func lowestLayerUnderStrain() throws {
-        var encoder = try VP8Encoder(VP8EncoderSettings(dimensions: small, targetBitrate: .kilobitsPerSecond(150)))
+        let rate = Bitrate.kilobitsPerSecond(150)
+        var encoder = try VP8Encoder(
+            VP8EncoderSettings(dimensions: small, targetBitrate: rate, temporalLayerCount: 3)
+        )
         let frames = try encoder.clip(240, .noise)
         let lowest = frames.indices.filter { frames[$0]?.info.temporalLayer == 0 }
         let longest = zip(lowest.dropFirst(), lowest).map { $0 - $1 }.max() ?? .max

@@ -10,6 +10,7 @@ extension TrackCodec {
         name: VideoCodec.vp8,
         stored: .vp8,
         maximumDimensions: VP8Decoder.maximumDimensions,
+        defaultBitrate: { dimensions in VP8EncoderSettings.defaultBitrate(for: dimensions) },
         makeEncoder: { settings in try VP8FrameEncoder(settings) },
         makeDecoder: { try VP8FrameDecoder() },
         keyframeDimensions: { bytes in VP8Bitstream.keyframeDimensions(of: bytes) }
@@ -17,30 +18,25 @@ extension TrackCodec {
 }
 
 private final class VP8FrameEncoder: FrameEncoder {
-    private let settings: FrameEncoderSettings
     private var encoder: VP8Encoder
 
     init(_ settings: FrameEncoderSettings) throws(VP8Error) {
-        self.settings = settings
         encoder = try VP8Encoder(
             VP8EncoderSettings(
-                dimensions: settings.dimensions,
-                targetBitrate: settings.targetBitrate,
-                frameRate: settings.frameRate
+                dimensions: settings.largestDimensions,
+                frameRate: settings.frameRate,
+                temporalLayerCount: 1
             )
         )
     }
 
     func encode(
         _ frame: VideoFrame,
+        target: EncodingTarget,
         forceKeyframe: Bool,
         _ body: (EncodedFrameInfo, RawSpan) -> Bool
     ) throws -> EncodedFrameInfo? {
-        if frame.dimensions != encoder.dimensions {
-            let bitrate = settings.targetBitrate ?? VP8EncoderSettings.defaultBitrate(for: frame.dimensions)
-            try encoder.reconfigure(targetBitrate: bitrate, dimensions: frame.dimensions)
-        }
-        return try encoder.encode(frame, forceKeyframe: forceKeyframe) { info, bytes in
+        try encoder.encode(frame, target: target, forceKeyframe: forceKeyframe) { info, bytes in
             body(info, bytes) ? info : nil
         }
     }

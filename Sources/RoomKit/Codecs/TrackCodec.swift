@@ -13,6 +13,8 @@ package struct TrackCodec: Sendable {
     package let stored: StoredVideoCodec
     /// The limit for encoding and decoding: pictures may have at most the area of this size.
     package let maximumDimensions: Dimensions
+    /// The bitrate above which pictures of this size hardly improve.
+    let defaultBitrate: @Sendable (Dimensions) -> Bitrate
     /// Opens an encoder; throws if the settings cannot be used, or there is no memory for it.
     let makeEncoder: @Sendable (FrameEncoderSettings) throws -> any FrameEncoder
     /// Opens a decoder; throws if there is no memory for it.
@@ -42,27 +44,27 @@ package struct TrackCodec: Sendable {
 
 /// The settings of a frame encoder.
 struct FrameEncoderSettings: Sendable {
-    /// The size of the first frames, and the largest that later ones may have.
-    var dimensions: Dimensions
-    /// The target bitrate of all temporal layers together; `nil` for the default of the size.
-    var targetBitrate: Bitrate?
-    /// The approximate rate of the frames.
+    /// The largest size that a frame may have: neither side of a frame may be longer.
+    var largestDimensions: Dimensions
+    /// The highest rate at which frames will come, approximately.
     var frameRate: FrameRate
 }
 
 /// Encodes the frames of one track; confine to one thread.
 protocol FrameEncoder: AnyObject {
-    /// Encodes a frame and lends the compressed frame to `body`.
+    /// Encodes a frame for `target` and lends the compressed frame to `body`.
     ///
-    /// If the frame's size differs from the one before, it becomes a keyframe. Neither side may be longer than in the
-    /// settings. `body` is called at most once. It returns whether the compressed frame will be sent. If it returns
-    /// `false`, the frame's number is used again and the next frame becomes a keyframe.
+    /// The frame has the size of `target`. If the size differs from the one before, the frame becomes a keyframe; no
+    /// other change of the target makes a keyframe. `body` is called at most once. It returns whether the compressed
+    /// frame will be sent. If it returns `false`, the frame's number is used again, and the next frame does not refer
+    /// to it; if that is not possible, the next frame becomes a keyframe.
     ///
-    /// - Returns: The frame's properties; `nil` if the encoder left the frame out to hold its rate, or `body` returned
-    ///   `false`.
+    /// - Returns: The frame's properties, with `quantizer` and `dimensions`; `nil` if the encoder left the frame out to
+    ///   hold its rate, or `body` returned `false`.
     /// - Throws: An error if the library fails; the next frame then becomes a keyframe.
     func encode(
         _ frame: VideoFrame,
+        target: EncodingTarget,
         forceKeyframe: Bool,
         _ body: (EncodedFrameInfo, RawSpan) -> Bool
     ) throws -> EncodedFrameInfo?

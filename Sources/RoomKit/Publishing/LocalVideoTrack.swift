@@ -170,34 +170,3 @@ public final class LocalVideoTrack: Sendable {
 
     private var attached: VideoPublisher? { state.withLock { $0.publisher } }
 }
-
-/// Counts of a local track's frames.
-///
-/// Once the track is no longer published, captured = encoded + dropped.
-public struct LocalVideoTrackStatistics: Hashable, Sendable {
-    /// Frames that the source captured.
-    public var framesCaptured = 0
-    /// Frames that the device skipped, according to its sequence numbers; they are not part of `framesCaptured`.
-    public var framesMissed = 0
-    /// Frames whose device time stamp could not be true and was replaced by the time at which the frame was taken.
-    public var timestampsReplaced = 0
-    /// The time from the first to the last captured frame, by the device's stamps; zero if the source does not know it.
-    ///
-    /// The device's own rate is `framesCaptured + framesMissed - 1` frames in this time.
-    public var captureDuration = Duration.zero
-    /// Frames that were encoded.
-    public var framesEncoded = 0
-    /// Encoded frames that were completely handed to the network.
-    public var framesSent = 0
-    /// Encoded frames that were discarded because the network did not take them in time.
-    public var framesExpired = 0
-    /// Encoded frames that decode without any other.
-    public var keyframes = 0
-    /// Bytes handed to the network, including the headers of media packets.
-    public var bytesSent = 0
-    /// Captured frames that were not encoded, by reason.
-    public var framesDropped = FrameDropCounts()
-
-    /// Creates counts that are all zero.
-    public init() {}
-}

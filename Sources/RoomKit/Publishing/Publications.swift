@@ -41,7 +41,7 @@ struct Publications {
     /// The tracks, in the order in which `publish` was called.
     private(set) var all: [Publication] = []
     /// The encodings that somebody receives, by track; the server may report them before we begin to encode a track.
-    private var wantedLayers: [String: [Int]] = [:]
+    private var wantedLayers: [String: [WantedLayer]] = [:]
     private var requests: [Int: Publication] = [:]
     private var nextRequestID = 1
 
@@ -92,16 +92,16 @@ struct Publications {
         return true
     }
 
-    /// Records which encodings of a track somebody receives.
-    mutating func setWanted(_ layers: [Int], trackID: String) {
+    /// Records which encodings of a track somebody receives, and what can be used of them.
+    mutating func setWanted(_ layers: [WantedLayer], trackID: String) {
         // This matters only for a track that is published or about to be.
         let isOurs = all.contains { $0.trackID == trackID || $0.trackID == nil }
         if isOurs && wantedLayers.count < 4 * WireFormat.maximumTracksPerParticipant { wantedLayers[trackID] = layers }
-        publication(withID: trackID)?.publisher.setWanted(!layers.isEmpty)
+        publication(withID: trackID)?.publisher.setWanted(layers)
     }
 
-    /// Whether somebody receives a track.
-    func isWanted(_ trackID: String) -> Bool { wantedLayers[trackID].map { !$0.isEmpty } ?? false }
+    /// The encodings of a track that somebody receives.
+    func wantedLayers(of trackID: String) -> [WantedLayer] { wantedLayers[trackID] ?? [] }
 
     /// Removes all publications; open requests to the server fail with `error`.
     mutating func end(with error: RoomError) -> [Publication] {

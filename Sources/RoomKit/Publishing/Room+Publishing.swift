@@ -118,16 +118,17 @@ extension Room {
             dimensions: dimensions,
             frameRate: frameRate,
             clock: clock,
+            uplink: uplink,
             wake: { [loop] in loop.execute(requestWrite) },
             announceEnabled: { [weak self] in await self?.announceEnabled(trackID: info.id) },
             reportFailure: { [eventQueue, weak track] failure in
                 if let track { eventQueue.put(.localTrackFailed(track, failure)) }
             }
         )
-        publisher.setWanted(publications.isWanted(info.id))
+        publisher.setWanted(publications.wantedLayers(of: info.id))
         try publisher.begin(route)
         publication.trackID = info.id
-        path.value.add(publisher.sendQueue)
+        for lane in publisher.lanes { path.value.add(lane) }
         announceEnabled(trackID: info.id)
     }
 
@@ -179,12 +180,15 @@ extension Room {
         await stop(publication.track, publisher)
         // First send the frames that are already encoded.
         path.value.requestWrite()
-        await publisher.sendQueue.drain(within: .milliseconds(500))
-        publisher.sendQueue.close()
+        let deadline = MonotonicClock.now + .milliseconds(500)
+        for lane in publisher.lanes {
+            await lane.sendQueue.drain(within: max(.zero, deadline.duration(since: MonotonicClock.now)))
+            lane.sendQueue.close()
+        }
         defer { publisher.retire() }
         // The session may have ended meanwhile.
         guard publications.remove(publication), let trackID = publication.trackID else { return }
-        path.value.remove(publisher.sendQueue)
+        for lane in publisher.lanes { path.value.remove(lane) }
         send(.unpublish(Unpublish(trackId: trackID)))
     }
 
@@ -199,8 +203,10 @@ extension Room {
         for publication in publications.end(with: error) {
             publication.watch?.cancel()
             publication.publisher.giveUpWaiting()
-            publication.publisher.sendQueue.close()
-            path.value.remove(publication.publisher.sendQueue)
+            for lane in publication.publisher.lanes {
+                lane.sendQueue.close()
+                path.value.remove(lane)
+            }
             let (track, publisher) = (publication.track, publication.publisher)
             guard publication.trackID != nil else {
                 // The source's start may wait for something that never comes, such as a pipe's writer.

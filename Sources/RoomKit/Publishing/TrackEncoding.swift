@@ -1,53 +1,50 @@
 import MediaCore
 import RoomProtocol
 import Threading
-import VideoProcessing
 
-/// Encodes the pictures of one track and cuts them into packets; confined to the encoder's thread.
+/// Encodes pictures for one encoding of a track and cuts them into packets; confined to the encoding's thread.
 ///
-/// The first picture opens the encoder, with the track's announced size. The encoder numbers the frames.
+/// The first picture opens the encoder, with the encoding's largest size. The encoder numbers the frames.
 struct TrackEncoding: ~Copyable {
     /// The packets of the frame encoded last.
     var packets: [PacketBuffer] = []
 
     private let codec: TrackCodec
     private let packetizer: Packetizer
+    private let simulcastLayer: UInt8
     private let settings: FrameEncoderSettings
     private let pool = PacketBufferPool()
-    private let rotator = FrameScaler()
-    private let scaler = FrameScaler()
     private var encoder: (any FrameEncoder)?
 
-    /// Creates an encoding whose frames are no larger than `settings.dimensions`.
-    init(codec: TrackCodec, packetizer: Packetizer, settings: FrameEncoderSettings) {
+    /// Creates an encoding whose frames are no larger than `settings.largestDimensions`.
+    init(codec: TrackCodec, packetizer: Packetizer, simulcastLayer: UInt8, settings: FrameEncoderSettings) {
         self.codec = codec
         self.packetizer = packetizer
+        self.simulcastLayer = simulcastLayer
         self.settings = settings
         packets.reserveCapacity(64)
     }
 
-    /// Encodes a picture and cuts it into `packets`; returns `nil` if the encoder left it out.
-    ///
-    /// `sizing` is applied to the upright picture. If the result is larger than the announced size, it is scaled down
-    /// further.
+    /// The bytes of `packets`.
+    var packetBytes: Int { packets.reduce(0) { $0 + $1.count } }
+
+    /// Encodes a picture of the target's size and cuts it into `packets`; returns `nil` if the encoder left it out.
     ///
     /// - Throws: `encodingFailed`; the next frame is then a keyframe.
     mutating func encode(
-        _ frame: VideoFrame,
-        sizing: FrameTransform,
+        _ picture: VideoFrame,
+        target: EncodingTarget,
         forceKeyframe: Bool,
         clock: ClockBox
     ) throws(RoomError) -> EncodedFrameInfo? {
-        let upright = rotator.upright(frame)
-        let picture = scaler.apply(limited(sizing, for: upright.dimensions), to: upright)
-        guard picture.dimensions.fits(in: settings.dimensions) else {
-            let sizes = "of \(picture.dimensions) in a track that was announced with \(settings.dimensions)"
+        guard picture.dimensions.fits(in: settings.largestDimensions) else {
+            let sizes = "of \(picture.dimensions) in a track that was announced with \(settings.largestDimensions)"
             throw RoomError(.encodingFailed, "A picture \(sizes) cannot be sent: ask the source for a smaller one.")
         }
         var isTooLarge = false
         let info: EncodedFrameInfo?
         do {
-            info = try encode(picture, forceKeyframe: forceKeyframe, clock: clock, isTooLarge: &isTooLarge)
+            info = try encode(picture, target, forceKeyframe: forceKeyframe, clock: clock, isTooLarge: &isTooLarge)
         } catch {
             throw RoomError(.encodingFailed, "\(error)")
         }
@@ -60,6 +57,7 @@ struct TrackEncoding: ~Copyable {
 
     private mutating func encode(
         _ picture: VideoFrame,
+        _ target: EncodingTarget,
         forceKeyframe: Bool,
         clock: ClockBox,
         isTooLarge: inout Bool
@@ -69,15 +67,17 @@ struct TrackEncoding: ~Copyable {
         let captureTime = clock.estimate.roomTime(at: picture.timestamp)
         var packets: [PacketBuffer] = []
         swap(&packets, &self.packets)
-        let (packetizer, pool) = (packetizer, pool)
+        let (packetizer, pool, simulcastLayer) = (packetizer, pool, simulcastLayer)
         defer { swap(&packets, &self.packets) }
-        return try encoder.encode(picture, forceKeyframe: forceKeyframe) { info, bytes in
+        return try encoder.encode(picture, target: target, forceKeyframe: forceKeyframe) { info, bytes in
             guard bytes.byteCount <= WireFormat.maximumFrame.bytes else {
                 isTooLarge = true
                 return false
             }
+            var frame = info
+            frame.simulcastLayer = simulcastLayer
             packetizer.packetize(
-                info,
+                frame,
                 bytes: bytes,
                 captureTime: captureTime,
                 encodeDelay: MonotonicClock.now.duration(since: picture.timestamp),
@@ -86,25 +86,5 @@ struct TrackEncoding: ~Copyable {
             )
             return true
         }
-    }
-
-    /// Returns `sizing`, or a transform that makes the picture fit if the result would exceed the announced size.
-    private func limited(_ sizing: FrameTransform, for dimensions: Dimensions) -> FrameTransform {
-        let size = sizing.outputDimensions(for: dimensions)
-        guard !size.fits(in: settings.dimensions) else { return sizing }
-        return FrameTransform(size: size.scaledDown(toFit: settings.dimensions))
-    }
-}
-
-extension Dimensions {
-    /// Whether neither side is longer than the same side of `limit`.
-    fileprivate func fits(in limit: Dimensions) -> Bool { width <= limit.width && height <= limit.height }
-
-    /// The largest size with this aspect ratio that fits in `limit`.
-    fileprivate func scaledDown(toFit limit: Dimensions) -> Dimensions {
-        let isTooWide = width * limit.height > limit.width * height
-        return isTooWide
-            ? Dimensions(width: limit.width, height: max(1, height * limit.width / width))
-            : Dimensions(width: max(1, width * limit.height / height), height: limit.height)
     }
 }

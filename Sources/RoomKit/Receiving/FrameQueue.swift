@@ -4,18 +4,27 @@ import Threading
 
 /// The queue of compressed frames between the connection and a decoder, or between a decoder and a file.
 ///
-/// From `Depths.dropTopLayer` waiting frames on, the highest temporal layer is left out. From `dropMiddleLayer` on,
-/// only temporal layer 0 is taken. At `skip`, all waiting frames are discarded and nothing is taken until a keyframe.
-/// Frames from the relay's cache arrive in a burst and are taken up to `catchUp`. Every frame that is taken can be
+/// It is bounded in frames and in bytes, and by how long a frame may wait. From `Depths.dropTopLayer` waiting frames
+/// on, the highest temporal layer is left out. From `dropMiddleLayer` on, only temporal layer 0 is taken. A track of
+/// one layer has nothing to leave out, so its frames wait until a bound is reached. Then the queue skips to the newest
+/// keyframe that waits; if there is none, all waiting frames are discarded and nothing is taken until a keyframe.
+/// Frames from the relay's cache arrive in a burst and have bounds of their own. Every frame that is taken can be
 /// decoded.
 final class FrameQueue: Sendable {
     /// The depths at which frames are left out.
     struct Depths: Sendable {
         var dropTopLayer = 4
         var dropMiddleLayer = 8
-        var skip = 16
-        /// The relay keeps 3 s: some 25 frames of layer 0 at 30 fps, twice that at 60.
-        var catchUp = 64
+        /// Two seconds of one layer at 60 fps; a decoder works them off in less than one, because it shows only the
+        /// newest.
+        var skip = 120
+        var skipSize = DataSize.mebibytes(4)
+        /// A frame that has waited for so long shows that the decoder does not keep up; `nil` for no such limit.
+        var longestWait: Duration? = .seconds(1)
+        /// The relay keeps 3 s: 180 frames of one layer at 60 fps, and live frames arrive while those are decoded.
+        var catchUp = 240
+        /// The relay keeps at most 6 MiB of a track.
+        var catchUpSize = DataSize.mebibytes(8)
     }
 
     /// The result of putting a frame into the queue.
@@ -32,42 +41,57 @@ final class FrameQueue: Sendable {
         /// Frames from before the queue existed; they are taken first and do not count as depth.
         var opening: ArraySlice<ReceivedFrame> = []
         var frames: [ReceivedFrame] = []
+        /// The size of `frames`.
+        var size = DataSize.zero
         var gate = TemporalLayerGate()
-        var dropped = 0
+        var dropped = FrameDropCounts()
+        /// Why the gate waits for a keyframe, if it does.
+        var gapReason = FrameDropReason.network
         /// Whether the queue has already returned that a keyframe is needed.
         var isNeedSaid = false
+        /// When the last frame from the relay's cache was taken: until then the frames behind it had to wait.
+        var caughtUp: MonotonicInstant?
         var isClosed = false
     }
 
     private let depths: Depths
-    private let state = Monitor(State())
+    private let state: Monitor<State>
 
     init(_ depths: Depths = Depths()) {
         self.depths = depths
+        var state = State()
+        state.frames.reserveCapacity(max(depths.skip, depths.catchUp) + 1)
+        self.state = Monitor(state)
     }
 
-    /// The number of frames that were left out or could not be decoded.
-    var dropped: Int { state.withLock { $0.dropped } }
+    /// The frames that were left out or could not be decoded, by reason.
+    ///
+    /// `late`: the reader of the queue was too slow. `network`: a frame that they refer to did not arrive. `corrupt`: a
+    /// frame was damaged, or refers to one that was. `notWanted`: the queue was closed first.
+    var dropped: FrameDropCounts { state.withLock { $0.dropped } }
+
+    /// When the newest waiting frame was captured; `nil` if none waits.
+    var newestCapture: MonotonicInstant? { state.withLock { $0.frames.last?.frame.info.timestamp } }
 
     /// Adds a frame, if it fits and can be decoded.
     func put(_ frame: ReceivedFrame) -> Outcome {
         state.change { state in
             guard !state.isClosed else {
-                state.dropped += 1
+                state.dropped[.notWanted] += 1
                 return .dropped
             }
-            let depth = state.frames.count
-            let isCatchingUp = frame.isCatchUp || state.frames.first?.isCatchUp == true
-            if depth >= (isCatchingUp ? depths.catchUp : depths.skip) { Self.giveUp(&state) }
+            if isFull(state, for: frame) { skip(&state, for: frame) }
             let wasWaiting = state.gate.isWaitingForKeyframe
+            let depth = state.frames.count
             guard state.gate.passes(frame.frame.info, limit: limit(forDepth: depth, frame)) else {
-                state.dropped += 1
+                state.dropped[wasWaiting ? state.gapReason : .late] += 1
                 guard wasWaiting && !state.isNeedSaid else { return .dropped }
                 state.isNeedSaid = true
                 return .needsKeyframe
             }
             state.isNeedSaid = false
             state.frames.append(frame)
+            state.size += frame.frame.size
             return .taken
         }
     }
@@ -83,8 +107,12 @@ final class FrameQueue: Sendable {
     func take() -> ReceivedFrame? {
         state.wait { state -> ReceivedFrame?? in
             if let first = state.opening.popFirst() { return .some(first) }
-            if !state.frames.isEmpty { return .some(state.frames.removeFirst()) }
-            return state.isClosed ? .some(nil) : nil
+            guard let newest = state.frames.last else { return state.isClosed ? .some(nil) : nil }
+            let first = state.frames.removeFirst()
+            state.size -= first.frame.size
+            // The arrival of the newest frame stands for the present; the queue reads no clock.
+            if first.isCatchUp { state.caughtUp = newest.received }
+            return .some(first)
         } ?? nil
     }
 
@@ -93,14 +121,13 @@ final class FrameQueue: Sendable {
     /// - Returns: Whether no keyframe waits, so that one must be requested; nothing is taken in until it arrives.
     func skipToKeyframe() -> Bool {
         state.withLock { state in
-            state.dropped += 1
+            state.dropped[.corrupt] += 1
             guard let keyframe = state.frames.firstIndex(where: { $0.frame.info.isKeyframe }) else {
-                Self.giveUp(&state)
+                Self.giveUp(&state, .corrupt)
                 defer { state.isNeedSaid = true }
                 return true
             }
-            state.dropped += keyframe
-            state.frames.removeFirst(keyframe)
+            Self.drop(keyframe, .corrupt, from: &state)
             return false
         }
     }
@@ -112,13 +139,14 @@ final class FrameQueue: Sendable {
         state.withLock { state in
             guard !state.gate.isWaitingForKeyframe else { return }
             state.gate.waitForKeyframe()
+            state.gapReason = .network
             state.isNeedSaid = false
         }
     }
 
     /// Counts a frame as dropped that was taken but not decoded.
     func countDrop() {
-        state.withLock { $0.dropped += 1 }
+        state.withLock { $0.dropped[.corrupt] += 1 }
     }
 
     /// Closes the queue to further frames; waiting frames can still be taken.
@@ -126,11 +154,46 @@ final class FrameQueue: Sendable {
         state.change { $0.isClosed = true }
     }
 
-    private static func giveUp(_ state: inout State) {
-        state.dropped += state.frames.count
-        state.frames.removeAll(keepingCapacity: true)
+    /// Whether a bound of the queue is reached, so that `frame` does not fit behind those that wait.
+    private func isFull(_ state: State, for frame: ReceivedFrame) -> Bool {
+        guard let first = state.frames.first else { return false }
+        let size = state.size + frame.frame.size
+        if frame.isCatchUp || first.isCatchUp {
+            return state.frames.count >= depths.catchUp || size > depths.catchUpSize
+        }
+        if state.frames.count >= depths.skip || size > depths.skipSize { return true }
+        guard let longestWait = depths.longestWait else { return false }
+        let since = state.caughtUp.map { max($0, first.received) } ?? first.received
+        return frame.received.duration(since: since) >= longestWait
+    }
+
+    /// Makes room for `frame`: keeps what waits from the newest keyframe on if that is enough, and otherwise nothing.
+    private func skip(_ state: inout State, for frame: ReceivedFrame) {
+        if !frame.frame.info.isKeyframe,
+            let keyframe = state.frames.lastIndex(where: { $0.frame.info.isKeyframe }), keyframe > 0
+        {
+            Self.drop(keyframe, .late, from: &state)
+            if !isFull(state, for: frame) { return }
+        }
+        Self.giveUp(&state, .late)
+    }
+
+    private static func giveUp(_ state: inout State, _ reason: FrameDropReason) {
+        drop(state.frames.count, reason, from: &state)
         state.gate.waitForKeyframe()
+        state.gapReason = reason
         state.isNeedSaid = false
+    }
+
+    /// Discards the first `count` waiting frames.
+    private static func drop(_ count: Int, _ reason: FrameDropReason, from state: inout State) {
+        for index in 0..<count { state.size -= state.frames[index].frame.size }
+        state.dropped[reason] += count
+        if count == state.frames.count {
+            state.frames.removeAll(keepingCapacity: true)
+        } else {
+            state.frames.removeFirst(count)
+        }
     }
 
     private func limit(forDepth depth: Int, _ frame: ReceivedFrame) -> Int {

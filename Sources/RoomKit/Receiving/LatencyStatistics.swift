@@ -3,7 +3,8 @@ import MediaCore
 /// The distribution of ages or delays, in bounded memory.
 ///
 /// Percentiles come from a histogram. Its steps are exact below 128 µs, and at most 1/64 of the value above that.
-/// Count, mean and extremes are exact. This is a pure value, and recording allocates nothing.
+/// Count, mean and extremes are exact. This is a pure value of fixed size, without memory of its own: recording
+/// allocates nothing, also after the value has been copied for a reader.
 struct LatencyStatistics: Sendable {
     /// The number of histogram steps for each doubling of the value.
     private static let stepsPerOctave = 64
@@ -11,7 +12,8 @@ struct LatencyStatistics: Sendable {
     /// The highest value that the histogram distinguishes: 2⁴⁰ µs, almost 13 days.
     private static let highest: Int64 = 1 << 40 - 1
 
-    private var histogram: [UInt64]
+    /// One count for each step up to that of `highest`.
+    private var histogram = InlineArray<2240, UInt32>(repeating: 0)
     private var sum = 0.0
     /// The number of samples so far.
     private(set) var count = 0
@@ -20,7 +22,7 @@ struct LatencyStatistics: Sendable {
 
     /// Creates statistics without samples.
     init() {
-        histogram = Array(repeating: 0, count: Self.step(of: Self.highest) + 1)
+        precondition(histogram.count == Self.step(of: Self.highest) + 1)
     }
 
     /// Adds a sample, in whole microseconds.
@@ -29,7 +31,8 @@ struct LatencyStatistics: Sendable {
     /// it is.
     mutating func record(_ sample: Duration) {
         let microseconds = sample.wholeMicroseconds
-        histogram[Self.step(of: min(max(microseconds, 0), Self.highest))] += 1
+        // The count of a step would wrap after two years at 60 fps.
+        histogram[Self.step(of: min(max(microseconds, 0), Self.highest))] &+= 1
         count += 1
         sum += Double(microseconds)
         lowestMicroseconds = min(lowestMicroseconds, microseconds)
@@ -48,8 +51,8 @@ struct LatencyStatistics: Sendable {
         guard count > 0 else { return nil }
         let rank = UInt64(max(1, (min(max(percent, 0), 100) / 100 * Double(count)).rounded(.up)))
         var below: UInt64 = 0
-        for (step, samples) in histogram.enumerated() {
-            below += samples
+        for step in histogram.indices {
+            below += UInt64(histogram[step])
             if below >= rank { return .microseconds(min(Self.upperEnd(of: step), max(highestMicroseconds, 0))) }
         }
         return maximum

@@ -9,8 +9,12 @@ struct ReceivedFrame: Sendable {
     var received: MonotonicInstant
     /// When the relay received its first byte.
     var relayed: MonotonicInstant?
-    /// When it was decoded.
+    /// When it was decoded; `nil` if it was not.
     var decoded: MonotonicInstant?
+    /// The size of its picture, once decoded; a frame without a picture has the size of the one before.
+    var dimensions: Dimensions?
+    /// Whether its picture was decoded in time, and passed to the renderers if there are any.
+    var isShown = false
     /// The decoded picture, if a renderer or sink wanted it.
     var picture: VideoFrame?
     /// Whether it came from the relay's cache; such frames are decoded but not shown, and no age is recorded.
@@ -39,9 +43,9 @@ protocol ReceivedFrameSink: AnyObject, Sendable {
 /// A recorder is added a moment after a track's first frames have arrived. With the kept frames, a recording begins at
 /// that keyframe. Otherwise the recorder would have to request a new keyframe, which costs every subscriber bandwidth.
 struct TrackOpening: Sendable {
-    /// This is more than the relay's cache holds at 60 fps, plus one second.
-    private static let maximumFrames = 128
-    private static let maximumSize = DataSize.mebibytes(2)
+    /// The relay's cache of 3 s and one second more, of one temporal layer at 60 fps.
+    private static let maximumFrames = 240
+    private static let maximumSize = DataSize.mebibytes(4)
 
     /// The last keyframe and all frames after it; empty if they were too many.
     private(set) var frames: [ReceivedFrame] = []

@@ -26,8 +26,6 @@ public final class RemoteVideoTrack: Sendable {
         var renderers: [any VideoRenderer] = []
         var sinks: [any ReceivedFrameSink] = []
         var opening = TrackOpening()
-        var statistics = RemoteVideoTrackStatistics()
-        var ages = LatencyStatistics()
         var requestKeyframe: (@Sendable () -> Void)?
         /// Receivers whose threads still run.
         var receivers = 0
@@ -47,6 +45,8 @@ public final class RemoteVideoTrack: Sendable {
     }
 
     private let state: Monitor<State>
+    /// Apart from `state`, so that a reader of the statistics holds up only who counts, and for one copy only.
+    private let meter = Monitor(ReceptionMeter())
     private let finished = Promise<Void>()
 
     init(_ info: TrackInfo, publisherIdentity: String) {
@@ -67,15 +67,12 @@ public final class RemoteVideoTrack: Sendable {
     /// Whether the publisher sends at present.
     public var isEnabled: Bool { state.withLock { $0.isEnabled } }
 
-    /// Counts and ages of the frames received so far; any thread may read this.
+    /// Counts, rates and ages of the frames received so far; any thread may read this.
+    ///
+    /// Reading takes some microseconds, and does not hold up the track's threads: only a copy is made under a lock.
     public var statistics: RemoteVideoTrackStatistics {
-        state.withLock { state in
-            var statistics = state.statistics
-            if let p50 = state.ages.percentile(50), let p95 = state.ages.percentile(95), let max = state.ages.maximum {
-                statistics.frameAge = FrameAgeSummary(p50: p50, p95: p95, maximum: max)
-            }
-            return statistics
-        }
+        let meter = meter.withLock { $0 }
+        return meter.statistics(at: MonotonicClock.now)
     }
 
     /// Passes every decoded picture to `renderer`, on the track's decoder thread; adding it twice does nothing.
@@ -115,6 +112,7 @@ public final class RemoteVideoTrack: Sendable {
 
     func receiverBegan() {
         change { $0.receivers += 1 }
+        meter.withLock { $0.interrupt() }
     }
 
     /// Notes that a receiver has passed on its last frame.
@@ -151,6 +149,8 @@ public final class RemoteVideoTrack: Sendable {
 
     func setEnabled(_ isEnabled: Bool) {
         state.withLock { $0.isEnabled = isEnabled }
+        // The time without pictures is wanted, and no freeze. It may begin with frames that were still on their way.
+        meter.withLock { $0.interrupt() }
     }
 
     func setKeyframeRequest(_ request: (@Sendable () -> Void)?) {
@@ -162,61 +162,8 @@ public final class RemoteVideoTrack: Sendable {
         state.withLock { $0.requestKeyframe }?()
     }
 
-    func recordAge(_ age: Duration) {
-        state.withLock { $0.ages.record(age) }
+    /// Notes in the statistics what has happened to a frame.
+    func measure(_ body: (inout ReceptionMeter) -> Void) {
+        meter.withLock { body(&$0) }
     }
-
-    func update(_ body: (inout RemoteVideoTrackStatistics) -> Void) {
-        state.withLock { body(&$0.statistics) }
-    }
-}
-
-/// How old frames were when they were decoded, counted from their capture.
-public struct FrameAgeSummary: Hashable, Sendable {
-    /// The median: half of the frames were no older.
-    public var p50: Duration
-    /// The 95th percentile: 95 of 100 frames were no older.
-    public var p95: Duration
-    /// The age of the oldest frame.
-    public var maximum: Duration
-}
-
-/// How a capture time was converted from the publisher's clock to this machine's clock.
-public enum FrameAgeClock: String, Hashable, Sendable {
-    /// Both ends read the same clock, because they run on one machine in one boot.
-    case sameHost = "same-host"
-    /// The offset is estimated from round trips to the server; see `RemoteVideoTrackStatistics.ageErrorBound`.
-    case estimated
-
-    init(_ basis: ClockEstimate.Basis) {
-        switch basis {
-        case .sameHost: self = .sameHost
-        case .estimated: self = .estimated
-        }
-    }
-}
-
-/// Counts and ages of the frames that were received of a remote track.
-public struct RemoteVideoTrackStatistics: Hashable, Sendable {
-    /// Whole frames that arrived, including those from the relay's cache.
-    public var framesReceived = 0
-    /// Frames that were decoded.
-    public var framesDecoded = 0
-    /// Frames that were left out because the decoder was too slow, or that could not be decoded.
-    public var framesDropped = 0
-    /// Frames that decode without any other.
-    public var keyframes = 0
-    /// Compressed bytes, without headers.
-    public var bytes = 0
-    /// The time from requesting the track to its first shown picture; frames from the relay's cache are not shown.
-    public var timeToFirstFrame: Duration?
-    /// The time from capture to decoding, over all frames that were shown; `nil` before the first.
-    public var frameAge: FrameAgeSummary?
-    /// How capture times were converted to this machine's clock.
-    public var clock = FrameAgeClock.estimated
-    /// The largest error of the ages that this end's clock estimate can cause; the publisher's error adds to it.
-    public var ageErrorBound: Duration = .zero
-
-    /// Creates statistics without any frame.
-    public init() {}
 }

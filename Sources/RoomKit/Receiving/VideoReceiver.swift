@@ -10,10 +10,10 @@ final class VideoReceiver: Sendable {
     private let subscribed: MonotonicInstant
     private let queue = FrameQueue()
     /// Frames that earlier subscriptions to the track left out.
-    private let droppedBefore: Int
+    private let droppedBefore: FrameDropCounts
     private let thread = Monitor<WorkerThread?>(nil)
     private let threadEnded = Promise<Void>()
-    private let makeDecoder: @Sendable () throws -> any FrameDecoder
+    private let codec: TrackCodec
     private let reportFailure: @Sendable (RoomError) -> Void
 
     /// The reception ends after this many undecodable keyframes in a row: 8 s at the relay's one keyframe per second.
@@ -37,11 +37,11 @@ final class VideoReceiver: Sendable {
         reportFailure: @escaping @Sendable (RoomError) -> Void = { _ in }
     ) throws(RoomError) {
         self.track = track
-        droppedBefore = track.statistics.framesDropped
+        droppedBefore = track.statistics.framesDroppedByReason
         self.clock = clock
         self.start = start
         self.subscribed = subscribed
-        makeDecoder = codec.makeDecoder
+        self.codec = codec
         self.reportFailure = reportFailure
         track.receiverBegan()
         do throws(ThreadShortage) {
@@ -67,11 +67,7 @@ final class VideoReceiver: Sendable {
         let estimate = clock.estimate
         let info = header.frameInfo(timestamp: estimate.instant(at: header.captureTime))
         let frame = EncodedFrame(info: info, buffer: assembled.buffer, range: assembled.range)
-        track.update { statistics in
-            statistics.framesReceived += 1
-            statistics.bytes += frame.size.bytes
-            if info.isKeyframe { statistics.keyframes += 1 }
-        }
+        track.measure { $0.received(frame.size, isKeyframe: info.isKeyframe, at: now) }
         let received = ReceivedFrame(
             frame: frame,
             received: now,
@@ -91,7 +87,7 @@ final class VideoReceiver: Sendable {
     /// Updates the track's count of dropped frames; called on the connection's thread and on the decoder's.
     private func countDrops() {
         // The count is read inside the lock, so that an older count never overwrites a newer one.
-        track.update { $0.framesDropped = droppedBefore + queue.dropped }
+        track.measure { $0.setDropped(droppedBefore + queue.dropped) }
     }
 
     /// Stops taking frames; waiting frames are still decoded.
@@ -127,18 +123,23 @@ final class VideoReceiver: Sendable {
     private func decode() throws(RoomError) {
         let decoder = try openDecoder()
         let pool = VideoBufferPool()
+        var display = DisplayGate()
         var badKeyframes = 0
+        var dimensions: Dimensions?
         while var received = queue.take() {
             let (renderers, sinks) = track.consumers
-            let isPictureWanted = !received.isCatchUp && (!renderers.isEmpty || sinks.contains { $0.wantsPictures })
-            var isShown = false
+            let began = MonotonicClock.now
+            let isInTime = !received.isCatchUp && isInTime(received, &display, at: began)
+            // A file takes each picture, however late.
+            let isPictureWanted =
+                isInTime && !renderers.isEmpty || !received.isCatchUp && sinks.contains { $0.wantsPictures }
+            var hasPicture = false
             let picture: VideoFrame?
             do throws(DecodingFailure) {
-                picture = try received.frame.withBytes { bytes throws(DecodingFailure) in
-                    try decoder.decode(bytes, timestamp: received.frame.info.timestamp) { dimensions in
-                        isShown = !received.isCatchUp
-                        return isPictureWanted ? pool.take(dimensions) : nil
-                    }
+                picture = try decode(received.frame, with: decoder) { size in
+                    hasPicture = true
+                    dimensions = size
+                    return isPictureWanted ? pool.take(size) : nil
                 }
             } catch {
                 badKeyframes += received.frame.info.isKeyframe ? 1 : 0
@@ -146,19 +147,43 @@ final class VideoReceiver: Sendable {
                 continue
             }
             badKeyframes = 0
-            received.decoded = MonotonicClock.now
-            count(received, isShown: isShown)
+            let ended = MonotonicClock.now
+            received.decoded = ended
+            received.dimensions = dimensions
+            received.isShown = isInTime && hasPicture
             received.picture = picture
-            if let picture {
+            count(received, at: ended, decodeTime: ended.duration(since: began))
+            if received.isShown, let picture {
                 for renderer in renderers { renderer.render(picture) }
             }
             for sink in track.note(received) { sink.receive(received) }
         }
     }
 
+    private func isInTime(_ received: ReceivedFrame, _ display: inout DisplayGate, at now: MonotonicInstant) -> Bool {
+        display.shows(received.frame.info, newestWaiting: queue.newestCapture, at: now)
+    }
+
+    /// Decodes a frame; one that is announced as a keyframe must be one.
+    ///
+    /// The server does not compare the two. After a loss, a frame that only claims to be a keyframe would be decoded
+    /// with the pictures from before the loss, without an error.
+    private func decode(
+        _ frame: EncodedFrame,
+        with decoder: any FrameDecoder,
+        makeBuffer: (Dimensions) -> VideoBuffer?
+    ) throws(DecodingFailure) -> VideoFrame? {
+        try frame.withBytes { bytes throws(DecodingFailure) in
+            guard !frame.info.isKeyframe || codec.keyframeDimensions(bytes) != nil else {
+                throw DecodingFailure(isFinal: false, description: "A frame that is announced as a keyframe is none.")
+            }
+            return try decoder.decode(bytes, timestamp: frame.info.timestamp, makeBuffer: makeBuffer)
+        }
+    }
+
     private func openDecoder() throws(RoomError) -> any FrameDecoder {
         do {
-            return try makeDecoder()
+            return try codec.makeDecoder()
         } catch {
             throw RoomError(.outOfResources, "The track cannot be decoded: \(error)")
         }
@@ -178,17 +203,17 @@ final class VideoReceiver: Sendable {
         if isKeyframeNeeded { track.requestKeyframe() }
     }
 
-    private func count(_ received: ReceivedFrame, isShown: Bool) {
-        guard let decoded = received.decoded else { return }
-        track.update { statistics in
-            statistics.framesDecoded += 1
-            if isShown && statistics.timeToFirstFrame == nil {
-                statistics.timeToFirstFrame = decoded.duration(since: subscribed)
-            }
-            statistics.clock = FrameAgeClock(received.clock.basis)
-            statistics.ageErrorBound = received.clock.errorBound
-        }
-        guard isShown else { return }
-        track.recordAge(decoded.duration(since: received.frame.info.timestamp))
+    private func count(_ received: ReceivedFrame, at now: MonotonicInstant, decodeTime: Duration) {
+        let decoded = ReceptionMeter.Decoded(
+            info: received.frame.info,
+            dimensions: received.dimensions,
+            isCatchUp: received.isCatchUp,
+            isShown: received.isShown,
+            at: now,
+            decodeTime: decodeTime,
+            clock: received.clock,
+            subscribed: subscribed
+        )
+        track.measure { $0.decoded(decoded) }
     }
 }

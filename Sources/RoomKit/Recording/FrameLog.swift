@@ -1,6 +1,6 @@
 import FoundationEssentials
 import Glibc
-import MediaCore
+package import MediaCore
 import MediaFiles
 import RoomProtocol
 
@@ -8,6 +8,8 @@ import RoomProtocol
 package struct FrameLogEntry: Codable, Hashable, Sendable {
     /// The frame's number among the track's encoded frames.
     package var number: UInt32
+    /// The frame's simulcast layer, in which its number counts; `nil` in logs of older programs, which received one.
+    package var simulcastLayer: Int?
     /// The frame's temporal layer.
     package var layer: Int
     /// The number of the newest frame of temporal layer 0, this frame included.
@@ -16,12 +18,19 @@ package struct FrameLogEntry: Codable, Hashable, Sendable {
     package var key: Bool
     /// The length of the compressed frame.
     package var bytes: Int
+    /// The width of its picture; `nil` in logs of older programs.
+    package var width: Int?
+    /// The height of its picture; `nil` in logs of older programs.
+    package var height: Int?
     /// When the picture was captured.
     package var captured: Int64
     /// When the frame's last byte arrived.
     package var received: Int64
-    /// When the frame was decoded.
-    package var decoded: Int64
+    /// When the frame was decoded; `nil`, written as `null`, if it was not.
+    package var decoded: Int64?
+    /// Whether the picture was shown, and not left out for a newer one or as too late; `nil` in logs of older programs,
+    /// which showed all but those from the relay's cache.
+    package var shown: Bool?
     /// Whether the frame came from the relay's cache, and was decoded but not shown.
     package var catchUp: Bool
     /// `same-host` if capture and decoding read the same clock; `estimated` if the offset is estimated.
@@ -35,16 +44,54 @@ extension FrameLogEntry {
         let info = frame.frame.info
         func microseconds(_ instant: MonotonicInstant) -> Int64 { frame.clock.roomTime(at: instant).microseconds }
         number = info.number
+        simulcastLayer = Int(info.simulcastLayer)
         layer = Int(info.temporalLayer)
         base = Int(info.baseLayerIndex)
         key = info.isKeyframe
         bytes = frame.frame.size.bytes
+        width = frame.dimensions?.width
+        height = frame.dimensions?.height
         captured = microseconds(info.timestamp)
         received = microseconds(frame.received)
-        decoded = microseconds(frame.decoded ?? frame.received)
+        decoded = frame.decoded.map { microseconds($0) }
+        shown = frame.isShown
         catchUp = frame.isCatchUp
         clock = frame.clock.basis.rawValue
         clockError = frame.clock.errorBound.wholeNanoseconds / 1000
+    }
+
+    /// Whether a viewer saw the picture.
+    package var isShown: Bool { decoded != nil && !catchUp && shown != false }
+
+    /// The size of the picture, if the log says it.
+    package var dimensions: Dimensions? {
+        guard let width, let height else { return nil }
+        return Dimensions(width: width, height: height)
+    }
+
+    /// Writes all keys, `decoded` also without a value: readers tell a frame that was not decoded by its `null`.
+    package func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: CodingKeys.self)
+        try container.encode(number, forKey: .number)
+        try container.encodeIfPresent(simulcastLayer, forKey: .simulcastLayer)
+        try container.encode(layer, forKey: .layer)
+        try container.encode(base, forKey: .base)
+        try container.encode(key, forKey: .key)
+        try container.encode(bytes, forKey: .bytes)
+        try container.encodeIfPresent(width, forKey: .width)
+        try container.encodeIfPresent(height, forKey: .height)
+        try container.encode(captured, forKey: .captured)
+        try container.encode(received, forKey: .received)
+        try container.encode(decoded, forKey: .decoded)
+        try container.encodeIfPresent(shown, forKey: .shown)
+        try container.encode(catchUp, forKey: .catchUp)
+        try container.encode(clock, forKey: .clock)
+        try container.encodeIfPresent(clockError, forKey: .clockError)
+    }
+
+    private enum CodingKeys: CodingKey {
+        case number, simulcastLayer, layer, base, key, bytes, width, height, captured, received, decoded, shown, catchUp
+        case clock, clockError
     }
 
     /// Reads the lines of a `.frames.jsonl`; an incomplete last line is ignored.

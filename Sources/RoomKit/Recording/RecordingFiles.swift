@@ -1,13 +1,17 @@
 import Glibc
 import MediaCore
 import MediaFiles
+import VideoProcessing
 
-/// Writes the files of one recording, one after the other; confined to the recorder's thread.
+/// Writes the file of one recording, or its pictures, and the log beside it; confined to the recorder's thread.
+///
+/// The file goes on when the pictures change their size. In compressed formats each keyframe states the size. Raw
+/// pictures are scaled to the size of the file. Single pictures keep their size.
 struct RecordingFiles: ~Copyable {
     private enum Video {
         case none
         case compressed(any EncodedVideoWriter)
-        case raw(Y4MWriter)
+        case raw(Y4MWriter, Dimensions)
         case pictures(PNGWriter, path: String)
     }
 
@@ -19,29 +23,43 @@ struct RecordingFiles: ~Copyable {
     private let format: TrackRecorder.Format
     private let codec: TrackCodec
     private let frameRate: FrameRate
-    private var filesOpened = 0
-    private var dimensions: Dimensions?
+    /// The size as published; `nil` if it is not usable.
+    private let announced: Dimensions?
+    private let scaler = FrameScaler()
+    private var namesTried = 0
     private var video = Video.none
     private var picturesWritten = 0
     private var log: FrameLogWriter?
 
-    init(directory: String, name: String, format: TrackRecorder.Format, codec: TrackCodec, frameRate: Double) {
+    /// Prepares a recording of a track; `announced` and `frameRate` are as published, and may have any value.
+    init(
+        directory: String,
+        name: String,
+        format: TrackRecorder.Format,
+        codec: TrackCodec,
+        announced: Dimensions,
+        frameRate: Double
+    ) {
         self.directory = directory
         self.name = name
         self.format = format
         self.codec = codec
+        let limits = 1...Dimensions.largestCodable.width
+        let isUsable = limits.contains(announced.width) && limits.contains(announced.height) && codec.allows(announced)
+        self.announced = isUsable ? announced : nil
         let rate = frameRate.isFinite && (0.001...1000).contains(frameRate) ? frameRate : 30
         self.frameRate = FrameRate(numerator: Int((rate * 1000).rounded()), denominator: 1000)
     }
 
-    /// Writes a frame; returns the path of a new file if this frame began one.
+    /// Writes a frame; returns the path of the file if this frame began it.
     mutating func write(_ frame: ReceivedFrame) throws(RecordingError) -> String? {
         let newFile = try beginFile(for: frame)
         do throws(MediaFileError) {
             switch video {
             case .none: return nil
             case .compressed(let writer): try writer.write(frame.frame)
-            case .raw(let writer): if let picture = frame.picture { try writer.write(picture) }
+            case .raw(let writer, let size):
+                if let picture = frame.picture { try writer.write(scaler.fit(picture, to: size)) }
             case .pictures(let writer, let path):
                 guard let picture = frame.picture else { return nil }
                 picturesWritten += 1
@@ -72,22 +90,22 @@ struct RecordingFiles: ~Copyable {
         try? finish()
     }
 
-    /// Begins a new file if there is none, or the picture's size has changed.
+    /// Begins the file with the first frame that can be decoded alone.
+    ///
+    /// Its header states the size as published, so that players open a window that suits the largest pictures.
     private mutating func beginFile(for frame: ReceivedFrame) throws(RecordingError) -> String? {
+        guard case .none = video else { return nil }
         let size: Dimensions? =
             if let picture = frame.picture {
                 picture.dimensions
             } else {
                 frame.frame.withBytes { codec.keyframeDimensions($0) }
             }
-        guard let size, size != dimensions else { return nil }
-        try finish()
-        dimensions = size
-        picturesWritten = 0
+        guard let size else { return nil }
         while true {
-            filesOpened += 1
-            let path = "\(directory)/\(name)" + (filesOpened == 1 ? "" : "-\(filesOpened)")
-            if try begin(path, size) { return self.path(ofFile: path, number: 1) }
+            namesTried += 1
+            let path = "\(directory)/\(name)" + (namesTried == 1 ? "" : "-\(namesTried)")
+            if try begin(path, announced ?? size) { return self.path(ofFile: path, number: 1) }
         }
     }
 
@@ -99,7 +117,7 @@ struct RecordingFiles: ~Copyable {
         do throws(RecordingError) {
             log = try FrameLogWriter(path: logPath)
         } catch {
-            guard error.isFileThere, filesOpened < Self.maximumFiles else { throw error }
+            guard error.isFileThere, namesTried < Self.maximumFiles else { throw error }
             return false
         }
         do throws(MediaFileError) {
@@ -107,7 +125,7 @@ struct RecordingFiles: ~Copyable {
         } catch {
             log = nil
             unsafe unlink(logPath)
-            guard error.code == .fileExists, filesOpened < Self.maximumFiles else { throw RecordingError(error) }
+            guard error.code == .fileExists, namesTried < Self.maximumFiles else { throw RecordingError(error) }
             return false
         }
         return true
@@ -123,7 +141,7 @@ struct RecordingFiles: ~Copyable {
         switch format {
         case .webm: .compressed(try makeWriter(.webm, path, size))
         case .ivf: .compressed(try makeWriter(.ivf, path, size))
-        case .y4m: .raw(try Y4MWriter(path: "\(path).y4m", dimensions: size, frameRate: frameRate))
+        case .y4m: .raw(try Y4MWriter(path: "\(path).y4m", dimensions: size, frameRate: frameRate), size)
         case .png: .pictures(PNGWriter(), path: path)
         }
     }

@@ -26,7 +26,7 @@ public struct RecordingError: Error, Hashable, Sendable, CustomStringConvertible
 
 /// The files and counts of a recorder.
 public struct RecordingStatistics: Hashable, Sendable {
-    /// The paths of the files, in order; for `png` the paths of the first picture of each size.
+    /// The path of the file, once it has been begun; for `png` that of the first picture.
     public var files: [String] = []
     /// Frames that were written to the files.
     public var framesWritten = 0
@@ -44,8 +44,9 @@ public struct RecordingStatistics: Hashable, Sendable {
 /// With a slow disk the recording loses frames, but nothing else is affected.
 ///
 /// The file's name is `<publisher>-<track name>-<recorder's id>`. A file that exists is never overwritten: a number is
-/// added. Compressed formats contain exactly the received frames. When the picture's size changes, a new file begins.
-/// Beside the video is a log, `….frames.jsonl`, with a line for each frame.
+/// added. There is one file whatever sizes the pictures take. Compressed formats contain exactly the received frames,
+/// each keyframe with its size. Raw pictures are scaled to the size as published. Beside the video is a log,
+/// `….frames.jsonl`, with a line for each frame.
 ///
 /// The recording ends with `stop`, when the track is withdrawn, or with the session. Then its files are complete, and
 /// its thread has ended.
@@ -81,7 +82,7 @@ public final class TrackRecorder: Sendable {
         self.track = track
         try Self.prepareDirectory(directory)
         let name = Self.fileName(of: track, recorderID)
-        let frameRate = track.frameRate
+        let (dimensions, frameRate) = (track.dimensions, track.frameRate)
         tap = RecorderTap(format: format) { [weak track] in track?.requestKeyframe() }
         let (tap, statistics, threadEnded) = (tap, statisticsBox, threadEnded)
         let codec = track.trackCodec ?? .forPublishing
@@ -93,6 +94,7 @@ public final class TrackRecorder: Sendable {
                         name: name,
                         format: format,
                         codec: codec,
+                        announced: dimensions,
                         frameRate: frameRate
                     )
                     Self.record(files, from: tap, into: statistics)
@@ -215,22 +217,32 @@ public final class TrackRecorder: Sendable {
 final class RecorderTap: ReceivedFrameSink, Sendable {
     /// The queue for raw pictures.
     ///
-    /// Only a few pictures may wait here, because each is large. Compressed frames may wait up to two seconds in
-    /// `frames`.
+    /// Only a few pictures may wait here, because each is large. Compressed frames may wait in `frames`, three seconds
+    /// of one layer at 60 fps, because a file is not late: no frame is left out for having waited.
     private let pictures: BoundedQueue<ReceivedFrame>?
     private let frames: FrameQueue
     private let requestKeyframe: @Sendable () -> Void
     private let droppedPictures = Monitor(0)
 
+    private static let depths = FrameQueue.Depths(
+        dropTopLayer: 90,
+        dropMiddleLayer: 135,
+        skip: 180,
+        skipSize: .mebibytes(8),
+        longestWait: nil,
+        catchUp: 240,
+        catchUpSize: .mebibytes(8)
+    )
+
     init(format: TrackRecorder.Format, requestKeyframe: @escaping @Sendable () -> Void) {
         pictures = format == .y4m || format == .png ? BoundedQueue(depth: 8) : nil
-        frames = FrameQueue(FrameQueue.Depths(dropTopLayer: 30, dropMiddleLayer: 45, skip: 60, catchUp: 120))
+        frames = FrameQueue(Self.depths)
         self.requestKeyframe = requestKeyframe
     }
 
     var wantsPictures: Bool { pictures != nil }
 
-    var dropped: Int { frames.dropped + droppedPictures.withLock { $0 } }
+    var dropped: Int { frames.dropped.total + droppedPictures.withLock { $0 } }
 
     func begin(with opening: [ReceivedFrame]) {
         // Earlier frames have no pictures, because nobody wanted them.

@@ -1,6 +1,5 @@
 import FoundationEssentials
 import Glibc
-public import MediaCore
 import RoomProtocol
 
 /// The server, room, identity and tracks to connect with.
@@ -29,6 +28,10 @@ public struct ConnectOptions: Sendable {
     /// track above the limit is not received: `RoomEvent.trackSubscriptionFailed` reports it. When another track has
     /// ended, `Room.subscribe(to:)` asks for it again.
     public var maximumReceivedTracks = 32
+    /// The path of a file in which the inputs of the rate control are recorded; `nil` for no recording.
+    ///
+    /// The file must not exist. `room-client adapt replay` makes the same decisions from it again.
+    public var adaptationLog: String?
     /// The program and version that the server logs for this client.
     public var clientName = "RoomKit/\(roomKitVersion)"
 
@@ -68,20 +71,3 @@ public struct ConnectOptions: Sendable {
 
 /// The version of this library.
 public let roomKitVersion = Release.version
-
-/// How a track is encoded.
-public struct VideoPublishOptions: Sendable {
-    /// The encoder's target bitrate for all temporal layers together; `nil` for the default of the picture's size.
-    ///
-    /// It is clamped to 10 kbit/s to 1 Gbit/s. The default is 1.7 Mbit/s up to 640x480, and 2.5 Mbit/s above 960x540. A
-    /// server ends the session of a publisher that sends more than 50 Mbit/s in the long run, unless its
-    /// `media.trackRate` is set to another limit. With packet headers, and frames that come out larger than planned,
-    /// 40 Mbit/s stay below that; 3840x2160 at 30 fps takes some 30.
-    public var maxBitrate: Bitrate?
-
-    /// The limit for pictures that are published or received: they may have at most as many pixels as this size has.
-    public static var maximumDimensions: Dimensions { TrackCodec.forPublishing.maximumDimensions }
-
-    /// Creates default options.
-    public init() {}
-}

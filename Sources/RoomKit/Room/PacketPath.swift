@@ -1,3 +1,4 @@
+import Adaptation
 import MediaCore
 import RoomProtocol
 import Threading
@@ -24,12 +25,32 @@ final class PacketPath {
     /// The room's connection, while there is one.
     private(set) var connection: WebSocketConnection?
 
+    /// What the connection carries; it learns what is sent, and what the server acknowledges.
+    private let uplink: Uplink
     /// Signaling messages that wait to be sent; they go out before packets.
     private var signals: [OutgoingMessage] = []
-    private var queues: [SendQueue] = []
+    private var lanes: [EncodingLane] = []
     private var turns = RoundRobin()
     private var receptions: [UInt32: Reception] = [:]
     private let packets = PacketBufferPool()
+    /// What has come over the connection, and when to acknowledge it.
+    private var arrivals = AcknowledgementSchedule(acknowledgementSettings)
+    /// The acknowledgement that is to be sent; there is never more than one.
+    private var isAcknowledgementDue = false
+    private var hasReceivedMedia = false
+
+    /// The end of a frame is acknowledged at once, because that needs no timer; many tracks stay within
+    /// `media.participantAcknowledgements` of the server.
+    private static let acknowledgementSettings: AcknowledgementSchedule.Settings = {
+        var settings = AcknowledgementSchedule.Settings()
+        settings.coalescing = 1000
+        return settings
+    }()
+
+    /// A path that reports to `uplink`.
+    init(uplink: Uplink) {
+        self.uplink = uplink
+    }
 
     /// Tells the connection that there is something to send, so that it asks for the next message.
     func requestWrite() {
@@ -50,33 +71,70 @@ final class PacketPath {
         requestWrite()
     }
 
-    /// Sends packets from `queue` too; all queues take turns.
-    func add(_ queue: SendQueue) {
-        queues.append(queue)
+    /// Sends packets of `lane` too; all lanes take turns.
+    func add(_ lane: EncodingLane) {
+        lanes.append(lane)
     }
 
-    /// Takes no more packets from `queue`.
-    func remove(_ queue: SendQueue) {
-        queues.removeAll { $0 === queue }
+    /// Takes no more packets of `lane`.
+    func remove(_ lane: EncodingLane) {
+        lanes.removeAll { $0 === lane }
     }
 
     /// Whether anything waits to be sent.
-    private var hasMessage: Bool { !signals.isEmpty || queues.contains { !$0.isEmpty } }
+    private var hasMessage: Bool {
+        isAcknowledgementDue || !signals.isEmpty || lanes.contains { !$0.sendQueue.isEmpty }
+    }
 
-    /// The next message to send; `nil` if nothing waits.
+    /// The next message to send, which counts as written; `nil` if nothing waits.
     private func nextMessage(at now: MonotonicInstant) -> OutgoingMessage? {
-        if !signals.isEmpty { return signals.removeFirst() }
-        for offset in queues.indices {
-            let index = turns.index(offset, of: queues.count)
-            if let packet = queues[index].next(at: now) {
+        // Behind other messages an acknowledgement would tell of a queue that is our own.
+        if isAcknowledgementDue, let acknowledgement = acknowledgement(at: now) {
+            uplink.wrote(acknowledgement.count)
+            return .exclusive(acknowledgement)
+        }
+        if !signals.isEmpty {
+            let signal = signals.removeFirst()
+            if case .text(let text) = signal { uplink.wrote(text.utf8.count) }
+            return signal
+        }
+        for offset in lanes.indices {
+            let index = turns.index(offset, of: lanes.count)
+            let lane = lanes[index]
+            let step = lane.sendQueue.take(at: now)
+            if let packet = step.packet {
                 turns.served(index)
+                uplink.wrote(packet.count, of: lane.seat, waiting: step.waitingBytes)
                 return .exclusive(packet)
             }
+            if step.hasGivenUp { uplink.gaveUp(of: lane.seat, waiting: step.waitingBytes) }
         }
         return nil
     }
 
+    private func acknowledgement(at now: MonotonicInstant) -> PacketBuffer? {
+        isAcknowledgementDue = false
+        guard let acknowledgement = arrivals.acknowledgement(at: now) else { return nil }
+        let packet = packets.take(count: MediaAcknowledgement.length)
+        packet.withMutableBytes { acknowledgement.write(to: &$0) }
+        return packet
+    }
+
     // MARK: Receiving
+
+    /// Counts a text message of `bytes` bytes, which an acknowledgement of media covers as well.
+    private func receivedText(_ bytes: Int, at now: MonotonicInstant) {
+        arrivals.received(bytes, at: now)
+        arrivals.messageEnded(isAcknowledgement: false)
+        acknowledgeIfDue(at: now)
+    }
+
+    private func acknowledgeIfDue(at now: MonotonicInstant) {
+        // Without media there is nothing to estimate.
+        guard hasReceivedMedia, !isAcknowledgementDue, let due = arrivals.nextDeadline, due <= now else { return }
+        isAcknowledgementDue = true
+        requestWrite()
+    }
 
     /// Whether packets with `alias` are received.
     func receives(_ alias: UInt32) -> Bool { receptions[alias] != nil }
@@ -93,13 +151,41 @@ final class PacketPath {
 
     /// Takes a binary message.
     private func receive(_ packet: PacketBuffer) throws(MalformedPacket) {
-        guard packet.withBytes({ binaryMessageKind(of: $0) }) == .video else { return }
-        let header = try packet.withBytes { bytes throws(MalformedPacket) in try MediaPacketHeader(reading: bytes) }
+        let now = MonotonicClock.now
+        arrivals.received(packet.count, at: now)
+        let kind = packet.withBytes { binaryMessageKind(of: $0) }
+        guard kind == .video else {
+            arrivals.messageEnded(isAcknowledgement: kind == .acknowledgement)
+            if kind == .acknowledgement { try receiveAcknowledgement(packet) }
+            return
+        }
+        let header: MediaPacketHeader
+        do throws(MalformedPacket) {
+            header = try packet.withBytes { bytes throws(MalformedPacket) in try MediaPacketHeader(reading: bytes) }
+        } catch {
+            arrivals.messageEnded(isAcknowledgement: false)
+            throw error
+        }
+        note(header, at: now)
         guard let reception = receptions[header.trackAlias] else { return }
         let frame = try reception.assembler.receive(packet, header: header) { count in packets.take(count: count) }
         guard let frame else { return }
         let isAfterLoss = reception.continuity.isLoss(before: frame.header)
-        reception.receiver.receive(frame, isAfterLoss: isAfterLoss, at: MonotonicClock.now)
+        reception.receiver.receive(frame, isAfterLoss: isAfterLoss, at: now)
+    }
+
+    private func receiveAcknowledgement(_ packet: PacketBuffer) throws(MalformedPacket) {
+        let acknowledgement = try packet.withBytes { bytes throws(MalformedPacket) in
+            try MediaAcknowledgement(reading: bytes)
+        }
+        uplink.acknowledged(acknowledgement)
+    }
+
+    /// Notes a packet for the acknowledgements, also one of a track that is not received any more.
+    private func note(_ header: MediaPacketHeader, at now: MonotonicInstant) {
+        hasReceivedMedia = true
+        arrivals.chunkEnded(AcknowledgementSchedule.Chunk(header, sentTime: header.relayTime?.microseconds))
+        acknowledgeIfDue(at: now)
     }
 }
 
@@ -110,6 +196,7 @@ extension PacketPath: WebSocketHandler {
     }
 
     func receivedText(_ text: String, from connection: WebSocketConnection) {
+        receivedText(text.utf8.count, at: MonotonicClock.now)
         room?.assumeIsolated { $0.received(text) }
     }
 

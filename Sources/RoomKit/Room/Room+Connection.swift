@@ -16,6 +16,7 @@ extension Room {
 
     func connectionClosed(_ closure: WebSocketClosure) {
         defer { link.connectionEnded.fulfill(()) }
+        if let recorder { finishLater { await recorder.close() } }
         switch closure {
         case .byUs(_, let reason): perform(link.session.connectionClosed("The connection was closed: \(reason)."))
         case .byPeer(let code, let reason):

@@ -43,7 +43,7 @@ extension Room {
             if let request = error.requestId, publications.answer(request, with: .failure(failure)) { return }
             eventQueue.put(.requestRefused(failure))
         case .layersWanted(let trackID, let layers):
-            publications.setWanted(layers.map(\.simulcastLayer), trackID: trackID)
+            publications.setWanted(layers, trackID: trackID)
         case .keyframeRequested(let trackID):
             publications.publication(withID: trackID)?.publisher.requestKeyframe()
         case .ended(let ending): end(RoomError(ending))

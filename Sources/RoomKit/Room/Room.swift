@@ -16,6 +16,10 @@ public actor Room {
 
     nonisolated let options: ConnectOptions
     nonisolated let loop: WebSocketLoop
+    /// What the connection carries, shared by the published tracks.
+    nonisolated let uplink: Uplink
+    /// Writes what the uplink is told to a file.
+    nonisolated let recorder: UplinkRecorder?
     nonisolated let path: LoopConfined<PacketPath>
     nonisolated let eventQueue = EventQueue()
     nonisolated let clock = ClockBox()
@@ -24,10 +28,14 @@ public actor Room {
     var remote = RemoteTracks()
     private var unfinished = UnfinishedWork()
 
-    init(options: ConnectOptions, loop: WebSocketLoop) {
+    init(options: ConnectOptions, loop: WebSocketLoop) throws(RoomError) {
         self.options = options
         self.loop = loop
-        path = LoopConfined(on: loop) { PacketPath() }
+        let uplink = Uplink()
+        self.uplink = uplink
+        recorder = try options.adaptationLog.map { path throws(RoomError) in try UplinkRecorder(path: path, of: uplink)
+        }
+        path = LoopConfined(on: loop) { PacketPath(uplink: uplink) }
         localParticipant = LocalParticipant(identity: options.identity)
         link = SessionLink(options)
     }
@@ -53,6 +61,11 @@ public actor Room {
     /// The server's id for the room, `RM…`.
     public var sid: String { link.sid }
 
+    /// Why the file of `ConnectOptions.adaptationLog` is not complete; `nil` if it is, or there is none.
+    ///
+    /// It is known once the room is left.
+    public nonisolated var adaptationLogFailure: RoomError? { recorder?.failure }
+
     /// Leaves the room: withdraws the published tracks, sends the frames that are already encoded, closes the
     /// connection.
     ///
@@ -69,9 +82,11 @@ public actor Room {
         for withdrawal in withdrawals { await withdrawal.value }
         perform(link.session.leave())
         while let task = unfinished.first { await task.value }
-        guard await link.connectionEnded.value(within: .seconds(1)) == nil else { return }
-        // The connection is blocked, so the close that is queued behind it has not even begun. Close directly.
-        path.value.connection?.close(code: 1000, reason: "left")
+        if await link.connectionEnded.value(within: .seconds(1)) == nil {
+            // The connection is blocked, so the close that is queued behind it has not even begun. Close directly.
+            path.value.connection?.close(code: 1000, reason: "left")
+        }
+        await recorder?.close()
     }
 
     /// Runs `work` in the background, and makes `disconnect` wait for it.

@@ -12,7 +12,7 @@ public enum RoomClient {
     ///
     /// - Parameter options: The server, room, identity and tracks.
     /// - Returns: The joined room.
-    /// - Throws: `RoomError` (`invalidURL`, `serverUnavailable`, `refused`, `connectionLost`, `protocolViolation`, and
+    /// - Throws: `RoomError` (`invalidURL`, `logFailed`, `serverUnavailable`, `refused`, `connectionLost`, `protocolViolation`, and
     ///   those of publishing a track); any error of a track's source that cannot start; `CancellationError`. After an
     ///   error no room is joined.
     public static func connect(options: ConnectOptions) async throws -> Room {

@@ -37,6 +37,8 @@ public struct RoomError: Error, Hashable, Sendable {
         public static let tooManyTracks = Code(description: "tooManyTracks")
         /// The system has no thread or memory left to encode or decode a track.
         public static let outOfResources = Code(description: "outOfResources")
+        /// The file of `ConnectOptions.adaptationLog` cannot be written, or was written too slowly.
+        public static let logFailed = Code(description: "logFailed")
     }
 
     /// The kind of failure.

@@ -1,0 +1,165 @@
+import Adaptation
+import MediaCore
+import RoomProtocol
+import Synchronization
+import Threading
+
+/// One encoding of a track: a slot for the newest picture, a thread with an encoder, and a queue to the socket.
+///
+/// The thread asks the uplink what to do with the picture in the slot. It takes the picture only when the uplink says
+/// that a frame may be encoded now, and then takes the newest one. Until then the picture waits, and is looked at again
+/// after each acknowledgement, write and wish.
+final class EncodingLane: Sendable {
+    /// What a lane shares with the others of its track.
+    struct Track: Sendable {
+        var route: VideoPublisher.Route
+        var chain: ScalingChain
+        var tally: PictureTally
+        /// The size that was requested from the source and that it does not make itself.
+        var wantedSize: Monitor<Dimensions?>
+        /// Takes why a picture could not be encoded; `nil` once one was encoded again.
+        var note: @Sendable (RoomError?) -> Void
+    }
+
+    /// What the encoding is.
+    struct Plan: Hashable, Sendable {
+        /// The number of the simulcast layer, 0 for the smallest.
+        var simulcastLayer = 0
+        /// By how much the sides are divided: 1 for the largest encoding.
+        var divisor = 1
+        /// The rate that is never exceeded; `nil` for the default of the picture's size.
+        var highestBitrate: Bitrate?
+        /// Which encodings get more of a rate that does not suffice for all.
+        var priority = UplinkController.Lane.Priority.standard
+        /// What is lowered first.
+        var preference = DegradationPreference.balanced
+    }
+
+    /// Counts of the encoding.
+    struct Counts: Sendable {
+        var framesEncoded = 0
+        var keyframes = 0
+        /// The last frame's report.
+        var last: EncodingReport?
+        /// The time that scaling and encoding took, of all frames.
+        var encodeDuration = Duration.zero
+        var rate = FrameRateMeter()
+    }
+
+    /// What the uplink says of the encoding and its connection, and when it said so.
+    struct Status: Sendable {
+        var path: UplinkStatus
+        var lane: UplinkStatus.Lane
+        var time: MonotonicInstant
+    }
+
+    let plan: Plan
+    let track: Track
+    let sendQueue = SendQueue()
+    let slot = FrameSlot()
+    let demand = Monitor(KeyframeDemand())
+    let counts = Monitor(Counts())
+    /// The encoding's name on the connection.
+    let seat: Uplink.Seat
+    private let isWanted = Atomic(false)
+    private let isEnabled = Atomic(true)
+    private let thread = Monitor<WorkerThread?>(nil)
+    private let threadEnded = Promise<Void>()
+    /// The last status, once the encoding has ended.
+    private let finalStatus = Monitor<Status?>(nil)
+
+    /// Adds an encoding to the route's uplink; nobody wants it yet.
+    init(_ plan: Plan, of track: Track) {
+        self.plan = plan
+        self.track = track
+        let lane = plan.lane(of: track.route, in: track.route.dimensions)
+        seat = track.route.uplink.add(lane, slot: slot, queue: sendQueue)
+    }
+
+    /// Starts the thread.
+    func begin() throws(ThreadShortage) {
+        try thread.withLock { thread throws(ThreadShortage) in
+            thread = try WorkerThread(name: "encoder") { [self] in
+                var encoder = LaneEncoder(of: self)
+                encoder.run()
+                threadEnded.fulfill(())
+            }
+        }
+    }
+
+    // MARK: From any thread
+
+    /// Whether pictures are encoded: somebody receives the encoding, and the track is enabled.
+    var isActive: Bool { isWanted.load(ordering: .relaxed) && isEnabled.load(ordering: .relaxed) }
+
+    /// What the uplink says of the encoding, or said last.
+    var status: Status? {
+        guard let (path, lane) = track.route.uplink.status(of: seat) else { return finalStatus.withLock { $0 } }
+        return Status(path: path, lane: lane, time: MonotonicClock.now)
+    }
+
+    /// Offers a picture; the track's tally learns its fate.
+    func put(_ picture: FrameSlot.Picture) {
+        if let loss = slot.put(picture) { track.tally.dropped(loss) }
+    }
+
+    /// Sets what subscribers can use of the encoding; `nil` if nobody receives it.
+    ///
+    /// When it is wanted again, the next frame is a keyframe.
+    func setWanted(_ bounds: LayerBounds?) {
+        if bounds != nil, !isWanted.load(ordering: .relaxed) { demand.withLock { $0.begin() } }
+        track.route.uplink.setWanted(bounds, of: seat)
+        isWanted.store(bounds != nil, ordering: .relaxed)
+        slot.nudge()
+    }
+
+    /// Sets whether pictures are encoded; with `true` the next frame is a keyframe.
+    func setEnabled(_ isEnabled: Bool) {
+        if isEnabled { demand.withLock { $0.begin() } }
+        self.isEnabled.store(isEnabled, ordering: .relaxed)
+        slot.nudge()
+    }
+
+    /// A receiver asks for a keyframe.
+    func requestKeyframe() {
+        demand.withLock { $0.request() }
+        slot.nudge()
+    }
+
+    /// Ends the encoding; a picture that still waits is dropped.
+    func close() {
+        if let loss = slot.close() { track.tally.dropped(loss) }
+        if let status { finalStatus.withLock { $0 = status } }
+        track.route.uplink.remove(seat)
+    }
+
+    /// Waits for the thread's end, after `close`.
+    func join() async {
+        guard let thread = thread.withLock({ $0 }) else { return }
+        // This suspends instead of blocking, because the picture in the encoder can take a while.
+        _ = await threadEnded.value()
+        thread.join()
+    }
+}
+
+extension EncodingLane.Plan {
+    /// The encoding's limits for pictures of the size `dimensions`.
+    func lane(of route: VideoPublisher.Route, in dimensions: Dimensions) -> UplinkController.Lane {
+        let size = dimensions.divided(by: divisor)
+        return UplinkController.Lane(
+            largestDimensions: size,
+            frameRate: route.frameRate,
+            highestBitrate: highestBitrate ?? route.codec.defaultBitrate(size),
+            priority: priority,
+            preference: preference,
+            simulcastLayer: simulcastLayer
+        )
+    }
+}
+
+extension Dimensions {
+    /// This size with both sides divided by `divisor`, and even.
+    func divided(by divisor: Int) -> Dimensions {
+        Dimensions(width: max(2, width / divisor & ~1), height: max(2, height / divisor & ~1))
+    }
+}

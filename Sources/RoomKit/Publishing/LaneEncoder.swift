@@ -1,0 +1,181 @@
+import Adaptation
+import MediaCore
+import Threading
+import VideoProcessing
+
+/// The work of an encoding's thread: looks at the newest picture, and encodes it when the uplink allows that.
+struct LaneEncoder: ~Copyable {
+    /// How a picture is to be encoded.
+    private struct Order {
+        var sizing: FrameTransform
+        var isKeyframeDue: Bool
+        /// When the keyframe became due.
+        var mark: KeyframeDemand.Mark
+    }
+
+    private let lane: EncodingLane
+    private let track: EncodingLane.Track
+    private var encoding: TrackEncoding
+    /// The largest size that the present pictures can be encoded in, of which the uplink knows.
+    private var largest: Dimensions
+
+    /// The work for `lane`.
+    init(of lane: EncodingLane) {
+        self.lane = lane
+        track = lane.track
+        let route = lane.track.route
+        largest = route.dimensions
+        encoding = TrackEncoding(
+            codec: route.codec,
+            packetizer: route.packetizer,
+            simulcastLayer: UInt8(lane.plan.simulcastLayer),
+            settings: FrameEncoderSettings(
+                largestDimensions: route.dimensions.divided(by: lane.plan.divisor),
+                frameRate: route.frameRate
+            )
+        )
+    }
+
+    /// Works until the lane is closed.
+    mutating func run() {
+        var time: MonotonicInstant?
+        while let look = lane.slot.look(by: time) { time = consider(isNewFrame: look.isNewFrame) }
+    }
+
+    /// Looks at the picture in the slot, and encodes it if that may be done now.
+    ///
+    /// - Returns: When to look again, at the latest.
+    private mutating func consider(isNewFrame: Bool) -> MonotonicInstant? {
+        guard lane.isActive else {
+            drop(lane.slot.take(), .notWanted)
+            return nil
+        }
+        var order = makeOrder()
+        let decision = track.route.uplink.decide(lane.seat, isNewFrame: isNewFrame, keyframeDue: order.isKeyframeDue)
+        switch decision {
+        case .notWanted:
+            drop(lane.slot.take(), .notWanted)
+        case .wait(let time, let reason):
+            wait(reason, isNewFrame: isNewFrame)
+            return time
+        case .encode(let target):
+            guard let picture = lane.slot.take() else { return nil }
+            let size = track.chain.largestDimensions(of: picture.frame, sizing: order.sizing)
+            guard size == largest else {
+                // The source's size has changed, and with it what the uplink may choose.
+                largest = size
+                track.route.uplink.replace(lane.seat, with: lane.plan.lane(of: track.route, in: size))
+                order.isKeyframeDue = true
+                return retry(picture, order)
+            }
+            encode(picture, target, order)
+        }
+        return nil
+    }
+
+    /// Asks again for a picture of a new size, which is out of the slot.
+    private mutating func retry(_ picture: FrameSlot.Picture, _ order: Order) -> MonotonicInstant? {
+        switch track.route.uplink.decide(lane.seat, isNewFrame: false, keyframeDue: true) {
+        case .notWanted:
+            drop(picture, .notWanted)
+        case .wait(let time, let reason):
+            if let loss = lane.slot.putBack(picture) { track.tally.dropped(loss) }
+            wait(reason, isNewFrame: false)
+            return time
+        case .encode(let target):
+            encode(picture, target, order)
+        }
+        return nil
+    }
+
+    private func wait(_ reason: WaitReason, isNewFrame: Bool) {
+        lane.slot.hold(reason.dropReason)
+        // The connection may have stopped asking for packets. When it asks, the queue gives up what is too late.
+        if isNewFrame, !lane.sendQueue.isEmpty { track.route.wake() }
+    }
+
+    private func makeOrder() -> Order {
+        let isBroken = lane.sendQueue.takeBroken()
+        let sizing = FrameTransform(size: track.wantedSize.withLock { $0 })
+        return lane.demand.withLock { demand in
+            if isBroken { demand.begin() }
+            let isDue = demand.isDue(mayAnswer: track.route.uplink.mayEncodeKeyframe(lane.seat))
+            return Order(sizing: sizing, isKeyframeDue: isDue, mark: demand.mark)
+        }
+    }
+
+    private mutating func encode(_ picture: FrameSlot.Picture, _ target: EncodingTarget, _ order: Order) {
+        let began = MonotonicClock.now
+        let scaled = track.chain.picture(
+            picture.frame,
+            sizing: order.sizing,
+            dimensions: target.dimensions,
+            for: lane.plan.simulcastLayer
+        )
+        var target = target
+        target.dimensions = scaled.dimensions
+        do throws(RoomError) {
+            let info = try encoding.encode(
+                scaled,
+                target: target,
+                forceKeyframe: order.isKeyframeDue,
+                clock: track.route.clock
+            )
+            guard let info else {
+                track.route.uplink.encoded(nil, of: lane.seat)
+                return drop(picture, .rateControl)
+            }
+            let report = EncodingReport(
+                bytes: encoding.packetBytes,
+                isKeyframe: info.isKeyframe,
+                quantizer: info.quantizer,
+                encodeDuration: MonotonicClock.now.duration(since: began),
+                dimensions: info.dimensions
+            )
+            finish(picture, info, report, order)
+        } catch {
+            // No frame may refer to a picture that was not sent.
+            lane.demand.withLock { $0.begin() }
+            track.route.uplink.encoded(nil, of: lane.seat)
+            track.note(error)
+            drop(picture, .corrupt)
+        }
+    }
+
+    /// Queues the frame that was encoded, and counts it.
+    private mutating func finish(
+        _ picture: FrameSlot.Picture,
+        _ info: EncodedFrameInfo,
+        _ report: EncodingReport,
+        _ order: Order
+    ) {
+        let now = MonotonicClock.now
+        if info.isKeyframe { lane.demand.withLock { $0.keyframeEncoded(begunAt: order.mark) } }
+        lane.counts.withLock { counts in
+            counts.framesEncoded += 1
+            if info.isKeyframe { counts.keyframes += 1 }
+            counts.last = report
+            counts.encodeDuration += report.encodeDuration
+            counts.rate.count(at: now)
+        }
+        track.note(nil)
+        lane.sendQueue.append(&encoding.packets, of: info, at: now)
+        track.route.uplink.encoded(report, of: lane.seat)
+        track.tally.encoded(picture.ticket)
+        track.route.wake()
+    }
+
+    private func drop(_ picture: FrameSlot.Picture?, _ reason: FrameDropReason) {
+        if let picture { track.tally.dropped(FrameSlot.Loss(ticket: picture.ticket, reason: reason)) }
+    }
+}
+
+extension WaitReason {
+    /// Why a picture counts as dropped if a newer one takes its place.
+    fileprivate var dropReason: FrameDropReason {
+        switch self {
+        case .network, .keyframeInterval, .allocation: .network
+        case .frameRate: .rateControl
+        }
+    }
+}

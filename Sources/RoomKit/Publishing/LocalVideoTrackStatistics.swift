@@ -1,0 +1,87 @@
+public import Adaptation
+public import MediaCore
+
+/// Counts of a local track's frames, and what its connection and its encoders do at present.
+///
+/// Once the track is no longer published, captured = encoded + dropped, and the values of the present are the last
+/// ones.
+public struct LocalVideoTrackStatistics: Hashable, Sendable {
+    /// Frames that the source captured.
+    public var framesCaptured = 0
+    /// Frames that the device skipped, according to its sequence numbers; they are not part of `framesCaptured`.
+    public var framesMissed = 0
+    /// Frames whose device time stamp could not be true and was replaced by the time at which the frame was taken.
+    public var timestampsReplaced = 0
+    /// The time from the first to the last captured frame, by the device's stamps; zero if the source does not know it.
+    ///
+    /// The device's own rate is `framesCaptured + framesMissed - 1` frames in this time.
+    public var captureDuration = Duration.zero
+    /// Frames that were encoded, in one simulcast layer or more.
+    public var framesEncoded = 0
+    /// Encoded frames that were completely handed to the network, of all simulcast layers.
+    public var framesSent = 0
+    /// Encoded frames that were discarded because the network did not take them in time, of all simulcast layers.
+    public var framesExpired = 0
+    /// Encoded frames that decode without any other, of all simulcast layers.
+    public var keyframes = 0
+    /// Bytes handed to the network, including the headers of media packets.
+    public var bytesSent = 0
+    /// Captured frames that were not encoded, by reason.
+    public var framesDropped = FrameDropCounts()
+    /// The separate encodings of the track, the smallest first; one if there is no simulcast.
+    public var layers: [LocalVideoLayerStatistics] = []
+    /// What the connection carries; `nil` before the track is published.
+    public var connection: UplinkStatistics?
+
+    /// Creates counts that are all zero.
+    public init() {}
+}
+
+/// What one simulcast layer of a local track does.
+public struct LocalVideoLayerStatistics: Hashable, Sendable {
+    /// The layer's number: 0 is the smallest.
+    public var simulcastLayer = 0
+    /// Frames that were encoded.
+    public var framesEncoded = 0
+    /// Encoded frames that were completely handed to the network.
+    public var framesSent = 0
+    /// Encoded frames that were discarded because the network did not take them in time.
+    public var framesExpired = 0
+    /// Encoded frames that decode without any other.
+    public var keyframes = 0
+    /// Bytes handed to the network, including the headers of media packets.
+    public var bytesSent = 0
+    /// The bit rate that the encoder aims at; `nil` before the first frame.
+    public var targetBitrate: Bitrate?
+    /// The size of the last frame; `nil` before the first.
+    public var dimensions: Dimensions?
+    /// The number of temporal layers of the last frame; `nil` before the first.
+    public var temporalLayerCount: Int?
+    /// Frames encoded a second, measured over about the last second.
+    public var framesPerSecond = 0.0
+    /// The last frame's quantizer: for VP8, from 0 for the finest picture to 127; `nil` before the first frame.
+    public var quantizer: UInt8?
+    /// The time that scaling and encoding took, of all frames.
+    public var encodeDuration = Duration.zero
+    /// What limits the size or the frame rate at present.
+    public var qualityLimitation = QualityLimitation.Reason.none
+    /// How long each reason has limited them.
+    public var qualityLimitationDurations: [QualityLimitation.Reason: Duration] = [:]
+
+    /// Creates counts that are all zero.
+    public init() {}
+}
+
+/// What the connection to the server carries, as far as its acknowledgements tell.
+public struct UplinkStatistics: Hashable, Sendable {
+    /// The highest rate at which all tracks together are sent.
+    public var sendBitrate: Bitrate
+    /// What the connection is believed to carry; it is not tried beyond what the tracks need.
+    public var estimatedBitrate: Bitrate
+    /// How long the last acknowledged byte waited on its way; `nil` while unknown.
+    public var queueDelay: Duration?
+    /// The shortest time from sending to the acknowledgement; `nil` while unknown.
+    public var roundTripTime: Duration?
+    /// Whether the server acknowledges what it receives; without that, a fixed policy holds.
+    public var isAcknowledged: Bool
+}

@@ -1,0 +1,221 @@
+import Adaptation
+import MediaCore
+import RoomProtocol
+import Threading
+
+/// Shares what one connection can carry among everything that is published on it.
+///
+/// It is one short lock around the `UplinkController`, which decides. The loop's thread reports what the socket takes
+/// and what the server acknowledges. Each encoding's thread asks what to do with its newest picture. Encodings that have
+/// to wait are nudged when the next report comes.
+///
+/// The clock is read under the lock, so that the controller sees times that never go back.
+final class Uplink: Sendable {
+    /// Names an encoding on this connection; never used again.
+    typealias Seat = Int
+
+    /// An encoding, as the connection knows it.
+    fileprivate struct Entry: Sendable {
+        let seat: Seat
+        var lane: UplinkController.LaneID
+        let slot: FrameSlot
+        let queue: SendQueue
+        var bounds: LayerBounds?
+        var isWaiting = false
+    }
+
+    fileprivate struct State: Sendable {
+        var controller = UplinkController(Uplink.settings)
+        var entries: [Entry] = []
+        var nextSeat = 0
+    }
+
+    /// What an encoding does with its newest picture.
+    enum Decision: Sendable {
+        /// Encode it.
+        case encode(EncodingTarget)
+        /// Keep it until a nudge comes, or this time.
+        case wait(until: MonotonicInstant?, WaitReason)
+        /// Nobody receives the encoding.
+        case notWanted
+    }
+
+    fileprivate static let settings = UplinkController.Settings()
+
+    private let state = Monitor(State())
+
+    /// The uplink of a connection that is about to open.
+    init() {}
+
+    // MARK: Recording
+
+    /// Begins to record the controller's inputs, for `takeRecords`.
+    ///
+    /// - Returns: The controller's settings, which belong to the record.
+    func beginRecording() -> UplinkController.Settings {
+        state.withLock { $0.controller.isRecording = true }
+        return Self.settings
+    }
+
+    /// Swaps `entries` for the inputs that were recorded since the last call.
+    ///
+    /// - Returns: Whether recording goes on; it ends when too many entries were left here.
+    func takeRecords(into entries: inout [AdaptationLog.Entry]) -> Bool {
+        var taken: [AdaptationLog.Entry] = []
+        swap(&taken, &entries)
+        let isRecording = state.withLock { state in
+            state.controller.takeRecords(into: &taken)
+            return state.controller.isRecording
+        }
+        swap(&taken, &entries)
+        return isRecording
+    }
+
+    // MARK: Encodings, from any thread
+
+    /// Adds an encoding, which nobody wants yet.
+    func add(_ lane: UplinkController.Lane, slot: FrameSlot, queue: SendQueue) -> Seat {
+        state.withLock { state in
+            let id = state.controller.add(lane, at: MonotonicClock.now)
+            state.nextSeat += 1
+            state.entries.append(Entry(seat: state.nextSeat, lane: id, slot: slot, queue: queue))
+            return state.nextSeat
+        }
+    }
+
+    /// Removes an encoding; the others may have more from now on.
+    func remove(_ seat: Seat) {
+        state.withLock { state in
+            guard let index = state.index(of: seat) else { return }
+            state.controller.remove(state.entries.remove(at: index).lane, at: MonotonicClock.now)
+            state.nudge()
+        }
+    }
+
+    /// Replaces an encoding's limits, because its pictures have another size now.
+    func replace(_ seat: Seat, with lane: UplinkController.Lane) {
+        state.withLock { state in
+            guard let index = state.index(of: seat) else { return }
+            let old = state.entries[index]
+            let now = MonotonicClock.now
+            state.controller.remove(old.lane, at: now)
+            let id = state.controller.add(lane, at: now)
+            state.entries[index].lane = id
+            state.controller.setWanted(old.bounds, of: id, at: now)
+            state.controller.queueChanged(old.queue.waitingBytes, of: id)
+        }
+    }
+
+    /// Sets the highest rate and size that anybody can use of an encoding; `nil` if nobody receives it.
+    func setWanted(_ bounds: LayerBounds?, of seat: Seat) {
+        state.withLock { state in
+            guard let index = state.index(of: seat), state.entries[index].bounds != bounds else { return }
+            state.entries[index].bounds = bounds
+            state.controller.setWanted(bounds, of: state.entries[index].lane, at: MonotonicClock.now)
+            state.nudge()
+        }
+    }
+
+    /// What the connection carries, and what an encoding gets of it; `nil` if the encoding was removed.
+    func status(of seat: Seat) -> (path: UplinkStatus, lane: UplinkStatus.Lane)? {
+        state.withLock { state in
+            guard let index = state.index(of: seat) else { return nil }
+            let status = state.controller.status
+            let id = state.entries[index].lane
+            return status.lanes.first { $0.id == id }.map { (status, $0) }
+        }
+    }
+
+    // MARK: Reports of the loop's thread
+
+    /// Notes that the socket took a message of `bytes`.
+    func wrote(_ bytes: Int) {
+        state.withLock { state in
+            state.controller.wrote(bytes, at: MonotonicClock.now)
+            state.nudge()
+        }
+    }
+
+    /// Notes that the socket took `bytes` of an encoding, and that `waiting` bytes of it are still queued.
+    func wrote(_ bytes: Int, of seat: Seat, waiting: Int) {
+        state.withLock { state in
+            if let index = state.index(of: seat) {
+                state.controller.queueChanged(waiting, of: state.entries[index].lane)
+            }
+            state.controller.wrote(bytes, at: MonotonicClock.now)
+            state.nudge()
+        }
+    }
+
+    /// Notes that `waiting` bytes of an encoding are queued, after frames were given up.
+    func gaveUp(of seat: Seat, waiting: Int) {
+        state.withLock { state in
+            guard let index = state.index(of: seat) else { return }
+            state.controller.queueChanged(waiting, of: state.entries[index].lane)
+            state.nudge()
+        }
+    }
+
+    /// Takes an acknowledgement of the server, which may have any content.
+    func acknowledged(_ acknowledgement: MediaAcknowledgement) {
+        state.withLock { state in
+            state.controller.acknowledged(acknowledgement, at: MonotonicClock.now)
+            state.nudge()
+        }
+    }
+
+    // MARK: Questions and reports of an encoding's thread
+
+    /// Whether the last keyframe of an encoding is long enough ago for one that was only asked for.
+    func mayEncodeKeyframe(_ seat: Seat) -> Bool {
+        state.withLock { state in
+            guard let index = state.index(of: seat) else { return true }
+            return state.controller.mayEncodeKeyframe(state.entries[index].lane, at: MonotonicClock.now)
+        }
+    }
+
+    /// Decides what an encoding does with its newest picture; if it waits, the next report nudges its slot.
+    func decide(_ seat: Seat, isNewFrame: Bool, keyframeDue: Bool) -> Decision {
+        state.withLock { state in
+            guard let index = state.index(of: seat) else { return .notWanted }
+            let (id, queue) = (state.entries[index].lane, state.entries[index].queue)
+            defer { if let share = state.controller.share(of: id) { queue.expectRate(share) } }
+            // The queue is asked under the lock. Otherwise its last frame could leave between question and answer, and
+            // nobody would nudge.
+            state.entries[index].isWaiting = true
+            guard queue.hasRoom else { return .wait(until: nil, .network) }
+            let now = MonotonicClock.now
+            switch state.controller.decide(id, isNewFrame: isNewFrame, keyframeDue: keyframeDue, at: now) {
+            case .wait(let time): return .wait(until: time, state.controller.waitReason(of: id) ?? .network)
+            case .encode(let target):
+                state.entries[index].isWaiting = false
+                return .encode(target)
+            case .notWanted:
+                state.entries[index].isWaiting = false
+                return .notWanted
+            }
+        }
+    }
+
+    /// Notes what the encoder made of a picture; `nil` if it left the picture out.
+    func encoded(_ report: EncodingReport?, of seat: Seat) {
+        state.withLock { state in
+            guard let index = state.index(of: seat) else { return }
+            let entry = state.entries[index]
+            state.controller.encoded(report, of: entry.lane, at: MonotonicClock.now)
+            if report != nil { state.controller.queueChanged(entry.queue.waitingBytes, of: entry.lane) }
+        }
+    }
+}
+
+extension Uplink.State {
+    fileprivate func index(of seat: Uplink.Seat) -> Int? { entries.firstIndex { $0.seat == seat } }
+
+    /// Makes the encodings that wait ask again.
+    fileprivate mutating func nudge() {
+        for index in entries.indices where entries[index].isWaiting {
+            entries[index].isWaiting = false
+            entries[index].slot.nudge()
+        }
+    }
+}

@@ -1,0 +1,56 @@
+public import Adaptation
+public import MediaCore
+
+/// How a track is encoded, and what it gives up when the network or the CPU does not carry it whole.
+public struct VideoPublishOptions: Sendable {
+    /// Which tracks get more of a connection that does not carry all of them; no track gets nothing.
+    public enum Priority: String, CaseIterable, Sendable {
+        /// Gives way to others, for example a preview.
+        case low
+        /// The default.
+        case standard
+        /// Comes before others, for example the view that somebody drives by.
+        case high
+    }
+
+    /// The highest bitrate, for all temporal layers together; `nil` for the default of the picture's size.
+    ///
+    /// It is clamped to `supportedBitrates`. The default is 1.7 Mbit/s up to 640x480, and 2.5 Mbit/s above 960x540. Less
+    /// is sent if the network carries less, or if no receiver can use as much.
+    public var maxBitrate: Bitrate?
+    /// What is given up first when less can be sent.
+    public var degradationPreference = DegradationPreference.balanced
+    /// The share of the connection, if the program publishes several tracks.
+    public var priority = Priority.standard
+
+    /// The bitrates at which a track can be published: 10 kbit/s to 40 Mbit/s.
+    ///
+    /// A server ends the session of a publisher that sends more than 50 Mbit/s in the long run, unless its
+    /// `media.trackRate` is set to another limit. The rest is for packet headers and for frames that come out larger
+    /// than planned. 3840x2160 at 30 fps takes some 30 Mbit/s.
+    public static let supportedBitrates = Bitrate.kilobitsPerSecond(10)...Bitrate.kilobitsPerSecond(40_000)
+
+    /// The limit for pictures that are published or received: they may have at most as many pixels as this size has.
+    public static var maximumDimensions: Dimensions { TrackCodec.forPublishing.maximumDimensions }
+
+    /// Creates default options.
+    public init() {}
+}
+
+extension VideoPublishOptions {
+    /// The highest bitrate for the encoder; `nil` for the default of the picture's size.
+    var targetBitrate: Bitrate? {
+        maxBitrate.map { min(max($0, Self.supportedBitrates.lowerBound), Self.supportedBitrates.upperBound) }
+    }
+
+    /// The encodings of a track.
+    var plans: [EncodingLane.Plan] {
+        let priority: UplinkController.Lane.Priority =
+            switch priority {
+            case .low: .low
+            case .standard: .standard
+            case .high: .high
+            }
+        return [EncodingLane.Plan(highestBitrate: targetBitrate, priority: priority, preference: degradationPreference)]
+    }
+}

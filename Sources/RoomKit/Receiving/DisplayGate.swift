@@ -1,0 +1,89 @@
+import MediaCore
+
+/// Decides which decoded frames are shown, so that a late picture is left out and never shown in place of a newer one.
+///
+/// Every frame must be decoded, because later ones refer to it. Showing it costs more: a copy, and whatever the
+/// renderer does. A frame is decoded and not shown in three cases:
+/// - A picture that is newer by more than `freshness` waits already. So a decoder that is behind catches up.
+/// - The frame is later than usual by more than `staleness`, as after an outage, or when the program was stopped.
+/// - The track has changed to another simulcast layer, and the picture is not newer than the one on the screen.
+///
+/// No case lasts: a picture is shown at least every `longestSkipping`, or `longestHiding` in the last two cases. So a
+/// decoder that is too slow, and a path that has become slow for good, still show something.
+struct DisplayGate: Sendable {
+    /// Pictures that arrived together within this time are all shown; three frame intervals at 60 fps.
+    static let freshness = Duration.milliseconds(50)
+    /// How much later than usual a frame is shown at most.
+    ///
+    /// The relay gives up what is 600 ms late, so that only a queue in the network brings frames that are later.
+    static let staleness = Duration.seconds(1)
+    static let longestSkipping = Duration.milliseconds(250)
+    static let longestHiding = Duration.seconds(1)
+
+    private var usual = UsualDelay()
+    /// When the first of the frames was decoded that have not been shown since the last one that was.
+    private var hiddenSince: MonotonicInstant?
+    private var shownLayer: UInt8?
+    private var shownCapture = MonotonicInstant(nanoseconds: .min)
+
+    /// Whether to show a frame that is about to be decoded.
+    ///
+    /// `newestWaiting` is when the newest frame that waits behind it was captured.
+    mutating func shows(
+        _ frame: EncodedFrameInfo,
+        newestWaiting: MonotonicInstant?,
+        at now: MonotonicInstant
+    ) -> Bool {
+        let delay = now.duration(since: frame.timestamp)
+        usual.note(delay, at: now)
+        let isStale = usual.excess(of: delay) > Self.staleness
+        let isRepeated = shownLayer.map { $0 != frame.simulcastLayer } == true && frame.timestamp <= shownCapture
+        let isReplaced = newestWaiting.map { $0.duration(since: frame.timestamp) > Self.freshness } ?? false
+        if isStale || isRepeated || isReplaced {
+            let since = hiddenSince ?? now
+            hiddenSince = since
+            let longest = isStale || isRepeated ? Self.longestHiding : Self.longestSkipping
+            guard now.duration(since: since) >= longest else { return false }
+            // What has been late for so long is usual from now on.
+            if isStale { usual.reset(to: delay, at: now) }
+        }
+        hiddenSince = nil
+        shownLayer = frame.simulcastLayer
+        shownCapture = frame.timestamp
+        return true
+    }
+}
+
+/// The shortest delay of the last 10 to 20 seconds in which frames came.
+///
+/// Only differences between delays count, so that an error of the clock's offset does not matter. While no frame comes,
+/// nothing is forgotten: after an outage the usual delay is the one from before.
+private struct UsualDelay: Sendable {
+    private static let stretch = Duration.seconds(10)
+
+    private var began: MonotonicInstant?
+    private var current = Duration.zero
+    private var previous: Duration?
+
+    mutating func note(_ delay: Duration, at now: MonotonicInstant) {
+        guard let began else { return reset(to: delay, at: now) }
+        if now.duration(since: began) >= Self.stretch {
+            previous = current
+            current = delay
+            self.began = now
+        } else {
+            current = min(current, delay)
+        }
+    }
+
+    mutating func reset(to delay: Duration, at now: MonotonicInstant) {
+        began = now
+        current = delay
+        previous = nil
+    }
+
+    /// How much longer `delay` is than usual.
+    func excess(of delay: Duration) -> Duration {
+        delay - min(current, previous ?? current)
+    }
+}

@@ -1,0 +1,208 @@
+import Adaptation
+import ArgumentParser
+import Charts
+import Foundation
+import MediaCore
+import MediaFiles
+import RoomKit
+
+/// `room-client adapt`: looks into logs of `connect --adapt-log`.
+struct AdaptCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "adapt",
+        abstract: "Look into a recorded run of the adaptive control (connect --adapt-log).",
+        discussion: """
+            Examples:
+              room-client connect --room my-room --adapt-log run.log
+              room-client adapt plot run.log
+              room-client adapt replay run.log
+            """,
+        subcommands: [Replay.self, Plot.self]
+    )
+}
+
+extension AdaptCommand {
+    /// `room-client adapt replay`: makes the decisions of a log again.
+    struct Replay: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Make the decisions of a log again, and compare them with the recorded ones.",
+            discussion: """
+                Prints each decision: when it was, which encoding it is about, and what is done with the picture. A decision \
+                that is not the recorded one is printed with both. The same program makes the same decisions on every \
+                machine. The exit code is 65 if one differs, or if the log is damaged or cut off.
+
+                Example:
+                  room-client adapt replay run.log --differences
+
+                \(ExitStatus.table)
+                """
+        )
+
+        @Argument(help: ArgumentHelp("A log of connect --adapt-log.", valueName: "file"))
+        var path: String
+
+        @Flag(help: "Print only decisions that are not the recorded ones.")
+        var differences = false
+
+        @Flag(help: "Write one JSON object per line instead of text for people.")
+        var json = false
+
+        func run() async throws {
+            try await reportingErrors(isJSON: json) {
+                let reporter = Reporter(isJSON: json)
+                let file = try AdaptationLogFile(path)
+                var replay = UplinkReplay(file.log)
+                var summary = ReplaySummary(file: path, inputs: file.log.entries.count)
+                while let step = replay.next() {
+                    guard case .decide(let lane, _, _) = step.entry.input else { continue }
+                    summary.decisions += 1
+                    let event = DecisionEvent(step, lane: lane)
+                    if !step.isSame {
+                        summary.differences += 1
+                        summary.firstDifference = summary.firstDifference ?? event.seconds
+                    }
+                    if !differences || !step.isSame { reporter.report(event, event.words) }
+                }
+                reporter.report(summary, summary.words)
+                if let damage = file.damage { throw damage }
+                if summary.differences > 0 { throw ExitCode(ExitStatus.badData.rawValue) }
+            }
+        }
+    }
+
+    /// `room-client adapt plot`: draws a log.
+    struct Plot: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract:
+                "Draw a log as SVG: capacity estimate, rate, queue, size, frame rate and pictures left out over time.",
+            discussion: """
+                Example:
+                  room-client adapt plot run.log -o run.svg
+
+                The exit code is 65 if the log is damaged, or cut off; one that is cut off is drawn up to there.
+
+                \(ExitStatus.table)
+                """
+        )
+
+        @Argument(help: ArgumentHelp("A log of connect --adapt-log.", valueName: "file"))
+        var path: String
+
+        @Option(
+            name: [.short, .long],
+            help: ArgumentHelp(
+                "The SVG file to write or replace (default: the log's name with .svg).",
+                valueName: "file.svg"
+            )
+        )
+        var output: String?
+
+        @Flag(help: "Write one JSON object per line instead of text for people.")
+        var json = false
+
+        func run() async throws {
+            try await reportingErrors(isJSON: json) {
+                let file = try AdaptationLogFile(path)
+                let name = path == "-" ? "adaptation" : path
+                let target = output ?? "\((name as NSString).deletingPathExtension).svg"
+                let drawing = AdaptationPlot(file.log, title: (name as NSString).lastPathComponent)
+                try WholeFile.write(drawing.chart.svg, to: target)
+                if target != "-" { Reporter(isJSON: json).report(PlotEvent(file: target), "Drawn: \(target)") }
+                if let damage = file.damage { throw damage }
+            }
+        }
+    }
+}
+
+/// A log that was read as far as it goes.
+private struct AdaptationLogFile {
+    var log: AdaptationLog
+    /// Why the log ends where it does, if it is cut off.
+    var damage: MediaFileError?
+
+    init(_ path: String) throws {
+        let bytes = try WholeFile.read(path)
+        guard !bytes.isEmpty else { throw MediaFileError(.damaged, .read, path, "it is empty") }
+        do throws(AdaptationLog.Malformed) {
+            log = try AdaptationLog(reading: bytes)
+        } catch {
+            let damage = MediaFileError(.damaged, .read, path, Self.clause(error))
+            // A program that is killed leaves a log without its end.
+            guard let part = try? AdaptationLog(reading: bytes, acceptsCutOff: true) else { throw damage }
+            log = part
+            self.damage = damage
+        }
+    }
+
+    /// The sentence as the end of another one.
+    private static func clause(_ error: AdaptationLog.Malformed) -> String {
+        var text = error.description
+        if text.last == "." { text.removeLast() }
+        return text.prefix(1).lowercased() + text.dropFirst()
+    }
+}
+
+/// A decision of a replay.
+private struct DecisionEvent: Encodable {
+    var event = "decision"
+    /// Seconds of the publisher's clock.
+    var seconds: Double
+    /// The encoding, as numbered in the log.
+    var lane: Int
+    /// What is decided now.
+    var decision: String
+    /// What was decided when the log was made; `null` if that is the same.
+    @Nullable var recorded: String?
+
+    init(_ step: UplinkReplay.Step, lane: Int) {
+        seconds = Double(step.entry.time) / 1e6
+        self.lane = lane
+        decision = Self.words(step.decision)
+        recorded = step.isSame ? nil : Self.words(step.entry.decision)
+    }
+
+    /// The decision as text for people.
+    var words: String {
+        let difference = recorded.map { "; recorded: \($0)" } ?? ""
+        return String(format: "%.6f", seconds) + " encoding \(lane): \(decision)\(difference)"
+    }
+
+    private static func words(_ decision: FrameDecision?) -> String {
+        switch decision {
+        case .encode(let target):
+            let limit = target.largestFrame.map { ", at most \($0.bytes) B" } ?? ""
+            let layers = target.temporalLayerCount == 1 ? "" : ", \(target.temporalLayerCount) temporal layers"
+            let rate = "\(target.bitrate.bitsPerSecond) bit/s"
+            return "encode \(target.dimensions) at \(target.frameRate) fps, \(rate)\(limit)\(layers)"
+        case .wait(let time?): return "wait until " + String(format: "%.6f", Double(time.microseconds) / 1e6)
+        case .wait(nil): return "wait"
+        case .notWanted: return "not wanted"
+        case nil: return "none"
+        }
+    }
+}
+
+/// The result of a replay.
+private struct ReplaySummary: Encodable {
+    var event = "summary"
+    var file: String
+    var inputs: Int
+    var decisions = 0
+    /// Decisions that are not the recorded ones.
+    var differences = 0
+    /// When the first of these was, in seconds of the publisher's clock.
+    @Nullable var firstDifference: Double?
+
+    init(file: String, inputs: Int) {
+        self.file = file
+        self.inputs = inputs
+    }
+
+    /// The result as text for people.
+    var words: String {
+        let start = "\(file): \(inputs) inputs, \(decisions) decisions"
+        guard let firstDifference else { return "\(start), all as recorded." }
+        let time = String(format: "%.6f", firstDifference)
+        return "\(start), \(differences) not as recorded, the first at \(time) s."
+    }
+}

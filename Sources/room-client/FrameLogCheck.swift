@@ -1,0 +1,79 @@
+import MediaCore
+import RoomKit
+
+/// Judges the lines of a dump's log, in order: a pure value.
+///
+/// Frame numbers count in each simulcast layer on its own. So gaps, doubled and reordered frames are looked for within
+/// a layer. Frames of a layer that the relay sent while another one was received are no gap.
+struct FrameLogCheck {
+    /// The counts for one simulcast layer.
+    struct Layer: Encodable {
+        var simulcastLayer: Int
+        var frames = 0
+        var lost = 0
+        var layersLeftOut = 0
+        var duplicated = 0
+        var reordered = 0
+    }
+
+    /// The counts for each simulcast layer, by its number.
+    private(set) var layers: [Int: Layer] = [:]
+    /// How many times the frames changed to another simulcast layer.
+    private(set) var switches = 0
+    /// Frames from the relay's cache.
+    private(set) var catchUp = 0
+    /// Frames that were decoded and not shown, other than those from the relay's cache.
+    private(set) var notShown = 0
+    /// How many times a picture had another size than the one before.
+    private(set) var sizeChanges = 0
+    /// The freezes between the pictures that were shown.
+    private(set) var freezes = FreezeDetector()
+
+    /// The frame with the highest number of each simulcast layer.
+    private var newest: [Int: FrameLogEntry] = [:]
+    private var layer: Int?
+    private var size: Dimensions?
+    private var newestCapture = Int64.min
+    private var isOverlapping = false
+
+    /// Takes the next line.
+    ///
+    /// - Returns: Whether the picture repeats an earlier moment because of a change of the simulcast layer; its barcode
+    ///   was seen before, in another size.
+    mutating func observe(_ entry: FrameLogEntry) -> Bool {
+        let layer = entry.simulcastLayer ?? 0
+        let isSwitch = self.layer.map { $0 != layer } ?? false
+        self.layer = layer
+        if isSwitch { switches += 1 }
+        judgeNumber(of: entry, in: layer, isSwitch: isSwitch)
+        if let dimensions = entry.dimensions {
+            if let size, size != dimensions { sizeChanges += 1 }
+            size = dimensions
+        }
+        if entry.catchUp { catchUp += 1 } else if entry.decoded != nil, !entry.isShown { notShown += 1 }
+        if entry.isShown, let decoded = entry.decoded { freezes.shown(at: MonotonicInstant(microseconds: decoded)) }
+        isOverlapping = (isOverlapping || isSwitch) && entry.captured <= newestCapture
+        newestCapture = max(newestCapture, entry.captured)
+        return isOverlapping
+    }
+
+    private mutating func judgeNumber(of entry: FrameLogEntry, in layer: Int, isSwitch: Bool) {
+        var counts = layers[layer] ?? Layer(simulcastLayer: layer)
+        defer { layers[layer] = counts }
+        counts.frames += 1
+        // Another simulcast layer begins with a keyframe; without one, at least that keyframe is missing.
+        if isSwitch && !entry.key { counts.lost += 1 }
+        guard let previous = newest[layer] else {
+            newest[layer] = entry
+            return
+        }
+        if entry.number > previous.number { newest[layer] = entry }
+        if entry.number == previous.number { counts.duplicated += 1 }
+        if entry.number < previous.number { counts.reordered += 1 }
+        let missing = Int(entry.number) - Int(previous.number) - 1
+        guard missing > 0, !isSwitch else { return }
+        // Frames of temporal layer 0 are never left out on purpose, so their count has no gap.
+        let step = (entry.base &- previous.base) & 0xFFFF
+        if step == (entry.layer == 0 ? 1 : 0) { counts.layersLeftOut += missing } else { counts.lost += missing }
+    }
+}

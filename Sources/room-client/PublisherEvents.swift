@@ -1,0 +1,146 @@
+import Foundation
+import RoomKit
+
+/// What one simulcast layer does, in the publisher's status and summary.
+struct PublisherLayer: Encodable {
+    var simulcastLayer: Int
+    var framesEncoded: Int
+    var framesSent: Int
+    var keyframes: Int
+    var bytesSent: Int
+    /// The rate that the encoder aims at, in bits per second.
+    @Nullable var targetBitrate: Int?
+    /// The size of the last frame.
+    @Nullable var width: Int?
+    @Nullable var height: Int?
+    @Nullable var temporalLayers: Int?
+    /// Frames encoded in the last second.
+    var framesPerSecond: Double
+    /// The last frame's quantizer, 0 to 127.
+    @Nullable var quantizer: Int?
+    /// The mean time of scaling and encoding a frame.
+    @Nullable var encodeMs: Double?
+    /// `none`, `bandwidth`, `cpu` or `other`.
+    var qualityLimitation: String
+    /// The seconds in which each of these limited the quality.
+    var qualityLimitationSeconds: [String: Double]
+
+    init(_ layer: LocalVideoLayerStatistics) {
+        simulcastLayer = layer.simulcastLayer
+        framesEncoded = layer.framesEncoded
+        framesSent = layer.framesSent
+        keyframes = layer.keyframes
+        bytesSent = layer.bytesSent
+        targetBitrate = layer.targetBitrate?.bitsPerSecond
+        width = layer.dimensions?.width
+        height = layer.dimensions?.height
+        temporalLayers = layer.temporalLayerCount
+        framesPerSecond = (layer.framesPerSecond * 10).rounded() / 10
+        quantizer = layer.quantizer.map { Int($0) }
+        if layer.framesEncoded > 0 { encodeMs = layer.encodeDuration.milliseconds / Double(layer.framesEncoded) }
+        qualityLimitation = layer.qualityLimitation.rawValue
+        qualityLimitationSeconds = Dictionary(
+            uniqueKeysWithValues: layer.qualityLimitationDurations.map { ($0.key.rawValue, $0.value.seconds) }
+        )
+    }
+}
+
+/// What the connection to the server carries, in the publisher's status and summary.
+struct PublisherConnection: Encodable {
+    /// The highest rate at which all tracks together are sent, in bits per second.
+    var sendBitrate: Int
+    /// What the connection is believed to carry, in bits per second.
+    var estimatedBitrate: Int
+    @Nullable var queueMs: Double?
+    @Nullable var roundTripMs: Double?
+    /// Whether the server acknowledges what it receives.
+    var acknowledged: Bool
+
+    init(_ connection: UplinkStatistics) {
+        sendBitrate = connection.sendBitrate.bitsPerSecond
+        estimatedBitrate = connection.estimatedBitrate.bitsPerSecond
+        queueMs = connection.queueDelay?.milliseconds
+        roundTripMs = connection.roundTripTime?.milliseconds
+        acknowledged = connection.isAcknowledged
+    }
+}
+
+/// The publisher's counts, written every second with `--verbose`.
+struct PublisherStatus: Encodable {
+    var event = "status"
+    var framesCaptured: Int
+    var framesEncoded: Int
+    var framesSent: Int
+    var bytesSent: Int
+    @Nullable var connection: PublisherConnection?
+    var layers: [PublisherLayer]
+
+    init(_ statistics: LocalVideoTrackStatistics) {
+        framesCaptured = statistics.framesCaptured
+        framesEncoded = statistics.framesEncoded
+        framesSent = statistics.framesSent
+        bytesSent = statistics.bytesSent
+        connection = statistics.connection.map { PublisherConnection($0) }
+        layers = statistics.layers.map { PublisherLayer($0) }
+    }
+
+    /// The size, the rate and what limits them, for people; `nil` before the first frame.
+    var words: String? {
+        guard let layer = layers.last(where: { $0.framesPerSecond > 0 }), let width = layer.width,
+            let height = layer.height
+        else { return nil }
+        var words = "\(width)x\(height)"
+        if let target = layer.targetBitrate { words += " of \(Bitrate(bitsPerSecond: target))" }
+        if layer.qualityLimitation != "none" { words += " (\(layer.qualityLimitation))" }
+        if let connection, connection.acknowledged, let queue = connection.queueMs {
+            words += "  queue \(Int(queue.rounded())) ms"
+        }
+        return words
+    }
+}
+
+struct PublisherSummary: Encodable {
+    var event = "summary"
+    var framesCaptured: Int
+    var framesMissed: Int
+    /// The time from the first to the last captured frame, by the device's stamps.
+    ///
+    /// The device's own rate is (framesCaptured + framesMissed - 1) / captureSeconds.
+    var captureSeconds: Double
+    var framesEncoded: Int
+    var framesSent: Int
+    var framesExpired: Int
+    var framesDropped: [String: Int]
+    var keyframes: Int
+    var bytesSent: Int
+    var seconds: Double
+    @Nullable var connection: PublisherConnection?
+    var layers: [PublisherLayer]
+
+    init(_ statistics: LocalVideoTrackStatistics, elapsed: Duration) {
+        framesCaptured = statistics.framesCaptured
+        framesMissed = statistics.framesMissed
+        captureSeconds = statistics.captureDuration.seconds
+        framesEncoded = statistics.framesEncoded
+        framesSent = statistics.framesSent
+        framesExpired = statistics.framesExpired
+        framesDropped = Dictionary(
+            uniqueKeysWithValues: FrameDropReason.allCases.map { ($0.name, statistics.framesDropped[$0]) }
+        )
+        keyframes = statistics.keyframes
+        bytesSent = statistics.bytesSent
+        seconds = elapsed.seconds
+        connection = statistics.connection.map { PublisherConnection($0) }
+        layers = statistics.layers.map { PublisherLayer($0) }
+    }
+
+    /// What limited the quality and for how long, for people; empty if nothing did.
+    var limitations: String {
+        let reasons = layers.flatMap { layer in
+            layer.qualityLimitationSeconds.filter { $0.key != "none" && $0.value >= 0.05 }
+                .sorted { $0.key < $1.key }
+                .map { String(format: "%.1f s by %@", $0.value, $0.key) }
+        }
+        return reasons.isEmpty ? "" : " Limited for \(reasons.joined(separator: ", "))."
+    }
+}

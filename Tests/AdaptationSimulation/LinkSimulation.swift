@@ -1,0 +1,51 @@
+/// Plays flows over one link: a queue without loss, in which all flows' packets wait in one row, and a fixed delay each way.
+///
+/// It goes in steps of 1 ms, and ranks laws; figures of the real programs come from `Benchmarks/network`.
+package enum LinkSimulation {
+    private struct Flying {
+        var at: Int
+        var packet: Packet
+    }
+
+    /// Runs `seconds` of the flows over `trace`; with `log` they record their inputs.
+    package static func run(
+        _ trace: LinkTrace,
+        seconds: Double,
+        flows configurations: [SimulatedFlow.Configuration],
+        log: Bool = false
+    ) -> [SimulatedFlow] {
+        let flows = configurations.enumerated().map { SimulatedFlow($1, index: $0, log: log) }
+        var row = Fifo<Packet>()
+        var pipes = flows.map { _ in Fifo<Flying>() }
+        var index = 0
+        var round = 0
+        for now in 0..<Int(seconds * 1000) {
+            for flow in flows { flow.send(at: now) { row.append($0) } }
+            while trace.opportunities[index] + round * trace.duration <= now {
+                var budget = 1500
+                while budget > 0, let packet = row.first {
+                    let part = min(packet.left, budget)
+                    budget -= part
+                    guard part == packet.left else {
+                        row.changeFirst { $0.left -= part }
+                        continue
+                    }
+                    row.removeFirst()
+                    let flow = flows[packet.flow]
+                    flow.left(packet)
+                    pipes[packet.flow].append(Flying(at: now + flow.configuration.delay, packet: packet))
+                }
+                index += 1
+                if index == trace.opportunities.count { (index, round) = (0, round + 1) }
+            }
+            for flow in flows.indices {
+                while let flying = pipes[flow].first, flying.at <= now {
+                    pipes[flow].removeFirst()
+                    flows[flow].arrived(flying.packet, at: now)
+                }
+                flows[flow].acknowledge(at: now)
+            }
+        }
+        return flows
+    }
+}

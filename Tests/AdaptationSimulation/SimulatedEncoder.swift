@@ -1,0 +1,60 @@
+import Adaptation
+import MediaCore
+
+/// How many bytes an encoder makes of a picture: follows its target late, overshoots after cuts, and has a floor below
+/// which no quantizer takes it, as libvpx was measured to do.
+struct SimulatedEncoder: Sendable {
+    /// What is filmed.
+    package struct Content: Hashable, Sendable {
+        /// The bits per pixel below which no frame comes, at the coarsest quantizer: 0.02 is a natural scene, 0.065 a very
+        /// busy one.
+        package var floor = 0.02
+        /// The spread of sizes from frame to frame.
+        package var spread = 0.25
+        /// How many times the bytes of another frame a keyframe has.
+        package var keyframe = 4.0
+
+        package init() {}
+    }
+
+    private let content: Content
+    private var random: SimulationRandom
+    private var budget: Double?
+    private var dimensions: Dimensions?
+    /// The bytes by which the frames so far exceed the target.
+    private var excess = 0.0
+
+    init(_ content: Content, seed: UInt64) {
+        self.content = content
+        random = SimulationRandom(seed: seed)
+    }
+
+    /// The frame, without its packets' headers; `nil` if the encoder leaves it out.
+    mutating func encode(_ target: EncodingTarget, forceKeyframe: Bool) -> EncodingReport? {
+        let wanted = Double(target.bitrate.bitsPerSecond) / 8 / target.frameRate.framesPerSecond
+        let isKeyframe = forceKeyframe || dimensions != target.dimensions
+        // libvpx leaves frames out when its buffer is empty: 300 ms here.
+        excess = max(0, excess - wanted)
+        if !isKeyframe, excess > Double(target.bitrate.bitsPerSecond) / 8 * 0.3 { return nil }
+        dimensions = target.dimensions
+        let followed = budget.map { $0 + 0.6 * (wanted - $0) } ?? wanted
+        budget = followed
+        var floor = content.floor * Double(target.dimensions.area) / 8
+        var size = followed * max(0.3, 1 + content.spread * random.normal())
+        if isKeyframe {
+            size = max(size, wanted) * content.keyframe
+            floor *= content.keyframe
+        }
+        if let largest = target.largestFrame { size = min(size, Double(largest.bytes)) }
+        size = max(size, floor, 200)
+        excess += size
+        let bitsPerPixel = size * 8 / (isKeyframe ? content.keyframe : 1) / Double(target.dimensions.area)
+        return EncodingReport(
+            bytes: Int(size),
+            isKeyframe: isKeyframe,
+            quantizer: UInt8(min(127, max(4, 2.4 / max(0.001, bitsPerPixel)))),
+            encodeDuration: .milliseconds(5),
+            dimensions: target.dimensions
+        )
+    }
+}

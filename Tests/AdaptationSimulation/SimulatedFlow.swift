@@ -1,0 +1,304 @@
+package import Adaptation
+package import MediaCore
+import RoomProtocol
+
+/// A publisher with one encoding and the receiver that acknowledges to it, over a link that it may share with others.
+package final class SimulatedFlow {
+    /// What the flow is.
+    package struct Configuration: Sendable {
+        /// The controller's settings.
+        package var settings = UplinkController.Settings()
+        /// The encoding.
+        package var lane = UplinkController.Lane(
+            largestDimensions: Dimensions(width: 1280, height: 720),
+            frameRate: FrameRate(30),
+            highestBitrate: .kilobitsPerSecond(2500)
+        )
+        /// What is filmed.
+        package var floor = 0.02
+        /// The time from the sender to the receiver and back beside the queue, each, in milliseconds.
+        package var delay = 20
+        /// When it begins, in seconds.
+        package var start = 0.0
+        /// What subscribers want, from when on; at first one that can use everything.
+        package var wishes: [Wish] = []
+        /// Bytes that the socket takes before the link has carried them.
+        package var socketBytes = 131_072
+        /// Whether the receiver counts a message when it is whole, as the server does.
+        package var countsWholeMessages = true
+        /// The longest time between two acknowledgements, in milliseconds; the server thins none, subscribers to 500.
+        package var thinnestAcknowledgements = 0
+        /// Whether the receiver acknowledges at all.
+        package var acknowledges = true
+        /// The seed of the encoder.
+        package var seed: UInt64 = 100
+
+        package init() {}
+    }
+
+    /// What subscribers want from a time on.
+    package struct Wish: Sendable {
+        var seconds: Double
+        var bounds: LayerBounds?
+
+        /// Subscribers want `bounds` from `seconds` on; `nil` if there are none.
+        package init(from seconds: Double, _ bounds: LayerBounds?) {
+            self.seconds = seconds
+            self.bounds = bounds
+        }
+    }
+
+    /// A frame that arrived.
+    package struct Arrival: Hashable, Sendable {
+        /// Bytes.
+        package var size: Int
+        /// Milliseconds.
+        package var captured: Int
+        /// Milliseconds.
+        package var arrived: Int
+        package var isKeyframe: Bool
+        package var dimensions: Dimensions
+    }
+
+    /// The controller's state at a time, in milliseconds.
+    package struct State: Hashable, Sendable {
+        package var time: Int
+        package var rate: Int
+        package var capacity: Int
+        package var queue: Int
+        package var target: String
+    }
+
+    private struct Frame {
+        var end: Int
+        var arrival: Arrival
+    }
+
+    private struct Chunk {
+        var bytes: Int
+        var frame: UInt32
+        var isFirst: Bool
+        var isLast: Bool
+        var sent: Int64
+    }
+
+    package let configuration: Configuration
+    package private(set) var uplink: UplinkController
+    /// Frames that arrived, in their order.
+    package private(set) var arrivals: [Arrival] = []
+    /// Ten times a second.
+    package private(set) var states: [State] = []
+    /// Acknowledgements that were sent.
+    package private(set) var acknowledgements = 0
+    private let id: Int
+    private let index: Int
+    private var encoder: SimulatedEncoder
+    private var schedule: AcknowledgementSchedule
+    private var nextFrame: Double
+    private var held: Int?
+    private var keyframeDue = true
+    private var queue = Fifo<Chunk>()
+    private var queuedBytes = 0
+    private var inSocket = 0
+    private var written = 0
+    private var frameNumber: UInt32 = 0
+    private var frames = Fifo<Frame>()
+    private var chunks = Fifo<(chunk: Chunk, end: Int)>()
+    private var receivedBytes = 0
+    private var returning = Fifo<(at: Int, value: MediaAcknowledgement)>()
+    private var isStarted = false
+    private var wanted: LayerBounds?
+
+    init(_ configuration: Configuration, index: Int, log: Bool) {
+        self.configuration = configuration
+        self.index = index
+        var content = SimulatedEncoder.Content()
+        content.floor = configuration.floor
+        encoder = SimulatedEncoder(content, seed: configuration.seed)
+        var settings = AcknowledgementSchedule.Settings()
+        settings.longestInterval = Int64(configuration.thinnestAcknowledgements) * 1000
+        schedule = AcknowledgementSchedule(settings)
+        uplink = UplinkController(configuration.settings)
+        uplink.isRecording = log
+        id = uplink.add(configuration.lane, at: MonotonicInstant(microseconds: 0))
+        nextFrame = configuration.start * 1000 + Double(index) * 1.3
+    }
+
+    /// The inputs that were recorded.
+    package func takeLog() -> [AdaptationLog.Entry] {
+        var entries: [AdaptationLog.Entry] = []
+        uplink.takeRecords(into: &entries)
+        return entries
+    }
+
+    // MARK: Sender
+
+    func send(at now: Int, put: (Packet) -> Void) {
+        guard Double(now) >= configuration.start * 1000 else { return }
+        let instant = MonotonicInstant(microseconds: Int64(now) * 1000)
+        noteWanted(at: instant)
+        var isNudged = takeAcknowledgements(at: now)
+        var isNew = false
+        if Double(now) >= nextFrame {
+            nextFrame += 1000 / configuration.lane.frameRate.framesPerSecond
+            held = now
+            isNew = true
+        }
+        if let captured = held, isNew || isNudged { encode(captured, isNew: isNew, at: now) }
+        isNudged = write(at: now, put: put)
+        if isNudged, let captured = held { encode(captured, isNew: false, at: now) }
+        _ = write(at: now, put: put)
+        if now % 100 == 0 { note(at: now) }
+    }
+
+    private func noteWanted(at now: MonotonicInstant) {
+        let seconds = Double(now.microseconds) / 1e6
+        var bounds: LayerBounds? = LayerBounds(temporalLayers: 1)
+        for wish in configuration.wishes where wish.seconds <= seconds { bounds = wish.bounds }
+        guard !isStarted || bounds != wanted else { return }
+        if wanted == nil { keyframeDue = true }
+        isStarted = true
+        wanted = bounds
+        uplink.setWanted(bounds, of: id, at: now)
+    }
+
+    private func takeAcknowledgements(at now: Int) -> Bool {
+        var isAny = false
+        while let next = returning.first, next.at <= now {
+            returning.removeFirst()
+            uplink.acknowledged(next.value, at: MonotonicInstant(microseconds: Int64(now) * 1000))
+            isAny = true
+        }
+        return isAny
+    }
+
+    private func encode(_ captured: Int, isNew: Bool, at now: Int) {
+        let instant = MonotonicInstant(microseconds: Int64(now) * 1000)
+        let decision = uplink.decide(id, isNewFrame: isNew, keyframeDue: keyframeDue, at: instant)
+        guard case .encode(let target) = decision else { return }
+        held = nil
+        guard var report = encoder.encode(target, forceKeyframe: keyframeDue) else {
+            return uplink.encoded(nil, of: id, at: instant)
+        }
+        keyframeDue = false
+        queueChunks(of: &report, captured: captured, at: now)
+        uplink.encoded(report, of: id, at: instant)
+        uplink.queueChanged(queuedBytes, of: id)
+    }
+
+    private func queueChunks(of report: inout EncodingReport, captured: Int, at now: Int) {
+        let payload = report.bytes
+        var left = payload
+        var bytes = 0
+        while left > 0 {
+            let part = min(left, WireFormat.maximumBinaryMessage.bytes - MediaPacketHeader.fixedLength)
+            queue.append(
+                Chunk(
+                    bytes: part + MediaPacketHeader.fixedLength,
+                    frame: frameNumber,
+                    isFirst: left == payload,
+                    isLast: left == part,
+                    sent: Int64(now) * 1000
+                )
+            )
+            bytes += part + MediaPacketHeader.fixedLength
+            left -= part
+        }
+        frameNumber &+= 1
+        report.bytes = bytes
+        queuedBytes += bytes
+        let arrival = Arrival(
+            size: bytes,
+            captured: captured,
+            arrived: 0,
+            isKeyframe: report.isKeyframe,
+            dimensions: report.dimensions
+        )
+        frames.append(Frame(end: written + queuedBytes, arrival: arrival))
+    }
+
+    /// Writes what the socket takes; returns whether it took anything.
+    private func write(at now: Int, put: (Packet) -> Void) -> Bool {
+        var isAny = false
+        while let chunk = queue.first, inSocket < configuration.socketBytes {
+            queue.removeFirst()
+            queuedBytes -= chunk.bytes
+            inSocket += chunk.bytes
+            var left = chunk.bytes
+            while left > 0 {
+                let part = min(1448, left)
+                left -= part
+                written += part
+                put(Packet(flow: index, payload: part, left: part + 52, end: written))
+            }
+            chunks.append((chunk, written))
+            let instant = MonotonicInstant(microseconds: Int64(now) * 1000)
+            uplink.wrote(chunk.bytes, at: instant)
+            uplink.queueChanged(queuedBytes, of: id)
+            isAny = true
+        }
+        return isAny
+    }
+
+    private func note(at now: Int) {
+        let status = uplink.status
+        states.append(
+            State(
+                time: now,
+                rate: status.rate.bitsPerSecond,
+                capacity: status.capacity.bitsPerSecond,
+                queue: Int((status.queueDelay ?? .zero).wholeMicroseconds),
+                target: status.lanes[0].target.map { "\($0.dimensions) at \($0.frameRate)" } ?? "-"
+            )
+        )
+    }
+
+    // MARK: Receiver
+
+    func left(_ packet: Packet) { inSocket -= packet.payload }
+
+    func arrived(_ packet: Packet, at now: Int) {
+        // The receiver's clock has another origin.
+        let instant = MonotonicInstant(microseconds: Int64(now) * 1000 + 77_000_000)
+        if !configuration.countsWholeMessages { schedule.received(packet.end - receivedBytes, at: instant) }
+        receivedBytes = packet.end
+        while let next = chunks.first, next.end <= receivedBytes {
+            chunks.removeFirst()
+            if configuration.countsWholeMessages { schedule.received(next.chunk.bytes, at: instant) }
+            let chunk = next.chunk
+            schedule.chunkEnded(
+                AcknowledgementSchedule.Chunk(
+                    trackAlias: 1,
+                    frameNumber: chunk.frame,
+                    isFirst: chunk.isFirst,
+                    isLast: chunk.isLast,
+                    sentTime: chunk.sent
+                )
+            )
+        }
+        while let frame = frames.first, frame.end <= receivedBytes {
+            frames.removeFirst()
+            var arrival = frame.arrival
+            arrival.arrived = now
+            arrivals.append(arrival)
+        }
+    }
+
+    func acknowledge(at now: Int) {
+        let instant = MonotonicInstant(microseconds: Int64(now) * 1000 + 77_000_000)
+        guard configuration.acknowledges, let value = schedule.acknowledgement(at: instant) else { return }
+        acknowledgements += 1
+        returning.append((now + configuration.delay, value))
+    }
+}
+
+/// A packet on the link.
+struct Packet {
+    var flow: Int
+    /// Bytes of the stream in it.
+    var payload: Int
+    /// Bytes of the packet that the link has still to carry.
+    var left: Int
+    /// Bytes of the stream up to its end.
+    var end: Int
+}

@@ -1,0 +1,88 @@
+/// What became of a flow; times in milliseconds.
+package struct SimulationFigures: Hashable, Sendable {
+    /// Bits per second that arrived.
+    package var rate = 0.0
+    /// Delay from capture to the last byte: median, 95th and 99th percentile, and the largest.
+    package var p50 = 0
+    package var p95 = 0
+    package var p99 = 0
+    package var largest = 0
+    /// Age of the newest frame that is there: mean and 95th percentile.
+    package var signalMean = 0.0
+    package var signal95 = 0
+    /// Frames a second.
+    package var frameRate = 0.0
+    /// Freezes by WebRTC's definition, and the time that they take.
+    package var freezes = 0
+    package var frozen = 0
+    package var frames = 0
+    package var keyframes = 0
+    package var sizeChanges = 0
+
+    /// The figures of what was captured from `start` to `end`, in seconds.
+    package init(_ flow: SimulatedFlow, from start: Double, to end: Double) {
+        let begin = Int(start * 1000)
+        let last = Int(end * 1000)
+        let arrivals = flow.arrivals.filter { $0.captured >= begin && $0.arrived < last }
+        guard let first = arrivals.first else { return }
+        frames = arrivals.count
+        let delays = arrivals.map { $0.arrived - $0.captured }.sorted()
+        p50 = Self.percentile(delays, 0.5)
+        p95 = Self.percentile(delays, 0.95)
+        p99 = Self.percentile(delays, 0.99)
+        largest = delays[delays.count - 1]
+        var bytes = 0
+        for arrival in arrivals { bytes += arrival.size }
+        rate = Double(bytes) * 8 / (end - start)
+        frameRate = Double(frames) / (end - start)
+        keyframes = arrivals.count { $0.isKeyframe }
+        sizeChanges = zip(arrivals, arrivals.dropFirst()).count { $0.dimensions != $1.dimensions }
+        noteSignal(arrivals, from: first.arrived, to: last)
+        noteFreezes(arrivals)
+    }
+
+    private static func percentile(_ sorted: [Int], _ part: Double) -> Int {
+        sorted[min(sorted.count - 1, Int(Double(sorted.count) * part))]
+    }
+
+    private mutating func noteSignal(_ arrivals: [SimulatedFlow.Arrival], from start: Int, to end: Int) {
+        var ages: [Int] = []
+        var newest = 0
+        var sum = 0
+        for time in stride(from: start, to: end, by: 16) {
+            while newest + 1 < arrivals.count, arrivals[newest + 1].arrived <= time { newest += 1 }
+            ages.append(time - arrivals[newest].captured)
+            sum += time - arrivals[newest].captured
+        }
+        guard !ages.isEmpty else { return }
+        ages.sort()
+        signalMean = Double(sum) / Double(ages.count)
+        signal95 = Self.percentile(ages, 0.95)
+    }
+
+    private mutating func noteFreezes(_ arrivals: [SimulatedFlow.Arrival]) {
+        var gaps: [Int] = []
+        for (earlier, later) in zip(arrivals, arrivals.dropFirst()) {
+            let gap = later.arrived - earlier.arrived
+            gaps.append(gap)
+            if gaps.count > 30 { gaps.removeFirst() }
+            guard gaps.count >= 5 else { continue }
+            let mean = Double(gaps.reduce(0, +)) / Double(gaps.count)
+            if Double(gap) >= max(3 * mean, mean + 150) {
+                freezes += 1
+                frozen += gap
+            }
+        }
+    }
+
+    /// Jain's index of fairness: 1 if all are equal, 1/n if one has everything.
+    package static func jain(_ rates: [Double]) -> Double {
+        var sum = 0.0
+        var squares = 0.0
+        for rate in rates {
+            sum += rate
+            squares += rate * rate
+        }
+        return sum * sum / (Double(rates.count) * squares)
+    }
+}

@@ -1,0 +1,106 @@
+import AdaptationSimulation
+import MediaCore
+import Testing
+
+@testable import Adaptation
+
+@Suite struct SimulationTests {
+    // `swift run -c release adaptation-bench golden` prints them; a change of the law changes them.
+    @Test(
+        "Generated links give exactly these results: frames, bytes, sum of delays, keyframes, last rate",
+        arguments: [
+            ("step", [0])
+        ] as [(String, [Int])]
+    )
+    func golden(name: String, expected: [Int]) throws {
+        let item = try #require(SimulationCase.named(name))
+        #expect(item.result == expected)
+    }
+
+    @Test(
+        "No frame is older than the link's own silences explain, whatever the link does",
+        arguments: UInt64(100)..<120
+    )
+    func boundedAge(seed: UInt64) {
+        let bursts = [5.0, 20, 50, 100]
+        let trace = LinkTrace.markov(seed: seed, seconds: 60, burst: bursts[Int(seed % 4)])
+        let flow = LinkSimulation.run(trace, seconds: 60, flows: [SimulatedFlow.Configuration()])[0]
+        let figures = SimulationFigures(flow, from: 5, to: 60)
+        #expect(figures.frames > 100)
+        // Half of the frames come within 0.3 s, on links that pause for up to 2.5 s and go down to 150 kbit/s.
+        #expect(figures.p50 < 300)
+        #expect(figures.largest < 6000)
+    }
+
+    @Test(
+        "A steady link is used to 85 percent and more, and its queue stays short",
+        arguments: [0.5, 1, 2, 3],
+        [10, 50, 100]
+    )
+    func steady(megabits: Double, delay: Int) {
+        var flow = SimulatedFlow.Configuration()
+        flow.delay = delay
+        flow.lane.highestBitrate = .kilobitsPerSecond(4000)
+        let trace = LinkTrace.constant(megabits, seconds: 40)
+        let result = LinkSimulation.run(trace, seconds: 40, flows: [flow])[0]
+        let figures = SimulationFigures(result, from: 10, to: 40)
+        #expect(figures.rate > 0.85 * megabits * 1e6)
+        #expect(figures.p95 < delay + 130)
+        #expect(figures.freezes <= 4)
+    }
+
+    @Test("Equal flows get equal shares", arguments: [2, 3])
+    func fairness(count: Int) {
+        var flow = SimulatedFlow.Configuration()
+        flow.delay = 50
+        flow.floor = 0
+        flow.lane.largestDimensions = Dimensions(width: 320, height: 240)
+        flow.lane.highestBitrate = .kilobitsPerSecond(4000)
+        var flows: [SimulatedFlow.Configuration] = []
+        for index in 0..<count {
+            flow.start = Double(index) * 15
+            flow.seed = UInt64(index)
+            flows.append(flow)
+        }
+        let results = LinkSimulation.run(.constant(3.5, seconds: 120), seconds: 120, flows: flows)
+        let rates = results.map { SimulationFigures($0, from: 60, to: 120).rate }
+        #expect(SimulationFigures.jain(rates) >= 0.95)
+        #expect(rates.reduce(0, +) > 0.85 * 3.5e6)
+    }
+
+    @Test("Full rate within 2 s of joining where the link carries it", arguments: [(1000.0, 0), (50, 5), (50, 50)])
+    func start(megabits: Double, delay: Int) throws {
+        var flow = SimulatedFlow.Configuration()
+        flow.delay = delay
+        let result = LinkSimulation.run(.constant(megabits, seconds: 5), seconds: 5, flows: [flow])[0]
+        let full = try #require(result.states.first { $0.rate >= 2_450_000 })
+        #expect(full.time <= 2000)
+    }
+
+    @Test("A thin link is not overrun at the start", arguments: [0.3, 0.5, 1, 2])
+    func thinStart(megabits: Double) {
+        let flow = LinkSimulation.run(.constant(megabits, seconds: 20), seconds: 20, flows: [.init()])[0]
+        let first = flow.arrivals.first?.arrived ?? 0
+        // What follows the first keyframe is late by no more than half a second.
+        let late = flow.arrivals.filter { $0.captured > first && $0.arrived - $0.captured > 500 }
+        #expect(late.isEmpty)
+    }
+
+    @Test("After an outage the newest frame is there within half a second", arguments: [1.0, 2, 3, 5])
+    func outage(length: Double) throws {
+        var flow = SimulatedFlow.Configuration()
+        flow.delay = 50
+        let trace = LinkTrace([.init(2.5, seconds: 20), .init(0, seconds: length), .init(2.5, seconds: 20)])
+        let result = LinkSimulation.run(trace, seconds: 30, flows: [flow])[0]
+        let end = Int((20 + length) * 1000)
+        let fresh = try #require(result.arrivals.first { $0.arrived >= end && $0.arrived - $0.captured < 200 })
+        #expect(fresh.arrived <= end + 500)
+    }
+
+    @Test("A trace that is none is refused")
+    func noTrace() {
+        for text in ["", "\n", "a\n", "5\n3\n", "1 2\n", "-1\n", "99999999999\n", "0\n"] {
+            #expect(throws: LinkTrace.Malformed.self) { try LinkTrace(text: text) }
+        }
+    }
+}

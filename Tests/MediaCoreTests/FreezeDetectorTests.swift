@@ -1,0 +1,84 @@
+import MediaCore
+import TestTools
+import Testing
+
+@Suite("Freeze detector")
+struct FreezeDetectorTests {
+    private let start = MonotonicInstant(nanoseconds: 5_000_000_000)
+
+    /// What the detector says of frames with these gaps, in milliseconds.
+    private func freezes(_ gaps: [Int]) -> (detector: FreezeDetector, ended: [Duration?]) {
+        var detector = FreezeDetector()
+        var now = start
+        detector.shown(at: now)
+        var ended: [Duration?] = []
+        for gap in gaps {
+            now += .milliseconds(gap)
+            ended.append(detector.shown(at: now))
+        }
+        return (detector, ended)
+    }
+
+    @Test("A gap of 150 ms more than the average is a freeze, from the fifth gap on")
+    func aFreeze() {
+        let early = freezes([33, 33, 33, 800])
+        #expect(early.detector.count == 0)
+        let (detector, ended) = freezes([33, 33, 33, 33, 800, 33, 33])
+        #expect(ended == [nil, nil, nil, nil, .milliseconds(800), nil, nil])
+        #expect(detector.count == 1 && detector.totalDuration == .milliseconds(800))
+    }
+
+    @Test("A slow video does not freeze by a gap of less than three times its average")
+    func aSlowVideo() {
+        let steady = Array(repeating: 200, count: 40)
+        // The average of 30 gaps includes the last one: 3 × (29 × 200 + g) / 30 = g for g = 644.4.
+        #expect(freezes(steady + [644]).detector.count == 0)
+        #expect(freezes(steady + [645]).detector.count == 1)
+    }
+
+    @Test("A pause is no freeze, and time that goes back is none either")
+    func pauses() {
+        var detector = freezes(Array(repeating: 33, count: 10)).detector
+        detector.paused()
+        detector.shown(at: start + .seconds(60))
+        #expect(detector.count == 0)
+        detector.shown(at: start)
+        detector.shown(at: start + .seconds(60) + .milliseconds(33))
+        #expect(detector.count == 0)
+    }
+
+    @Test("A freeze that goes on is reported, and counted once when it ends")
+    func goingOn() {
+        var detector = freezes(Array(repeating: 40, count: 20)).detector
+        let last = start + .milliseconds(800)
+        #expect(detector.ongoingFreeze(at: last + .milliseconds(150)) == nil)
+        #expect(detector.ongoingFreeze(at: last + .seconds(2)) == .seconds(2))
+        #expect(detector.count == 0)
+        #expect(detector.shown(at: last + .seconds(2)) == .seconds(2))
+        #expect(detector.count == 1 && detector.ongoingFreeze(at: last + .milliseconds(2033)) == nil)
+    }
+
+    @Test("Random gaps: the same as the definition says", arguments: 0..<40 as Range<UInt64>)
+    func definition(seed: UInt64) {
+        var random = SeededGenerator(seed: seed)
+        var detector = FreezeDetector()
+        var now = start
+        var gaps: [Int64] = []
+        var expected: [Int64] = []
+        detector.shown(at: now)
+        for _ in 0..<400 {
+            let isLong = Int.random(in: 0..<12, using: &random) == 0
+            let gap = Int64.random(in: isLong ? 100_000...900_000 : 0...70_000, using: &random)
+            now += .microseconds(gap)
+            gaps.append(gap)
+            let recent = gaps.suffix(30)
+            let average = recent.reduce(0, +) / Int64(recent.count)
+            let isFreeze = gaps.count >= 5 && gap >= max(3 * average, average + 150_000)
+            if isFreeze { expected.append(gap) }
+            #expect(detector.shown(at: now) == (isFreeze ? .microseconds(gap) : nil))
+        }
+        #expect(!expected.isEmpty)
+        #expect(detector.count == expected.count)
+        #expect(detector.totalDuration == .microseconds(expected.reduce(0, +)))
+    }
+}
