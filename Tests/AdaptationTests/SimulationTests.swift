@@ -9,7 +9,15 @@ import Testing
     @Test(
         "Generated links give exactly these results: frames, bytes, sum of delays, keyframes, last rate",
         arguments: [
-            ("step", [0])
+            ("step", [1721, 11566788, 165187, 5, 2511520]),
+            ("ramp", [1190, 7679693, 69052, 2, 2511520]),
+            ("onOff", [883, 8126167, 71282, 2, 2511520]),
+            ("outage", [1191, 8976695, 82180, 2, 2042034]),
+            ("markov1", [896, 3216687, 107246, 6, 591832]),
+            ("markov2", [867, 4361225, 116861, 6, 525584]),
+            ("stalls", [1182, 8922853, 81374, 2, 1820789]),
+            ("thin", [493, 919791, 101498, 2, 268001]),
+            ("wide", [600, 5932897, 3691, 2, 2511520]),
         ] as [(String, [Int])]
     )
     func golden(name: String, expected: [Int]) throws {
