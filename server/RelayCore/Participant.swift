@@ -22,8 +22,9 @@ struct SubscriberState: Sendable {
     /// A track that the participant receives or has paused.
     struct Subscription: Sendable {
         let track: TrackID
-        var cursor: ForwardingCursor
+        // Before the cursor's counts, which are seldom touched: every packet needs this.
         var isPaused = false
+        var cursor: ForwardingCursor
         var backoff = KeyframeBackoff()
         /// The number of packets that the track had dropped without storing when the subscription began.
         var unstoredBefore: TrackFanout.Unstored
@@ -31,14 +32,15 @@ struct SubscriberState: Sendable {
         var earlierCounts = PacketCounts()
     }
 
+    // The fields that every packet needs come first, so that they share a cache line.
+    var subscriptions: [Subscription] = []
+    /// The subscription that has the next turn, so that no track starves another.
+    var turn = 0
     /// The participant's connection, if it has one.
     var connection: ConnectionID?
     var subscribesAutomatically = true
     /// The usage of the media that it may send.
     var budget: MediaBudget
-    /// The subscription that has the next turn, so that no track starves another.
-    var turn = 0
-    var subscriptions: [Subscription] = []
 
     /// The index of the subscription to `track`.
     func index(of track: TrackID) -> Int? { subscriptions.firstIndex { $0.track == track } }

@@ -29,8 +29,8 @@ extension Relay {
         let backoff = participants[id]?.earlierBackoffs.removeValue(forKey: track) ?? KeyframeBackoff()
         let subscription = SubscriberState.Subscription(
             track: track,
-            cursor: ForwardingCursor(joining: tracks.hot[track.index].stream, at: now),
             isPaused: true,
+            cursor: ForwardingCursor(joining: tracks.hot[track.index].stream, at: now),
             backoff: backoff,
             unstoredBefore: tracks.hot[track.index].unstored
         )
