@@ -18,7 +18,7 @@ package struct RateController: Hashable, Sendable {
         /// Of the rate that the path delivers, the part that is sent after a cut.
         package var cutFactor = 0.95
         /// Additive increase, in bits per second each second, at 1 Mbit/s.
-        package var additiveIncrease = 200_000.0
+        package var additiveIncrease = 250_000.0
         /// How long the path must have had room before the increase becomes multiplicative.
         package var patience = 1.0
         /// How long the multiplicative increase then takes to reach its full strength.

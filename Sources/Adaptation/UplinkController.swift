@@ -26,7 +26,7 @@ package struct UplinkController: Sendable {
         /// receiver and not the path is at fault.
         package var outageProbe: Int64 = 4
         /// How long a keyframe may be on its way at the lane's share, in seconds: less would be no picture.
-        package var keyframeTime = 0.25
+        package var keyframeTime = 0.15
         /// The bytes of headers that each frame adds.
         package var frameOverhead = 48.0
         /// A simulcast layer above the lowest is encoded if this part of its highest bitrate is left for it.

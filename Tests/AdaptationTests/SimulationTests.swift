@@ -9,7 +9,15 @@ import Testing
     @Test(
         "Generated links give exactly these results: frames, bytes, sum of delays, keyframes, last rate",
         arguments: [
-            ("step", [0])
+            ("step", [1722, 11532080, 165006, 5, 2454234]),
+            ("ramp", [1179, 7703862, 71287, 4, 2511520]),
+            ("onOff", [883, 8145034, 71347, 2, 2511520]),
+            ("outage", [1190, 9061210, 82939, 2, 1943921]),
+            ("markov1", [890, 3223616, 108276, 6, 612760]),
+            ("markov2", [838, 4481157, 120524, 6, 491899]),
+            ("stalls", [1178, 8975467, 81598, 2, 1940922]),
+            ("thin", [503, 917654, 100666, 2, 170203]),
+            ("wide", [600, 5934273, 3692, 2, 2511520]),
         ] as [(String, [Int])]
     )
     func golden(name: String, expected: [Int]) throws {
