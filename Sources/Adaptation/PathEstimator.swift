@@ -1,3 +1,5 @@
+package import RoomProtocol
+
 /// Estimates a connection's delay, queue and rate from what was written and what the receiver acknowledged.
 ///
 /// A pure value: times and bytes come in, estimates go out. The receiver's clock may have any origin, because only
@@ -8,6 +10,8 @@ package struct PathEstimator: Hashable, Sendable {
     package struct Settings: Hashable, Sendable {
         /// How long the smallest one-way delay counts as that of the empty path.
         package var baseWindow: Int64 = 10_000_000
+        /// How long the shortest round trip counts: routes change, and a receiver may lie once.
+        package var roundTripWindow: Int64 = 30_000_000
         /// The queue that stands is the smallest one of this time: shorter ones are bursts, which drain by themselves.
         ///
         /// Simulated on 40 links: from 80 to 180 ms the rate on bursty cellular links rises by 15 to 80 %, and the 95th
@@ -17,6 +21,16 @@ package struct PathEstimator: Hashable, Sendable {
         package var rateWindow: Int64 = 400_000
         /// A silence of the link counts at most this long in the rate while it delivers.
         package var longestGap: Int64 = 80_000
+        /// A silence of the receiver from this length on is a stall: what waited for its end says nothing of the queue.
+        package var stall: Int64 = 250_000
+        /// How long a receiver may thin its acknowledgements, with some allowance.
+        package var longestThinning: Int64 = 550_000
+        /// The queueing delay up to which a receiver may thin them.
+        package var thinningQueue: Int64 = 15_000
+        /// Writes this far apart in one acknowledgement show that a receiver thins.
+        package var shortestThinning: Int64 = 25_000
+        /// The smallest number of bytes that make a train whose rate is meaningful (a keyframe has more).
+        package var shortestTrain: Int64 = 4_200
 
         package init() {}
     }
@@ -31,6 +45,10 @@ package struct PathEstimator: Hashable, Sendable {
         package var deliveryRate: Double
         /// Bits per second over the last `rateWindow`, silences of the link left out.
         package var activeRate: Double
+        /// Whether the newest byte was written before the link came back from a stall.
+        package var isAfterStall = false
+        /// Bits per second of the frame that ended, from its first byte to its last; `nil` without such a frame.
+        package var trainRate: Double?
     }
 
     private struct Write: Hashable, Sendable {
@@ -39,24 +57,45 @@ package struct PathEstimator: Hashable, Sendable {
         var time: Int64
     }
 
+    /// Where the bytes of a frame were acknowledged for the first time.
+    private struct Train: Hashable, Sendable {
+        var time: Int64
+        var bytes: Int64
+    }
+
+    /// More writes than this are not kept apart; a receiver that acknowledges nothing would make them grow for ever.
+    private static let mostWrites = 8192
+    /// After this many acknowledgements in a row whose times go back, the receiver's clock is believed anew.
+    private static let backwardLimit = 20
+    /// Receivers' clocks do not run ahead by more than this from one acknowledgement to the next, in microseconds.
+    private static let clockLead: Int64 = 60_000_000
+    /// The bytes that come at a train's first byte: one segment.
+    private static let segment: Int64 = 1448
+
     private let settings: Settings
     private var writes: [Write] = []
     private var firstWrite = 0
     private var baseDelay: SlidingExtremum
+    private var roundTrips: SlidingExtremum
     private var standing: SlidingExtremum
     private var wallRate: DeliveryRate
     private var activeRate: DeliveryRate
     private var activeTime: Int64 = 0
     private var lastReceiveTime: Int64?
+    private var lastAlias: UInt32 = 0
+    private var lastFrame: UInt32?
+    private var train: Train?
+    private var backward = 0
+    private var stalledThrough: Int64 = 0
 
     /// Bytes written since the connection opened.
     package private(set) var writtenBytes: Int64 = 0
     /// Bytes of these that the receiver has.
     package private(set) var acknowledgedBytes: Int64 = 0
-    /// The shortest time from a write to its acknowledgement, in microseconds; `nil` before the first.
-    package private(set) var shortestRoundTrip: Int64?
     /// When the last acknowledgement came, in microseconds of the local clock.
     package private(set) var lastAcknowledgement: Int64?
+    /// The longest silence that a receiver which thins its acknowledgements lets come next; 0 if it does not thin them.
+    package private(set) var thinning: Int64 = 0
     /// Acknowledgements that could not be true.
     package private(set) var disregarded = 0
 
@@ -64,11 +103,15 @@ package struct PathEstimator: Hashable, Sendable {
     package init(_ settings: Settings = Settings()) {
         self.settings = settings
         baseDelay = .minimum(over: settings.baseWindow)
+        roundTrips = .minimum(over: settings.roundTripWindow)
         standing = .minimum(over: settings.standingWindow)
         wallRate = DeliveryRate(window: settings.rateWindow)
         activeRate = DeliveryRate(window: settings.rateWindow)
         writes.reserveCapacity(256)
     }
+
+    /// The shortest time from a write to its acknowledgement, in microseconds; `nil` before the first.
+    package var shortestRoundTrip: Int64? { roundTrips.value.map { Int64($0) } }
 
     /// Bytes that are on their way.
     package var unacknowledgedBytes: Int64 { writtenBytes - acknowledgedBytes }
@@ -85,54 +128,156 @@ package struct PathEstimator: Hashable, Sendable {
         if let last = writes.last, firstWrite < writes.count, last.time == now {
             writes[writes.count - 1].end = writtenBytes
         } else {
+            if writes.count - firstWrite >= Self.mostWrites { mergeWrites() }
             writes.append(Write(end: writtenBytes, time: now))
         }
     }
 
-    /// Takes an acknowledgement in: the receiver had `bytes` at `receiveTime` of its clock.
+    /// Takes in an acknowledgement without the times of its frame; see the other method.
+    package mutating func acknowledged(_ bytes: UInt64, receiveTime: UInt64, at now: Int64) -> Sample? {
+        acknowledged(
+            MediaAcknowledgement(
+                cumulativeBytes: bytes,
+                receiveTime: MediaAcknowledgement.ReceiverTime(microseconds: receiveTime),
+                trackAlias: 0,
+                frameNumber: 0
+            ),
+            at: now
+        )
+    }
+
+    /// Takes an acknowledgement in, which may have any content.
     ///
     /// - Returns: What it told; `nil` while there is too little to tell, for one that acknowledges nothing new, and for
     ///   one that cannot be true.
-    package mutating func acknowledged(_ bytes: UInt64, receiveTime: UInt64, at now: Int64) -> Sample? {
-        guard let bytes = Int64(exactly: bytes), let received = Int64(exactly: receiveTime),
-            bytes <= writtenBytes, bytes >= acknowledgedBytes, received >= lastReceiveTime ?? received
+    package mutating func acknowledged(_ acknowledgement: MediaAcknowledgement, at now: Int64) -> Sample? {
+        guard let bytes = Int64(exactly: acknowledgement.cumulativeBytes), bytes <= writtenBytes,
+            bytes >= acknowledgedBytes,
+            let received = Int64(exactly: acknowledgement.receiveTime.microseconds),
+            isPossible(received, at: now)
         else {
             disregarded += 1
             return nil
         }
+        let trainRate = trainRate(acknowledgement, bytes: bytes, received: received)
+        if let lastReceiveTime, received - lastReceiveTime > max(settings.stall, thinning + settings.longestGap),
+            bytes > acknowledgedBytes
+        {
+            stalledThrough = writtenBytes
+        }
         lastAcknowledgement = now
-        var writeTime: Int64?
+        let oldest = oldestUnacknowledgedWrite
+        let newest = forgetWrites(through: bytes)
+        acknowledgedBytes = bytes
+        wallRate.add(bytes: bytes, at: received)
+        let span = (newest ?? 0) - (newest == nil ? 0 : oldest ?? 0)
+        advance(to: received, bytes, span: span)
+        guard let newest else { return nil }
+        roundTrips.add(Double(now - newest), at: now)
+        let delay = Double(received - newest)
+        let queue = Int64(delay - baseDelay.add(delay, at: now))
+        let isAfterStall = bytes <= stalledThrough
+        // Delays of what waited for the end of a stall would stay in the window beyond it.
+        let standingQueue = isAfterStall ? 0 : standing.add(Double(queue), at: now)
+        noteThinning(span: span, queue: queue)
+        guard let wall = wallRate.bitsPerSecond, let active = activeRate.bitsPerSecond else { return nil }
+        return Sample(
+            queue: queue,
+            standingQueue: isAfterStall ? queue : Int64(standingQueue),
+            deliveryRate: wall,
+            activeRate: active,
+            isAfterStall: isAfterStall,
+            trainRate: trainRate
+        )
+    }
+
+    /// Whether the receiver can have had its last byte at `received`; believes a clock anew that insists.
+    private mutating func isPossible(_ received: Int64, at now: Int64) -> Bool {
+        guard let last = lastReceiveTime, let before = lastAcknowledgement else { return true }
+        if received >= last, received - last <= now - before + Self.clockLead {
+            backward = 0
+            return true
+        }
+        backward += 1
+        guard backward > Self.backwardLimit else { return false }
+        backward = 0
+        baseDelay = .minimum(over: settings.baseWindow)
+        roundTrips = .minimum(over: settings.roundTripWindow)
+        standing = .minimum(over: settings.standingWindow)
+        wallRate = DeliveryRate(window: settings.rateWindow)
+        activeRate = DeliveryRate(window: settings.rateWindow)
+        lastReceiveTime = nil
+        return true
+    }
+
+    /// Forgets the writes that end up to `bytes`; returns when the last of them was.
+    private mutating func forgetWrites(through bytes: Int64) -> Int64? {
+        var newest: Int64?
         while firstWrite < writes.count, writes[firstWrite].end <= bytes {
-            writeTime = writes[firstWrite].time
+            newest = writes[firstWrite].time
             firstWrite += 1
         }
         if firstWrite > 256, firstWrite * 2 > writes.count {
             writes.removeSubrange(..<firstWrite)
             firstWrite = 0
         }
-        acknowledgedBytes = bytes
-        wallRate.add(bytes: bytes, at: received)
-        guard let writeTime else {
-            advance(to: received, bytes)
-            return nil
-        }
-        advance(to: received, bytes)
-        let delay = Double(received - writeTime)
-        let queue = delay - baseDelay.add(delay, at: now)
-        shortestRoundTrip = min(shortestRoundTrip ?? .max, now - writeTime)
-        let standingQueue = standing.add(queue, at: now)
-        guard let wall = wallRate.bitsPerSecond, let active = activeRate.bitsPerSecond else { return nil }
-        return Sample(
-            queue: Int64(queue),
-            standingQueue: Int64(standingQueue),
-            deliveryRate: wall,
-            activeRate: active
-        )
+        return newest
     }
 
-    private mutating func advance(to received: Int64, _ bytes: Int64) {
-        if let last = lastReceiveTime { activeTime += min(received - last, settings.longestGap) }
+    private mutating func mergeWrites() {
+        var kept = 0
+        var index = firstWrite
+        while index < writes.count {
+            writes[kept] = writes[min(index + 1, writes.count - 1)]
+            kept += 1
+            index += 2
+        }
+        writes.removeSubrange(kept...)
+        firstWrite = 0
+    }
+
+    private mutating func advance(to received: Int64, _ bytes: Int64, span: Int64) {
+        // Where acknowledgements are thin, what was written one after another also came one after another.
+        let longest = thinning > 0 ? max(settings.longestGap, span) : settings.longestGap
+        if let last = lastReceiveTime { activeTime += min(received - last, longest) }
         lastReceiveTime = received
         activeRate.add(bytes: bytes, at: activeTime)
+    }
+
+    /// Notes how long the writes took that an acknowledgement covers.
+    ///
+    /// One that covers several frames, although nothing is delayed, comes from a receiver that thins its acknowledgements;
+    /// the next silence may be twice as long.
+    private mutating func noteThinning(span: Int64, queue: Int64) {
+        let isThin = queue <= settings.thinningQueue && span >= settings.shortestThinning
+        thinning = isThin ? min(settings.longestThinning, 2 * span + settings.shortestThinning) : 0
+    }
+
+    /// The rate of the frame that ended; `nil` if more than its bytes came since the acknowledgements before.
+    private mutating func trainRate(
+        _ acknowledgement: MediaAcknowledgement,
+        bytes: Int64,
+        received: Int64
+    ) -> Double? {
+        let previous = lastFrame
+        let isSameTrack = acknowledgement.trackAlias == lastAlias
+        guard acknowledgement.trackAlias != 0, !isSameTrack || acknowledgement.frameNumber != previous else {
+            if train == nil { train = Train(time: received, bytes: bytes) }
+            return nil
+        }
+        lastAlias = acknowledgement.trackAlias
+        lastFrame = acknowledgement.frameNumber
+        let begun = train
+        train = nil
+        guard previous == nil || isSameTrack && acknowledgement.frameNumber == (previous ?? 0) &+ 1,
+            let first = (acknowledgement.firstByteTime?.microseconds).flatMap(Int64.init(exactly:)),
+            let last = (acknowledgement.lastByteTime?.microseconds).flatMap(Int64.init(exactly:)), last <= received
+        else { return nil }
+        // What was acknowledged in the middle of the frame is the better mark: the number of bytes is known there.
+        let isMarked = (begun?.time ?? -1) >= first
+        let start = isMarked ? begun?.time ?? first : first
+        let arrived = bytes - (isMarked ? begun?.bytes ?? bytes : acknowledgedBytes + Self.segment)
+        guard arrived >= settings.shortestTrain, last > start else { return nil }
+        return Double(arrived) * 8e6 / Double(last - start)
     }
 }

@@ -1,3 +1,4 @@
+
 /// Chooses the rate of a connection from what its acknowledgements tell, so that a queue never stands for long.
 ///
 /// The law is described in `docs/adaptation.md`. All arithmetic is IEEE addition, multiplication, division and square root,
@@ -31,6 +32,16 @@ package struct RateController: Hashable, Sendable {
         package var recoveryLimit = 0.8
         /// How fast the last good rate is forgotten, each second.
         package var memoryDecay = 0.15
+        /// The multiplicative increase before the path has shown its first queue, each second.
+        package var startIncrease = 1.5
+        /// The same where the frames' trains show that the path carries much more.
+        package var trainIncrease = 4.0
+        /// A train counts as showing that if its rate is this many times the present one.
+        package var trainMargin = 2.0
+        /// Before the first queue, the rate does not grow beyond this part of what the slowest of the last trains shows.
+        package var trainLimit = 0.9
+        /// How long a train's rate counts, in microseconds.
+        package var trainWindow: Int64 = 1_000_000
         /// By how much the allowed queue grows with the jitter.
         package var jitterGain = 1.0
         /// The jitter that counts as none, in microseconds.
@@ -41,7 +52,7 @@ package struct RateController: Hashable, Sendable {
         package init() {}
     }
 
-    private let settings: Settings
+    private var settings: Settings
     private var capacity: Double?
     private var lastGoodRate = 0.0
     private var isRecovering = false
@@ -51,6 +62,9 @@ package struct RateController: Hashable, Sendable {
     private var meanQueue = 0.0
     private var jitter = 0.0
     private var recentDelivery = SlidingExtremum.maximum(over: 2_000_000)
+    private var slowestTrain: SlidingExtremum
+    private var lastTrain: Int64?
+    private var isStarting = true
 
     /// The rate to send at, in bits per second.
     package private(set) var rate: Double
@@ -61,28 +75,54 @@ package struct RateController: Hashable, Sendable {
 
     package init(_ settings: Settings = Settings()) {
         self.settings = settings
+        slowestTrain = .minimum(over: settings.trainWindow)
         rate = settings.startRate
     }
 
     /// The queue above which the rate is cut, in microseconds.
     package var targetQueue: Double { settings.targetQueue + jitterAllowance }
 
+    /// The most that there is to send, in bits per second.
+    package var highestRate: Double { settings.highestRate }
+
+    /// Limits the rate from now on, to what there is to send, in bits per second.
+    ///
+    /// What is known of the path stays: when the limit rises again, the rate soon is what it was.
+    package mutating func setHighestRate(_ highest: Double) {
+        settings.highestRate = max(settings.lowestRate, highest)
+        rate = min(rate, settings.highestRate)
+    }
+
     /// Takes in what an acknowledgement told, at `now` in microseconds.
     package mutating func update(_ sample: PathEstimator.Sample, roundTrip: Int64, at now: Int64) {
-        let elapsed = min(0.3, Double(now - (lastSample ?? now)) / 1e6)
+        let elapsed = min(0.6, Double(now - (lastSample ?? now)) / 1e6)
         lastSample = now
         if lastFull == nil { lastFull = now }
-        observeJitter(Double(sample.queue), elapsed)
-        observeCapacity(sample, elapsed, at: now)
+        if sample.isAfterStall { return updateAfterStall(sample, at: now) }
+        if let train = sample.trainRate {
+            slowestTrain.add(train, at: now)
+            lastTrain = now
+        }
+        observeJitter(Double(sample.queue), min(0.3, elapsed))
+        observeCapacity(sample, min(0.3, elapsed), at: now)
         let low = settings.lowQueue + jitterAllowance
         let queue = Double(sample.standingQueue)
         if queue < low {
             increase(room: 1 - queue / low, sample, elapsed, at: now)
         } else {
-            decrease(queue: queue, low: low, sample, roundTrip: roundTrip, elapsed, at: now)
+            decrease(queue: queue, low: low, sample, roundTrip: roundTrip, min(0.3, elapsed), at: now)
         }
+        let isLimited = rate >= settings.highestRate
         rate = min(settings.highestRate, max(settings.lowestRate, rate))
-        lastGoodRate = max(rate, lastGoodRate * (1 - settings.memoryDecay * elapsed))
+        // What is not used says nothing of the path, so it is not forgotten then.
+        lastGoodRate = max(rate, isLimited ? lastGoodRate : lastGoodRate * (1 - settings.memoryDecay * min(1, elapsed)))
+    }
+
+    /// What waited for the end of a stall arrives at the rate of the link: no queue is to be read from its delay.
+    private mutating func updateAfterStall(_ sample: PathEstimator.Sample, at now: Int64) {
+        lastFull = now
+        guard rate > settings.cutFactor * sample.activeRate else { return }
+        rate = max(settings.lowestRate, settings.cutFactor * sample.activeRate)
     }
 
     private mutating func observeJitter(_ queue: Double, _ elapsed: Double) {
@@ -113,10 +153,20 @@ package struct RateController: Hashable, Sendable {
             growth = max(growth, settings.recoveryIncrease)
             isRecovering = true
         }
+        if isStarting, rate < settings.highestRate { growth = max(growth, startGrowth(at: now)) }
         let limit = 1.5 * max(sample.activeRate, 0.5 * capacityEstimate) + 50_000
         guard rate < limit else { return }
         let additive = settings.additiveIncrease * min(2, 1e6 / rate).squareRoot()
         rate = min(limit, rate + (additive + rate * growth) * room * elapsed)
+    }
+
+    /// The growth before the first queue: fast, but only as far as the trains do not contradict.
+    private func startGrowth(at now: Int64) -> Double {
+        guard let lastTrain, now - lastTrain < settings.trainWindow, let train = slowestTrain.value else {
+            return settings.startIncrease
+        }
+        if train > settings.trainMargin * rate { return settings.trainIncrease }
+        return train * settings.trainLimit > rate ? settings.startIncrease : 0
     }
 
     private mutating func decrease(
@@ -128,6 +178,7 @@ package struct RateController: Hashable, Sendable {
         at now: Int64
     ) {
         lastFull = now
+        isStarting = false
         // Below what the path delivers the queue drains already.
         let drained = settings.cutFactor * sample.activeRate
         guard rate > drained else { return }

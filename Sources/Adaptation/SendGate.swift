@@ -8,10 +8,15 @@ package struct SendGate: Hashable, Sendable {
         package var longestSilence = 80_000.0
         /// What the window holds beyond the rate, in bytes: a thin path could otherwise carry no frame at all.
         package var slack = 3_000.0
+        /// Bytes on their way that are too few to tell of a silence: acknowledgements of the other direction are not
+        /// acknowledged one by one.
+        package var silentBytes: Int64 = 1_200
         /// The smallest budget of a frame, in bytes.
         package var smallestFrame = 600.0
         /// How many frames are left out before one is sent that the window does not allow.
         package var mostSkips = 3
+        /// The round trip that is assumed before the first acknowledgement.
+        package var assumedRoundTrip: Int64 = 100_000
 
         package init() {}
     }
@@ -24,12 +29,16 @@ package struct SendGate: Hashable, Sendable {
     }
 
     /// The bytes that may be on their way.
+    ///
+    /// A receiver that thins its acknowledgements has more than it says.
     package func window(_ path: PathEstimator, _ controller: RateController) -> Double {
-        let roundTrip = Double(path.shortestRoundTrip ?? 50_000)
-        return controller.rate / 8e6 * (roundTrip + controller.targetQueue) + settings.slack
+        let roundTrip = Double(path.shortestRoundTrip ?? settings.assumedRoundTrip)
+        let unsaid = Double(path.thinning)
+        return controller.rate / 8e6 * (roundTrip + controller.targetQueue + unsaid) + settings.slack
     }
 
-    /// Whether the path has room for a frame; `queued` are the bytes that were encoded and not written yet.
+    /// Whether the path has room for a frame at the present rate; `queued` are the bytes that were encoded and not written
+    /// yet.
     package func isOpen(
         _ path: PathEstimator,
         _ controller: RateController,
@@ -38,11 +47,26 @@ package struct SendGate: Hashable, Sendable {
         at now: Int64
     ) -> Bool {
         let frame = controller.rate / 8e6 * Double(frameInterval)
+        return isOpen(path, controller, queued: queued, frame: frame, at: now)
+    }
+
+    /// Whether the path has room for a frame of about `frame` bytes.
+    package func isOpen(
+        _ path: PathEstimator,
+        _ controller: RateController,
+        queued: Int,
+        frame: Double,
+        at now: Int64
+    ) -> Bool {
         let pending = Double(path.unacknowledgedBytes) + Double(queued)
-        guard pending <= window(path, controller) - frame / 2 else { return false }
-        guard let oldest = path.oldestUnacknowledgedWrite else { return true }
-        let roundTrip = Double(path.shortestRoundTrip ?? 50_000)
-        return Double(now - oldest) <= roundTrip + settings.longestSilence + controller.jitterAllowance
+        // A path without anything on it has room for any frame.
+        guard pending <= max(window(path, controller) - frame / 2, Double(settings.silentBytes)) else { return false }
+        guard path.unacknowledgedBytes > settings.silentBytes, let oldest = path.oldestUnacknowledgedWrite else {
+            return true
+        }
+        let roundTrip = path.shortestRoundTrip ?? settings.assumedRoundTrip
+        let allowed = Double(roundTrip + path.thinning) + settings.longestSilence + controller.jitterAllowance
+        return Double(now - oldest) <= allowed
     }
 
     /// As `isOpen`, once for each captured frame: after several that were left out, one may pass to keep the estimate
@@ -54,7 +78,19 @@ package struct SendGate: Hashable, Sendable {
         frameInterval: Int64,
         at now: Int64
     ) -> Bool {
-        if isOpen(path, controller, queued: queued, frameInterval: frameInterval, at: now) {
+        let frame = controller.rate / 8e6 * Double(frameInterval)
+        return admits(path, controller, queued: queued, frame: frame, at: now)
+    }
+
+    /// As `isOpen`, once for each captured frame of about `frame` bytes.
+    package mutating func admits(
+        _ path: PathEstimator,
+        _ controller: RateController,
+        queued: Int,
+        frame: Double,
+        at now: Int64
+    ) -> Bool {
+        if isOpen(path, controller, queued: queued, frame: frame, at: now) {
             skips = 0
             return true
         }
@@ -66,15 +102,22 @@ package struct SendGate: Hashable, Sendable {
         return true
     }
 
-    /// The bytes that the next frame may have.
+    /// The bytes that the next frame should have at the present rate.
     package func budget(
         _ path: PathEstimator,
         _ controller: RateController,
         queued: Int,
         frameInterval: Int64
     ) -> Double {
-        let frame = controller.rate / 8e6 * Double(frameInterval)
-        let room = window(path, controller) - Double(path.unacknowledgedBytes) - Double(queued)
-        return max(settings.smallestFrame, min(frame, room))
+        min(
+            max(settings.smallestFrame, controller.rate / 8e6 * Double(frameInterval)),
+            room(path, controller, queued: queued)
+        )
+    }
+
+    /// The bytes that still fit into the window, at least those of the smallest frame.
+    package func room(_ path: PathEstimator, _ controller: RateController, queued: Int) -> Double {
+        let pending = Double(path.unacknowledgedBytes) + Double(queued)
+        return max(settings.smallestFrame, window(path, controller) - pending)
     }
 }

@@ -1,0 +1,153 @@
+package import MediaCore
+
+/// Decides from the time that encoding takes whether the CPU is too slow for what is encoded, or has room for more.
+///
+/// The rule is libwebrtc's (`video/adaptation/overuse_frame_detector.cc`): the load is the time spent encoding, divided by
+/// the time between frames; above 85 % in two checks in a row is too much, below 42 % there is room for the next larger
+/// step. libwebrtc averages over 200 frames and checks every 5 s, which takes 15 s and more to notice that another program
+/// wants the same core. This one averages over 2 s and checks every second.
+///
+/// A pure value, for one encoder.
+package struct CPUController: Hashable, Sendable {
+    /// What to do about the load.
+    package enum Verdict: String, Hashable, Sendable, CaseIterable {
+        /// Take one step down. Given once; the load is then measured anew.
+        case overused
+        /// Stay.
+        case normal
+        /// Take back one step down. Given once for each step down at most; the load is then measured anew.
+        case underused
+    }
+
+    /// The settings; times in microseconds.
+    package struct Settings: Hashable, Sendable {
+        /// The load above which the CPU is overused (libwebrtc: 85 %).
+        package var highLoad = 0.85
+        /// The load below which the CPU is underused (libwebrtc: half of the high one).
+        package var lowLoad = 0.42
+        /// The time constant of the average.
+        package var averageTime = 2_000_000.0
+        /// The time between two checks.
+        package var checkInterval: Int64 = 1_000_000
+        /// How long the load is measured before the first check.
+        package var settlingTime: Int64 = 2_000_000
+        /// How many frames are measured before the first check.
+        package var fewestFrames = 10
+        /// How many checks in a row must find the CPU overused (libwebrtc: 2).
+        package var checksInARow = 2
+        /// A gap between frames after which the load is measured anew (libwebrtc: 1.5 s).
+        package var longestGap: Int64 = 1_500_000
+        /// How long the load must be low before a step up (libwebrtc, after the first overuse: 10 s).
+        package var shortestRest: Int64 = 10_000_000
+        /// The same after steps up that failed, each of which doubles it (libwebrtc: 240 s).
+        package var longestRest: Int64 = 240_000_000
+        /// A step up has failed if the CPU is overused within this time after it.
+        package var trialTime: Int64 = 60_000_000
+
+        package init() {}
+    }
+
+    /// No ladder has more steps that use less of the CPU.
+    private static let mostSteps = 16
+
+    private let settings: Settings
+    private var frames = 0
+    private var measuredSince: Int64 = 0
+    private var lastFrame: Int64?
+    private var lastCheck: Int64 = 0
+    private var highChecks = 0
+    /// Since when the load has been low without a break; `nil` while it is not.
+    private var lowSince: Int64?
+    private var rest: Int64
+    private var lastStepUp: Int64?
+    private var lastOveruse: Int64?
+    /// How many steps down were asked for and not taken back.
+    private var stepsDown = 0
+
+    /// The average part of the time between frames that encoding takes: 1 is all of it.
+    package private(set) var load = 0.0
+
+    /// A controller of an encoder that has encoded nothing yet.
+    package init(_ settings: Settings = Settings()) {
+        self.settings = settings
+        rest = settings.shortestRest
+    }
+
+    /// Notes that a frame was encoded at `now`.
+    ///
+    /// - Parameters:
+    ///   - duration: The time that encoding took, on the clock: it includes the time in which others had the CPU.
+    ///   - interval: The time between the frames that are to be encoded, so the inverse of the target's frame rate; not
+    ///     the time since the frame before, which grows when encoding falls behind.
+    ///   - now: The time at which encoding ended.
+    /// - Returns: What to do about the load.
+    package mutating func encoded(
+        _ duration: Duration,
+        interval: Duration,
+        at now: MonotonicInstant
+    ) -> Verdict {
+        let time = max(now.microseconds, lastFrame ?? now.microseconds)
+        measure(duration.wholeMicroseconds, interval.wholeMicroseconds, at: time)
+        guard frames >= settings.fewestFrames, time - measuredSince >= settings.settlingTime,
+            time - lastCheck >= settings.checkInterval
+        else { return .normal }
+        lastCheck = time
+        return check(at: time)
+    }
+
+    private mutating func measure(_ duration: Int64, _ interval: Int64, at time: Int64) {
+        // Frame rates beyond 1,000 or below 1 frame a second are no measure of the load.
+        let part = Double(max(0, duration)) / Double(min(1_000_000, max(1000, interval)))
+        let sample = min(part, 4)
+        guard let last = lastFrame, time - last <= settings.longestGap, frames > 0 else {
+            frames = 1
+            measuredSince = time
+            lastCheck = time
+            lastFrame = time
+            highChecks = 0
+            lowSince = nil
+            load = sample
+            return
+        }
+        let elapsed = Double(time - last)
+        // An ordinary mean at first, so that one slow frame at the start does not stand for all of them.
+        let weight = max(elapsed / (elapsed + settings.averageTime), 1 / Double(frames + 1))
+        load += min(1, weight) * (sample - load)
+        frames = min(frames + 1, 1_000_000)
+        lastFrame = time
+    }
+
+    private mutating func check(at time: Int64) -> Verdict {
+        if load > settings.highLoad {
+            lowSince = nil
+            highChecks += 1
+            guard highChecks >= settings.checksInARow else { return .normal }
+            lengthenRest(at: time)
+            lastOveruse = time
+            stepsDown = min(stepsDown + 1, Self.mostSteps)
+            frames = 0
+            return .overused
+        }
+        highChecks = 0
+        guard load < settings.lowLoad, stepsDown > 0 else {
+            lowSince = nil
+            return .normal
+        }
+        let start = lowSince ?? time
+        lowSince = start
+        guard time - start >= rest else { return .normal }
+        lastStepUp = time
+        stepsDown -= 1
+        frames = 0
+        return .underused
+    }
+
+    /// Waits longer before the next step up if the last one has failed, and forgets failures after a long good time.
+    private mutating func lengthenRest(at time: Int64) {
+        if let lastStepUp, time - lastStepUp < settings.trialTime {
+            rest = min(settings.longestRest, 2 * rest)
+        } else if let lastOveruse, time - lastOveruse > settings.longestRest {
+            rest = settings.shortestRest
+        }
+    }
+}

@@ -1,0 +1,181 @@
+import MediaCore
+
+/// The rules by which the rung changes: the first one that applies wins.
+extension DegradationLadder {
+    mutating func start(_ rate: Double, at time: Int64) {
+        rungs = makeRungs()
+        bandwidthRung = rungs.best { $0.needed <= settings.startMargin * rate }
+        history.begin(rungs.count, rate, at: time)
+        startedAt = time
+    }
+
+    mutating func change(_ rate: Double, before: Double, at time: Int64) {
+        forgive(at: time)
+        if boundsAreNew, takeBounds(rate, at: time) { return }
+        if answerCut(rate, before: before, at: time) { return }
+        if cpuWish != .normal, answerCPU(rate, at: time) { return }
+        if stepDown(rate, at: time) { return }
+        stepUp(rate, at: time)
+    }
+
+    private func makeRungs() -> LadderRungs {
+        LadderRungs(
+            largest: largest,
+            frameRate: frameRate,
+            preference: preference,
+            bounds: (bounds.dimensions, bounds.frameRate)
+        )
+    }
+
+    /// Makes the rungs for new bounds, unless the size may not change now.
+    private mutating func takeBounds(_ rate: Double, at time: Int64) -> Bool {
+        let new = makeRungs()
+        // A lane that the bitrate limited keeps its rung; one that it did not takes what the bitrate allows now.
+        let most = bandwidthRung > 0 ? min(rate, rungs[bandwidthRung].needed) : rate
+        let bandwidth = new.best { $0.needed <= most }
+        let target = max(bandwidth, Self.cpuRung(new, pixelRateLimit))
+        guard mayChange(from: rungs[rung], to: new[target], isUrgent: false, at: time) else { return false }
+        let old = rungs[rung]
+        rungs = new
+        bandwidthRung = bandwidth
+        boundsAreNew = false
+        history.begin(new.count, rate, at: time)
+        justifiedSince = nil
+        note(old, .bounds, rate, at: time)
+        return true
+    }
+
+    /// Skips rungs at once when the bitrate fell by much.
+    private mutating func answerCut(_ rate: Double, before: Double, at time: Int64) -> Bool {
+        guard rate <= settings.cut * before else { return false }
+        let target = rungs.best {
+            $0.needed <= rate || quantizer.willBeFine(rate, $0.weight)
+        }
+        guard target > bandwidthRung else { return false }
+        return move(to: target, .bitrateCut, rate, isUrgent: true, at: time)
+    }
+
+    private mutating func answerCPU(_ rate: Double, at time: Int64) -> Bool {
+        let old = rungs[rung]
+        let limit: Double?
+        if cpuWish == .overused {
+            guard rung + 1 < rungs.count else {
+                cpuWish = .normal
+                return false
+            }
+            limit = rungs[rung + 1].pixelRate
+        } else {
+            // Only what limits most may lift its limit: of less, the load says nothing.
+            guard let present = pixelRateLimit, cpuRung >= bandwidthRung else {
+                cpuWish = .normal
+                return false
+            }
+            let next = cpuRung > 0 ? rungs[cpuRung - 1].pixelRate : present * 16 / 9
+            limit = next >= full.pixelRate ? nil : next
+        }
+        let target = max(bandwidthRung, Self.cpuRung(rungs, limit))
+        guard mayChange(from: old, to: rungs[target], isUrgent: false, at: time) else { return false }
+        let reason = cpuWish == .overused ? Reason.cpuOverused : .cpuUnderused
+        cpuWish = .normal
+        pixelRateLimit = limit
+        note(old, reason, rate, at: time)
+        return true
+    }
+
+    private mutating func stepDown(_ rate: Double, at time: Int64) -> Bool {
+        if history.timeTooLow(at: time) >= settings.timeDown, !quantizer.isFine {
+            let target = max(bandwidthRung + 1, rungs.best { $0.needed <= rate })
+            if target < rungs.count { return move(to: target, .bitrateLow, rate, at: time) }
+        }
+        // The quantizer of a rung needs a while to show.
+        if quantizer.isCoarse, time - (lastChange ?? startedAt) >= settings.changeInterval, rung + 1 < rungs.count {
+            return move(to: rung + 1, .quantizerHigh, rate, at: time)
+        }
+        return false
+    }
+
+    private mutating func stepUp(_ rate: Double, at time: Int64) {
+        guard bandwidthRung > 0, time - (lastDown ?? startedAt) >= timeUp,
+            let target = justifiedRung(rate, for: timeUp, at: time)
+        else {
+            justifiedSince = nil
+            return
+        }
+        // Wait for a still larger size that is about to be justified, so that one keyframe serves both steps.
+        let since = justifiedSince ?? time
+        justifiedSince = since
+        if let later = justifiedRung(rate, for: min(timeUp, 1_000_000), at: time), later < target,
+            time - since < timeUp / 2
+        {
+            return
+        }
+        if move(to: target, .bitrateHigh, rate, at: time) { justifiedSince = nil }
+    }
+
+    private func justifiedRung(_ rate: Double, for needed: Int64, at time: Int64) -> Int? {
+        (0..<bandwidthRung).first {
+            history.justifies($0, for: needed, at: time) && quantizer.allows(rate, rungs[$0].weight)
+        }
+    }
+
+    /// Makes the bandwidth's rung `target`, unless the size may not change now.
+    private mutating func move(
+        to target: Int,
+        _ reason: Reason,
+        _ rate: Double,
+        isUrgent: Bool = false,
+        at time: Int64
+    ) -> Bool {
+        let old = rungs[rung]
+        guard mayChange(from: old, to: rungs[max(target, cpuRung)], isUrgent: isUrgent, at: time) else { return false }
+        if target > bandwidthRung {
+            lengthenTimeUp(at: time)
+            lastDown = time
+        } else {
+            lastUp = time
+        }
+        bandwidthRung = target
+        history.rungChanged(rate, at: time)
+        note(old, reason, rate, at: time)
+        return true
+    }
+
+    private func mayChange(
+        from old: LadderRungs.Rung,
+        to new: LadderRungs.Rung,
+        isUrgent: Bool,
+        at time: Int64
+    ) -> Bool {
+        guard old.dimensions != new.dimensions || old.frameRate != new.frameRate else { return true }
+        guard isUrgent || time - (lastChange ?? .min / 2) >= settings.changeInterval else { return false }
+        guard old.dimensions != new.dimensions else { return true }
+        return sizeChanges.allowsChange(isUp: new.dimensions.area > old.dimensions.area, at: time)
+    }
+
+    /// Notes what was encoded before a change of the rungs.
+    private mutating func note(_ old: LadderRungs.Rung, _ reason: Reason, _ rate: Double, at time: Int64) {
+        let new = rungs[rung]
+        guard old != new else { return }
+        self.reason = reason
+        lastChange = time
+        quantizer.rungChanged(rate, new.weight)
+        if old.dimensions != new.dimensions { sizeChanges.changed(at: time) }
+    }
+
+    /// Waits longer before the next step up if the last one had to be taken back soon.
+    private mutating func lengthenTimeUp(at time: Int64) {
+        timeUp = max(timeUp, settings.timeUp)
+        if let lastUp, lastDown ?? .min < lastUp, time - lastUp < settings.trialTime {
+            timeUp = min(settings.longestTimeUp, 2 * timeUp)
+        }
+    }
+
+    /// Ends the start after its time, and forgets failed steps up after a long time without a step down.
+    private mutating func forgive(at time: Int64) {
+        if timeUp < settings.timeUp {
+            if time - startedAt > settings.startTime { timeUp = settings.timeUp }
+        } else if timeUp > settings.timeUp, time - (lastDown ?? startedAt) > settings.forgivingTime {
+            timeUp = settings.timeUp
+        }
+    }
+}

@@ -1,0 +1,213 @@
+package import MediaCore
+
+/// Chooses the size and the frame rate of one encoding from its bitrate, its quantizer, the CPU and what receivers want.
+///
+/// It has three opinions on the size. The bitrate has the first one, by libwebrtc's table of sizes (`SizeBitrates`). The
+/// quantizer has the second: a picture that is fine (at most 29 of 127) need not shrink, and one that stays coarse (above
+/// 95) must shrink although the table allows the size. The CPU has the third. A new size costs a keyframe, so they are
+/// rare: one in 2 seconds, except after a cut of the bitrate by 40 % or more, and never more than 6 in a minute.
+///
+/// A pure value. All arithmetic is IEEE addition, multiplication, division and square root, which every machine rounds
+/// alike.
+package struct DegradationLadder: Hashable, Sendable {
+    /// Why the size and the frame rate are what they are: what changed them last.
+    package enum Reason: String, Hashable, Sendable, CaseIterable {
+        /// Nothing yet: they suit the bitrate at the start.
+        case start
+        /// The bitrate fell by 40 % or more at once.
+        case bitrateCut
+        /// The bitrate has been too low for the size before.
+        case bitrateLow
+        /// The bitrate has been high enough for a larger size.
+        case bitrateHigh
+        /// The pictures were too coarse.
+        case quantizerHigh
+        /// Encoding took too long.
+        case cpuOverused
+        /// Encoding left time.
+        case cpuUnderused
+        /// The receivers' bounds changed.
+        case bounds
+    }
+
+    /// What to encode.
+    package struct Step: Hashable, Sendable {
+        /// The size; both sides even, and none longer than the captured one.
+        package var dimensions: Dimensions
+        /// The frame rate.
+        package var frameRate: FrameRate
+        /// What keeps them below those of the captured pictures.
+        package var limitation: QualityLimitation.Reason
+        /// What changed them last.
+        package var reason: Reason
+    }
+
+    /// The settings; times in microseconds.
+    package struct Settings: Hashable, Sendable {
+        /// A larger size needs this many times the bitrate of the table.
+        package var marginUp = 1.2
+        /// A size is given up below this part of the bitrate of the table; so ±15 % of noise never changes the size.
+        package var marginDown = 0.85
+        /// At the start, when nothing is known of the path, a size may need this many times the bitrate.
+        package var startMargin = 1.5
+        /// A fall to this part of the highest bitrate of the last `cutWindow` is answered at once.
+        package var cut = 0.6
+        /// See `cut`.
+        package var cutWindow: Int64 = 2_000_000
+        /// How long the bitrate must be too low for a size.
+        package var timeDown: Int64 = 1_000_000
+        /// How long the bitrate must be high enough for a larger size; half of it if it is twice as high as needed.
+        package var timeUp: Int64 = 5_000_000
+        /// The same after steps up that had to be taken back, each of which doubles it.
+        package var longestTimeUp: Int64 = 60_000_000
+        /// A step up has failed if one down follows within this time.
+        package var trialTime: Int64 = 20_000_000
+        /// After this time without a step down, failures are forgotten.
+        package var forgivingTime: Int64 = 120_000_000
+        /// `timeUp` at the start, until the first step down.
+        package var startTimeUp: Int64 = 500_000
+        /// How long the start lasts.
+        package var startTime: Int64 = 10_000_000
+        /// The shortest time between two changes of the size, except after a cut.
+        package var changeInterval: Int64 = 2_000_000
+        /// The quantizer up to which a picture is fine (libwebrtc's low threshold for VP8).
+        package var fineQuantizer: UInt8 = 29
+        /// The quantizer above which a picture is too coarse (libwebrtc's high threshold for VP8).
+        package var coarseQuantizer: UInt8 = 95
+        /// The quantizer that a larger picture may be expected to have.
+        package var expectedQuantizer: UInt8 = 80
+        /// The time constant of the quantizer's average (libwebrtc's for a high one: 2 s).
+        package var quantizerTime = 2_000_000.0
+
+        package init() {}
+    }
+
+    let settings: Settings
+    let largest: Dimensions
+    let frameRate: FrameRate
+    let preference: DegradationPreference
+    /// The rung without any limitation.
+    let full: LadderRungs.Rung
+
+    /// The rungs within the bounds.
+    var rungs: LadderRungs
+    var bounds = Bounds()
+    /// Whether `rungs` is not yet made for `bounds`, because the size may not change now.
+    var boundsAreNew = false
+    /// The index of the rung that the bitrate and the quantizer allow.
+    var bandwidthRung = 0
+    /// The pixels in a second that the CPU allows; `nil` for any number.
+    var pixelRateLimit: Double?
+    /// What the CPU's controller asked for and did not get yet.
+    var cpuWish = CPUController.Verdict.normal
+    var reason = Reason.start
+
+    private var isStarted = false
+    var startedAt: Int64 = 0
+    private var lastUpdate: Int64 = 0
+    var lastChange: Int64?
+    var lastDown: Int64?
+    var lastUp: Int64?
+    /// How long the bitrate must be high enough for a larger size now.
+    var timeUp: Int64
+    var sizeChanges = ChangeBudget()
+    /// Since when a larger size has been justified; `nil` if none is.
+    var justifiedSince: Int64?
+
+    var history: RateHistory
+    var quantizer: QuantizerAverage
+
+    struct Bounds: Hashable, Sendable {
+        var dimensions: Dimensions?
+        var frameRate: FrameRate?
+    }
+
+    /// A ladder for captured pictures of size `largest` at `frameRate`.
+    package init(
+        largest: Dimensions,
+        frameRate: FrameRate,
+        preference: DegradationPreference,
+        settings: Settings = Settings()
+    ) {
+        self.settings = settings
+        self.largest = largest
+        self.frameRate = frameRate
+        self.preference = preference
+        rungs = LadderRungs(largest: largest, frameRate: frameRate, preference: preference)
+        full = rungs[0]
+        timeUp = settings.startTimeUp
+        history = RateHistory(settings)
+        quantizer = QuantizerAverage(settings)
+    }
+
+    /// Takes in what is known before a frame is encoded, and chooses what to encode.
+    ///
+    /// - Parameters:
+    ///   - bitrate: The bitrate that the encoding has now.
+    ///   - quantizer: The quantizer of the last encoded frame (VP8: 0 to 127); `nil` if unknown.
+    ///   - cpu: What the CPU's controller said since the last call.
+    ///   - bounds: The largest size and the highest frame rate that any receiver wants; `nil` for no bound.
+    ///   - now: The time; one that goes back counts as the last one.
+    /// - Returns: What to encode.
+    package mutating func update(
+        bitrate: Bitrate,
+        quantizer: UInt8?,
+        cpu: CPUController.Verdict,
+        bounds: (dimensions: Dimensions?, frameRate: FrameRate?),
+        at now: MonotonicInstant
+    ) -> Step {
+        let rate = Double(max(1, bitrate.bitsPerSecond))
+        let bounds = Bounds(dimensions: bounds.dimensions, frameRate: bounds.frameRate)
+        guard isStarted else {
+            isStarted = true
+            lastUpdate = now.microseconds
+            self.bounds = bounds
+            start(rate, at: now.microseconds)
+            return step
+        }
+        let time = max(now.microseconds, lastUpdate)
+        let before = history.observe(rate, rungs, bandwidthRung, elapsed: time - lastUpdate, at: time)
+        self.quantizer.observe(quantizer, rate, rungs[rung].weight, elapsed: time - lastUpdate)
+        lastUpdate = time
+        if cpu != .normal { cpuWish = cpu }
+        if bounds != self.bounds {
+            self.bounds = bounds
+            boundsAreNew = true
+        }
+        change(rate, before: before, at: time)
+        return step
+    }
+}
+
+extension DegradationLadder {
+    /// The index of the rung that the CPU allows.
+    var cpuRung: Int { Self.cpuRung(rungs, pixelRateLimit) }
+
+    /// The index of the rung that is encoded.
+    var rung: Int { max(bandwidthRung, cpuRung) }
+
+    static func cpuRung(_ rungs: LadderRungs, _ limit: Double?) -> Int {
+        guard let limit else { return 0 }
+        return rungs.best { $0.pixelRate <= limit }
+    }
+
+    private var step: Step {
+        let current = rungs[rung]
+        return Step(
+            dimensions: current.dimensions,
+            frameRate: min(current.frameRate, bounds.frameRate ?? current.frameRate),
+            limitation: limitation,
+            reason: reason
+        )
+    }
+
+    private var limitation: QualityLimitation.Reason {
+        let cpuRung = cpuRung
+        if cpuRung > 0, cpuRung >= bandwidthRung { return .cpu }
+        if bandwidthRung > 0 { return .bandwidth }
+        let isWhole =
+            rungs[0].dimensions == full.dimensions
+            && min(rungs[0].frameRate, bounds.frameRate ?? frameRate) >= full.frameRate
+        return isWhole ? .none : .other
+    }
+}

@@ -1,0 +1,165 @@
+/// What the ladder remembers of the bitrate; times in microseconds, rates in bits per second.
+struct RateHistory: Hashable, Sendable {
+    /// A time without frames counts at most this long as time in which the bitrate was as it is.
+    private static let longestGap: Int64 = 500_000
+
+    private let settings: DegradationLadder.Settings
+    /// For each rung, when the bitrate was last too low to step up to it.
+    private var lastBelow: [Int64] = []
+    /// For each rung, when the bitrate was last too low to step up to it early.
+    private var lastBelowTwice: [Int64] = []
+    /// When the bitrate last was high enough for the present rung.
+    private var lastEnough: Int64 = 0
+    private var highest: SlidingExtremum
+
+    init(_ settings: DegradationLadder.Settings) {
+        self.settings = settings
+        highest = .maximum(over: settings.cutWindow)
+    }
+
+    /// Forgets everything: there are `count` rungs from now on.
+    mutating func begin(_ count: Int, _ rate: Double, at time: Int64) {
+        lastBelow = Array(repeating: time, count: count)
+        lastBelowTwice = lastBelow
+        rungChanged(rate, at: time)
+    }
+
+    /// Notes that the present rung is another from now on.
+    mutating func rungChanged(_ rate: Double, at time: Int64) {
+        lastEnough = time
+        highest = .maximum(over: settings.cutWindow)
+        highest.add(rate, at: time)
+    }
+
+    /// Takes in the bitrate that was given `elapsed` after the last one.
+    ///
+    /// - Returns: The highest bitrate of the last `cutWindow`, or of the one before a gap.
+    mutating func observe(
+        _ rate: Double,
+        _ rungs: LadderRungs,
+        _ current: Int,
+        elapsed: Int64,
+        at time: Int64
+    ) -> Double {
+        let unseen = max(0, elapsed - Self.longestGap)
+        for index in 0..<rungs.count {
+            let needed = rungs[index].needed * settings.marginUp
+            lastBelow[index] = rate < needed ? time : lastBelow[index] + unseen
+            lastBelowTwice[index] = rate < 2 * rungs[index].needed ? time : lastBelowTwice[index] + unseen
+        }
+        let isEnough = rate >= rungs[current].needed * settings.marginDown
+        lastEnough = isEnough ? time : lastEnough + unseen
+        let before = highest.value ?? rate
+        return max(before, highest.add(rate, at: time))
+    }
+
+    /// How long the bitrate has been too low for the present rung.
+    func timeTooLow(at time: Int64) -> Int64 { time - lastEnough }
+
+    /// Whether the bitrate has been high enough to step up to the rung `index` for `needed`, or twice as high as the
+    /// rung needs for half of that time.
+    func justifies(_ index: Int, for needed: Int64, at time: Int64) -> Bool {
+        time - lastBelow[index] >= needed || time - lastBelowTwice[index] >= needed / 2
+    }
+}
+
+/// What the ladder knows of the quantizer.
+struct QuantizerAverage: Hashable, Sendable {
+    private let timeConstant: Double
+    private let fine: Double
+    private let coarse: Double
+    private let expected: Double
+    /// The average step size at the present rung; `nil` if unknown.
+    private var average: Double?
+    /// The average of step size × bitrate / the rung's weight, which a change of rate or rung does not change much: the
+    /// bits of a picture are about in inverse proportion to the step size.
+    private var complexity: Double?
+
+    init(_ settings: DegradationLadder.Settings) {
+        timeConstant = settings.quantizerTime
+        fine = Self.stepSize(settings.fineQuantizer)
+        coarse = Self.stepSize(settings.coarseQuantizer)
+        expected = Self.stepSize(settings.expectedQuantizer)
+    }
+
+    /// Whether the pictures are fine as they are.
+    var isFine: Bool { average.map { $0 <= fine } ?? false }
+
+    /// Whether the pictures are too coarse.
+    var isCoarse: Bool { average.map { $0 > coarse } ?? false }
+
+    /// Takes in the quantizer that was told `elapsed` microseconds after the last one.
+    mutating func observe(_ quantizer: UInt8?, _ rate: Double, _ weight: Double, elapsed: Int64) {
+        guard let quantizer else { return }
+        let step = Self.stepSize(quantizer)
+        let part = Double(elapsed) / (Double(elapsed) + timeConstant)
+        average = average.map { $0 + part * (step - $0) } ?? step
+        let sample = step * rate / weight
+        complexity = complexity.map { $0 + part * (sample - $0) } ?? sample
+    }
+
+    /// Notes that a rung of weight `weight` is encoded from now on.
+    mutating func rungChanged(_ rate: Double, _ weight: Double) {
+        average = prediction(rate, weight)
+    }
+
+    /// Whether the pictures of a rung of weight `weight` will be about fine.
+    ///
+    /// Twice the fine step size counts, because an encoder that is at its finest already does not use all of its rate.
+    func willBeFine(_ rate: Double, _ weight: Double) -> Bool {
+        prediction(rate, weight).map { $0 <= 2 * fine } ?? false
+    }
+
+    /// Whether the pictures of a rung of weight `weight` may be expected to stay below the coarse quantizer.
+    func allows(_ rate: Double, _ weight: Double) -> Bool {
+        prediction(rate, weight).map { $0 <= expected } ?? true
+    }
+
+    private func prediction(_ rate: Double, _ weight: Double) -> Double? {
+        complexity.map { min($0 * weight / rate, Self.stepSize(127)) }
+    }
+
+    /// The step size of VP8's AC coefficients for a quantizer index: the table of RFC 6386, section 14.1, in its linear
+    /// parts.
+    static func stepSize(_ quantizer: UInt8) -> Double {
+        let index = Int(min(quantizer, 127))
+        let size =
+            switch index {
+            case ...54: index + 4
+            case ...83: 58 + 2 * (index - 54)
+            case ...102: 116 + 3 * (index - 83)
+            case ...116: 173 + 4 * (index - 102)
+            default: 229 + 5 * (index - 116)
+            }
+        return Double(size)
+    }
+}
+
+/// Counts the size changes of the last minute.
+struct ChangeBudget: Hashable, Sendable {
+    /// The most changes in `period`.
+    static let most = 6
+    /// How many of these may be used up before a step up; the others are kept for steps down.
+    static let mostBeforeUp = 2
+    /// Microseconds.
+    static let period: Int64 = 60_000_000
+
+    /// The times of the last changes, oldest first.
+    private var changes: [Int64] = []
+
+    init() {
+        changes.reserveCapacity(Self.most)
+    }
+
+    /// Whether the size may change now.
+    func allowsChange(isUp: Bool, at time: Int64) -> Bool {
+        let used = changes.count { time - $0 <= Self.period }
+        return used <= (isUp ? Self.mostBeforeUp : Self.most - 1)
+    }
+
+    /// Counts a change.
+    mutating func changed(at time: Int64) {
+        if changes.count == Self.most { changes.removeFirst() }
+        changes.append(time)
+    }
+}

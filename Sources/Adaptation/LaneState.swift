@@ -1,0 +1,198 @@
+import MediaCore
+
+/// What an `UplinkController` keeps for one encoding.
+struct LaneState: Sendable {
+    /// A keyframe that was encoded.
+    private struct Keyframe: Sendable {
+        var bytes: Double
+        /// The number of its pixels.
+        var area: Double
+    }
+
+    let id: Int
+    let lane: UplinkController.Lane
+    private(set) var gate: SendGate
+    /// What subscribers want; `nil` while nobody receives the encoding.
+    private(set) var bounds: LayerBounds?
+    /// Bytes that are encoded and not written yet.
+    var queued = 0
+    /// The share of the connection's rate for the pictures themselves, in bits per second.
+    var share = 0.0
+    /// Whether the rate suffices for this simulcast layer.
+    var isAffordable = true
+    /// When the last keyframe was encoded, in microseconds.
+    private(set) var lastKeyframe: Int64?
+    /// Why the newest picture waits.
+    var waiting: WaitReason?
+
+    private var ladder: DegradationLadder
+    private var cpu = CPUController()
+    private var verdict = CPUController.Verdict.normal
+    private var quantizer: UInt8?
+    private var step: DegradationLadder.Step?
+    private var target: EncodingTarget?
+    private var limitation: QualityLimitation
+    private var keyframe: Keyframe?
+    /// When the next frame is due at the chosen frame rate.
+    private var nextFrame: Int64?
+
+    /// Larger bitrates than 10 Gbit/s are not told apart, so that no sum or product can overflow.
+    private static let highestBitrate = 10_000_000_000
+    /// A keyframe of unknown size is assumed to have the bytes of this many other frames.
+    private static let keyframeCost = 4.0
+
+    init(_ lane: UplinkController.Lane, id: Int, gate: SendGate, at now: Int64) {
+        self.lane = lane
+        self.id = id
+        self.gate = gate
+        ladder = DegradationLadder(
+            largest: lane.largestDimensions,
+            frameRate: lane.frameRate,
+            preference: lane.preference
+        )
+        limitation = QualityLimitation()
+    }
+
+    // MARK: Demand
+
+    /// The bits per second that the pictures can use.
+    var demand: Double {
+        guard let bounds else { return 0 }
+        let limit = min(lane.highestBitrate, bounds.bitrate ?? lane.highestBitrate)
+        return Double(min(max(0, limit.bitsPerSecond), Self.highestBitrate))
+    }
+
+    /// The weight in the sharing of a rate that does not suffice.
+    var weight: Double {
+        switch lane.priority {
+        case .low: 1
+        case .standard: 3
+        case .high: 9
+        }
+    }
+
+    /// The frame rate at most: that of the camera, and that which subscribers can use.
+    private var highestFrameRate: FrameRate { min(lane.frameRate, bounds?.frameRate ?? lane.frameRate) }
+
+    /// The frame rate now.
+    private var frameRate: FrameRate { step?.frameRate ?? highestFrameRate }
+
+    /// The time from one frame to the next, in microseconds.
+    var frameInterval: Int64 { min(10_000_000, max(1000, frameRate.interval.wholeMicroseconds)) }
+
+    /// The bytes of a frame at the present share.
+    var frame: Double { share / 8e6 * Double(frameInterval) }
+
+    /// The bytes that the next keyframe is expected to have.
+    var expectedKeyframe: Double {
+        guard let keyframe, let target else { return Self.keyframeCost * frame }
+        return keyframe.bytes * Double(target.dimensions.area) / keyframe.area
+    }
+
+    // MARK: Changes
+
+    mutating func setBounds(_ bounds: LayerBounds?) {
+        self.bounds = bounds
+        waiting = nil
+        nextFrame = nil
+    }
+
+    /// Whether a new picture comes too early for the frame rate that was chosen.
+    mutating func isEarly(at now: Int64) -> Bool {
+        guard frameRate < lane.frameRate, let due = nextFrame else { return false }
+        // A captured picture that is nearer to this due time than the next one would be.
+        let tolerance = min(10_000_000, max(1000, lane.frameRate.interval.wholeMicroseconds)) / 2
+        return now < due - tolerance
+    }
+
+    mutating func admits(
+        _ path: PathEstimator,
+        _ controller: RateController,
+        queued: Int,
+        isNewFrame: Bool,
+        keyframeDue: Bool,
+        at now: Int64
+    ) -> Bool {
+        let bytes = keyframeDue ? expectedKeyframe : frame
+        if isNewFrame { return gate.admits(path, controller, queued: queued, frame: bytes, at: now) }
+        return gate.isOpen(path, controller, queued: queued, frame: bytes, at: now)
+    }
+
+    func room(_ path: PathEstimator, _ controller: RateController, queued: Int) -> Double {
+        gate.room(path, controller, queued: queued)
+    }
+
+    /// The target of a frame that is encoded now.
+    ///
+    /// `room` are the bytes that the path may still take; `nil` if that is unknown.
+    mutating func nextTarget(room: Double?, keyframeDue: Bool, at now: Int64) -> EncodingTarget {
+        let instant = MonotonicInstant(microseconds: now)
+        let bitrate = Bitrate(bitsPerSecond: Int(share))
+        let step = ladder.update(
+            bitrate: bitrate,
+            quantizer: quantizer,
+            cpu: verdict,
+            bounds: (bounds?.dimensions, bounds?.frameRate),
+            at: instant
+        )
+        verdict = .normal
+        self.step = step
+        limitation.update(limitationReason(step), at: instant)
+        noteFrame(at: now)
+        var target = EncodingTarget(
+            dimensions: step.dimensions,
+            bitrate: bitrate,
+            frameRate: step.frameRate,
+            temporalLayerCount: min(3, max(1, bounds?.temporalLayers ?? 3))
+        )
+        let isKeyframe = keyframeDue || self.target?.dimensions != target.dimensions
+        self.target = target
+        if let room { target.largestFrame = DataSize(bytes: Int(largestFrame(room: room, isKeyframe: isKeyframe))) }
+        return target
+    }
+
+    mutating func encoded(_ report: EncodingReport?, at now: Int64) {
+        guard let report else { return }
+        if report.isKeyframe {
+            lastKeyframe = now
+            keyframe = Keyframe(bytes: Double(max(1, report.bytes)), area: Double(max(1, report.dimensions.area)))
+        }
+        quantizer = report.quantizer
+        let said = cpu.encoded(
+            report.encodeDuration,
+            interval: frameRate.interval,
+            at: MonotonicInstant(microseconds: now)
+        )
+        if said != .normal { verdict = said }
+    }
+
+    var status: UplinkStatus.Lane {
+        UplinkStatus.Lane(
+            id: id,
+            target: target,
+            share: Bitrate(bitsPerSecond: Int(share)),
+            reason: step?.reason,
+            limitation: limitation,
+            waiting: waiting
+        )
+    }
+
+    private func limitationReason(_ step: DegradationLadder.Step) -> QualityLimitation.Reason {
+        guard step.limitation == .none || step.limitation == .other else { return step.limitation }
+        // At full size, fewer bits than the encoding could use are a limit too.
+        return share < 0.8 * demand ? .bandwidth : step.limitation
+    }
+
+    private mutating func noteFrame(at now: Int64) {
+        let due = nextFrame ?? now
+        // After a pause the count begins anew, so that no frames are caught up with.
+        nextFrame = (now - due > 2 * frameInterval ? now : due) + frameInterval
+    }
+
+    /// A frame that is larger than this comes late itself or makes the next ones late.
+    private func largestFrame(room: Double, isKeyframe: Bool) -> Double {
+        // A keyframe may take a quarter of a second, because less would be no picture.
+        if isKeyframe { return max(4000, 4 * frame, share / 8 * 0.25) }
+        return max(600, min(2 * frame + 600, max(room, frame / 2)))
+    }
+}

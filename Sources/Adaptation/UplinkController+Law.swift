@@ -1,0 +1,197 @@
+import MediaCore
+import RoomProtocol
+
+extension UplinkController {
+    /// Takes an input in, at a time that is not before the last one; answers `decide` and nothing else.
+    mutating func apply(_ input: UplinkInput, at now: Int64) -> FrameDecision? {
+        lastTime = now
+        switch input {
+        case .added(let lane):
+            lanes.append(LaneState(lane, id: nextLane, gate: SendGate(settings.gate), at: now))
+            nextLane += 1
+        case .removed(let id):
+            lanes.removeAll { $0.id == id }
+            allocate()
+        case .wanted(let bounds, let id):
+            withLane(id) { $0.setBounds(bounds) }
+            allocate()
+        case .wrote(let bytes):
+            path.wrote(min(bytes, Self.mostBytes), at: now)
+        case .acknowledged(let acknowledgement):
+            take(acknowledgement, at: now)
+        case .queueChanged(let bytes, let id):
+            withLane(id) { $0.queued = min(max(0, bytes), Self.mostBytes) }
+        case .decide(let id, let isNewFrame, let keyframeDue):
+            return decide(id, isNewFrame: isNewFrame, keyframeDue: keyframeDue, at: now)
+        case .encoded(let report, let id):
+            withLane(id) { $0.encoded(report, at: now) }
+        }
+        return nil
+    }
+
+    /// More bytes than this at once are not told apart, so that no sum can overflow.
+    private static let mostBytes = 1 << 32
+
+    private mutating func withLane(_ id: LaneID, _ change: (inout LaneState) -> Void) {
+        guard let index = lanes.firstIndex(where: { $0.id == id }) else { return }
+        change(&lanes[index])
+    }
+
+    private mutating func take(_ acknowledgement: MediaAcknowledgement, at now: Int64) {
+        guard let sample = path.acknowledged(acknowledgement, at: now) else { return }
+        lastSample = sample
+        controller.update(sample, roundTrip: path.shortestRoundTrip ?? 0, at: now)
+        allocate()
+    }
+
+    // MARK: Deciding
+
+    private mutating func decide(
+        _ id: LaneID,
+        isNewFrame: Bool,
+        keyframeDue: Bool,
+        at now: Int64
+    ) -> FrameDecision {
+        guard let index = lanes.firstIndex(where: { $0.id == id }), lanes[index].bounds != nil else {
+            return .notWanted
+        }
+        let before = mode
+        mode = nextMode(at: now)
+        if mode != before { allocate() }
+        if let (reason, time) = delay(of: index, isNewFrame: isNewFrame, keyframeDue: keyframeDue, at: now) {
+            lanes[index].waiting = reason
+            return .wait(until: time.map(MonotonicInstant.init(microseconds:)))
+        }
+        lanes[index].waiting = nil
+        if firstFrame == nil { firstFrame = now }
+        lastFrame = now
+        let room = mode == .unacknowledged ? nil : lanes[index].room(path, controller, queued: queuedBytes)
+        return .encode(lanes[index].nextTarget(room: room, keyframeDue: keyframeDue, at: now))
+    }
+
+    /// Why a picture must wait, and until when at most; `nil` if it need not.
+    private mutating func delay(
+        of index: Int,
+        isNewFrame: Bool,
+        keyframeDue: Bool,
+        at now: Int64
+    ) -> (WaitReason, Int64?)? {
+        guard lanes[index].isAffordable else { return (.allocation, nil) }
+        if keyframeDue, let last = lanes[index].lastKeyframe, now - last < settings.keyframeInterval {
+            return (.keyframeInterval, last + settings.keyframeInterval)
+        }
+        if !keyframeDue, lanes[index].isEarly(at: now) { return (.frameRate, nil) }
+        switch mode {
+        case .unacknowledged:
+            // Two frames wait at most.
+            return Double(lanes[index].queued) < 2 * lanes[index].frame ? nil : (.network, nil)
+        case .outage:
+            // All is written, so it is not for this end that nothing is acknowledged.
+            let last = max(lastFrame, path.lastAcknowledgement ?? 0)
+            let time = last + settings.outageProbe * settings.outageAfter
+            return queuedBytes == 0 && now >= time ? nil : (.network, time)
+        case .starting, .acknowledged:
+            let admits = lanes[index].admits(
+                path,
+                controller,
+                queued: queuedBytes,
+                isNewFrame: isNewFrame,
+                keyframeDue: keyframeDue,
+                at: now
+            )
+            return admits ? nil : (.network, nil)
+        }
+    }
+
+    private var queuedBytes: Int {
+        var sum = 0
+        for lane in lanes { sum += lane.queued }
+        return sum
+    }
+
+    private func nextMode(at now: Int64) -> UplinkStatus.Mode {
+        guard let last = path.lastAcknowledgement else {
+            guard let firstFrame, now - firstFrame > settings.unacknowledgedAfter else { return .starting }
+            return .unacknowledged
+        }
+        guard let oldest = path.oldestUnacknowledgedWrite, path.unacknowledgedBytes > settings.gate.silentBytes else {
+            return .acknowledged
+        }
+        let silence = max(settings.outageAfter, 4 * (path.shortestRoundTrip ?? 0)) + path.thinning
+        return now - max(oldest, last) > silence ? .outage : .acknowledged
+    }
+
+    // MARK: Sharing
+
+    /// Gives each encoding its share of the rate: lower simulcast layers first, by priority within a layer.
+    mutating func allocate() {
+        var demand = 0.0
+        for lane in lanes where lane.bounds != nil { demand += lane.demand + overhead(lane) }
+        guard demand > 0 else {
+            // The rate is kept for the time when somebody wants something again.
+            for index in lanes.indices { lanes[index].share = 0 }
+            return
+        }
+        controller.setHighestRate(demand)
+        var left = mode == .unacknowledged ? demand : controller.rate
+        var layer: Int? = lanes.map(\.lane.simulcastLayer).min()
+        while let current = layer {
+            left = share(left, among: current)
+            layer = nil
+            for lane in lanes where lane.lane.simulcastLayer > current {
+                layer = min(layer ?? .max, lane.lane.simulcastLayer)
+            }
+        }
+    }
+
+    /// Shares `left` among the encodings of one simulcast layer; returns what is left then.
+    private mutating func share(_ left: Double, among layer: Int) -> Double {
+        var left = left
+        var weights = 0.0
+        for index in lanes.indices where lanes[index].lane.simulcastLayer == layer {
+            lanes[index].share = -1
+            if lanes[index].bounds == nil {
+                lanes[index].share = 0
+            } else if layer > 0, !affords(left, index) {
+                lanes[index].isAffordable = false
+                lanes[index].share = 0
+            } else {
+                lanes[index].isAffordable = true
+                weights += lanes[index].weight
+            }
+        }
+        // Those that need less than their part get what they need; the others share the rest anew.
+        var isDone = false
+        while !isDone {
+            isDone = true
+            let rate = left
+            let sum = weights
+            for index in lanes.indices where lanes[index].lane.simulcastLayer == layer && lanes[index].share < 0 {
+                let demand = lanes[index].demand + overhead(lanes[index])
+                guard demand <= rate * lanes[index].weight / sum else { continue }
+                lanes[index].share = lanes[index].demand
+                left -= demand
+                weights -= lanes[index].weight
+                isDone = false
+            }
+        }
+        let rate = max(0, left)
+        for index in lanes.indices where lanes[index].lane.simulcastLayer == layer && lanes[index].share < 0 {
+            let part = rate * lanes[index].weight / weights
+            lanes[index].share = max(part / 2, part - overhead(lanes[index]))
+            left -= part
+        }
+        return max(0, left)
+    }
+
+    /// Whether `left` suffices for an encoding above the lowest simulcast layer.
+    private func affords(_ left: Double, _ index: Int) -> Bool {
+        let lowest = settings.lowestLayerPart * lanes[index].demand
+        return left >= (lanes[index].isAffordable ? lowest : settings.layerMargin * lowest)
+    }
+
+    /// The bits per second of a lane's headers.
+    private func overhead(_ lane: LaneState) -> Double {
+        settings.frameOverhead * 8e6 / Double(lane.frameInterval)
+    }
+}

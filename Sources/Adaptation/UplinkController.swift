@@ -1,0 +1,205 @@
+package import MediaCore
+package import RoomProtocol
+
+/// Decides everything that the publishing side of one connection decides: how much to send, which encoding gets how much
+/// of it, and which pictures are encoded.
+///
+/// It is a pure value: the same inputs give the same decisions on every machine. Times count in whole microseconds.
+/// `docs/adaptation.md` describes how it decides.
+package struct UplinkController: Sendable {
+    /// The settings.
+    package struct Settings: Hashable, Sendable {
+        /// How the path is estimated.
+        package var path = PathEstimator.Settings()
+        /// How the rate is chosen; its `highestRate` is not used, because the encodings' own limits count.
+        package var rate = RateController.Settings()
+        /// When a frame may be encoded.
+        package var gate = SendGate.Settings()
+        /// The shortest time between two keyframes of an encoding, in microseconds: that of the server's requests.
+        package var keyframeInterval: Int64 = 1_000_000
+        /// Without any acknowledgement this long after the first frame, the other end is one that sends none; in
+        /// microseconds.
+        package var unacknowledgedAfter: Int64 = 2_000_000
+        /// The shortest silence that counts as an outage, in microseconds.
+        package var outageAfter: Int64 = 1_000_000
+        /// In an outage, a frame is sent after this many times `outageAfter`, and then each time that long, in case the
+        /// receiver and not the path is at fault.
+        package var outageProbe: Int64 = 4
+        /// The bytes of headers that each frame adds.
+        package var frameOverhead = 48.0
+        /// A simulcast layer above the lowest is encoded if this part of its highest bitrate is left for it.
+        package var lowestLayerPart = 0.25
+        /// The same for a layer that is not encoded yet, times this.
+        package var layerMargin = 1.2
+        /// More inputs than this are not recorded without being taken; the record then ends.
+        package var mostRecords = 200_000
+
+        package init() {}
+    }
+
+    /// One encoding of a track.
+    package struct Lane: Hashable, Sendable {
+        /// Which encodings get more of a rate that does not suffice for all.
+        package enum Priority: UInt8, Hashable, Sendable {
+            case low, standard, high
+        }
+
+        /// The size that the encoder was opened with, which no picture exceeds.
+        package var largestDimensions: Dimensions
+        /// The approximate rate of the captured pictures.
+        package var frameRate: FrameRate
+        /// The rate that is never exceeded.
+        package var highestBitrate: Bitrate
+        /// The share of a rate that does not suffice.
+        package var priority: Priority
+        /// What is lowered first.
+        package var preference: DegradationPreference
+        /// The number of the simulcast layer, 0 for the smallest.
+        package var simulcastLayer: Int
+
+        /// A lane with the given values.
+        package init(
+            largestDimensions: Dimensions,
+            frameRate: FrameRate,
+            highestBitrate: Bitrate,
+            priority: Priority = .standard,
+            preference: DegradationPreference = .balanced,
+            simulcastLayer: Int = 0
+        ) {
+            self.largestDimensions = largestDimensions
+            self.frameRate = frameRate
+            self.highestBitrate = highestBitrate
+            self.priority = priority
+            self.preference = preference
+            self.simulcastLayer = simulcastLayer
+        }
+    }
+
+    /// Names an encoding; small, and never used again.
+    package typealias LaneID = Int
+
+    let settings: Settings
+    var path: PathEstimator
+    var controller: RateController
+    var lanes: [LaneState] = []
+    var nextLane = 0
+    var lastTime: Int64 = 0
+    var lastSample: PathEstimator.Sample?
+    var firstFrame: Int64?
+    var lastFrame: Int64 = 0
+    var mode = UplinkStatus.Mode.starting
+
+    /// Whether inputs are recorded, for `takeRecords` to take.
+    package var isRecording = false
+    private var records: [AdaptationLog.Entry] = []
+
+    /// A controller of a connection that was just opened.
+    package init(_ settings: Settings = Settings()) {
+        self.settings = settings
+        path = PathEstimator(settings.path)
+        controller = RateController(settings.rate)
+    }
+
+    // MARK: Inputs
+
+    /// Adds an encoding, which nobody wants yet.
+    package mutating func add(_ lane: Lane, at now: MonotonicInstant) -> LaneID {
+        take(.added(lane), at: now.microseconds)
+        return nextLane - 1
+    }
+
+    /// Removes an encoding.
+    package mutating func remove(_ id: LaneID, at now: MonotonicInstant) {
+        take(.removed(id), at: now.microseconds)
+    }
+
+    /// Notes what subscribers want of an encoding; `nil` if nobody receives it.
+    package mutating func setWanted(_ bounds: LayerBounds?, of id: LaneID, at now: MonotonicInstant) {
+        take(.wanted(bounds, id), at: now.microseconds)
+    }
+
+    /// Notes that the socket took `bytes` more: the payload of text and binary messages, in the order in which they are
+    /// acknowledged.
+    package mutating func wrote(_ bytes: Int, at now: MonotonicInstant) {
+        take(.wrote(bytes), at: now.microseconds)
+    }
+
+    /// Takes in an acknowledgement, which may have any content.
+    ///
+    /// Lanes that wait should ask again.
+    package mutating func acknowledged(_ acknowledgement: MediaAcknowledgement, at now: MonotonicInstant) {
+        take(.acknowledged(acknowledgement), at: now.microseconds)
+    }
+
+    /// Notes that `bytes` of an encoding are encoded and not written yet.
+    package mutating func queueChanged(_ bytes: Int, of id: LaneID) {
+        take(.queueChanged(bytes, id), at: lastTime)
+    }
+
+    /// Decides what a lane does with its newest picture.
+    ///
+    /// `isNewFrame` says that the picture was not asked for before; it is `false` when the picture is tried again.
+    /// `keyframeDue` says that the frame must be a keyframe. A lane whose encoder is intact, and whose keyframe was only
+    /// requested, asks `mayEncodeKeyframe` first, and goes on without one if that has to wait.
+    package mutating func decide(
+        _ id: LaneID,
+        isNewFrame: Bool,
+        keyframeDue: Bool,
+        at now: MonotonicInstant
+    ) -> FrameDecision {
+        let input = UplinkInput.decide(id, isNewFrame: isNewFrame, keyframeDue: keyframeDue)
+        return take(input, at: now.microseconds) ?? .notWanted
+    }
+
+    /// Notes what the encoder made of a picture; `nil` if it left the picture out.
+    package mutating func encoded(_ report: EncodingReport?, of id: LaneID, at now: MonotonicInstant) {
+        take(.encoded(report, id), at: now.microseconds)
+    }
+
+    /// Puts the inputs that were recorded since the last call into `entries`, whose content and memory it takes.
+    ///
+    /// The caller keeps one array and gives it back empty, so that nothing is allocated once both are large enough.
+    package mutating func takeRecords(into entries: inout [AdaptationLog.Entry]) {
+        entries.removeAll(keepingCapacity: true)
+        swap(&entries, &records)
+    }
+
+    @discardableResult
+    private mutating func take(_ input: UplinkInput, at now: Int64) -> FrameDecision? {
+        // Threads that read the clock one after the other may come in the other order.
+        let time = max(lastTime, min(now, Self.latestTime))
+        let decision = apply(input, at: time)
+        guard isRecording else { return decision }
+        if records.count < settings.mostRecords {
+            records.append(AdaptationLog.Entry(time: time, input: input, decision: decision))
+        } else {
+            isRecording = false
+        }
+        return decision
+    }
+
+    /// Later times, after 36,000 years, are not told apart, so that no difference or sum of times can overflow.
+    private static let latestTime: Int64 = 1 << 60
+
+    // MARK: Questions
+
+    /// Whether the last keyframe of an encoding is long enough ago for another.
+    package func mayEncodeKeyframe(_ id: LaneID, at now: MonotonicInstant) -> Bool {
+        guard let lane = lanes.first(where: { $0.id == id }), let last = lane.lastKeyframe else { return true }
+        return now.microseconds - last >= settings.keyframeInterval
+    }
+
+    /// What the controller knows and has chosen.
+    package var status: UplinkStatus {
+        UplinkStatus(
+            mode: mode,
+            rate: Bitrate(bitsPerSecond: Int(controller.rate)),
+            capacity: Bitrate(bitsPerSecond: Int(controller.capacityEstimate)),
+            queueDelay: lastSample.map { .microseconds($0.queue) },
+            roundTrip: path.shortestRoundTrip.map { .microseconds($0) },
+            unacknowledged: DataSize(bytes: Int(path.unacknowledgedBytes)),
+            disregardedAcknowledgements: path.disregarded,
+            lanes: lanes.map(\.status)
+        )
+    }
+}

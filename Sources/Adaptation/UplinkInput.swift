@@ -1,0 +1,21 @@
+package import RoomProtocol
+
+/// Everything that an `UplinkController` is told, as a value, so that it can be recorded and told again.
+package enum UplinkInput: Hashable, Sendable {
+    /// An encoding was added.
+    case added(UplinkController.Lane)
+    /// An encoding was removed.
+    case removed(UplinkController.LaneID)
+    /// What subscribers want of an encoding changed; `nil` if nobody receives it.
+    case wanted(LayerBounds?, UplinkController.LaneID)
+    /// The socket took the bytes of messages.
+    case wrote(Int)
+    /// An acknowledgement came.
+    case acknowledged(MediaAcknowledgement)
+    /// The bytes that are encoded and not written yet changed.
+    case queueChanged(Int, UplinkController.LaneID)
+    /// A lane asked what to do with its newest picture.
+    case decide(UplinkController.LaneID, isNewFrame: Bool, keyframeDue: Bool)
+    /// An encoder was done with a picture; `nil` if it left the picture out.
+    case encoded(EncodingReport?, UplinkController.LaneID)
+}

@@ -1,0 +1,31 @@
+/// Makes the decisions of a recorded run again.
+package struct UplinkReplay: Sendable {
+    /// An input of the log, and what became of it now.
+    package struct Step: Hashable, Sendable {
+        /// The entry of the log.
+        package var entry: AdaptationLog.Entry
+        /// The answer that the controller gives now; `nil` if the input is no question.
+        package var decision: FrameDecision?
+        /// Whether the controller answered the same when the log was made.
+        package var isSame: Bool { decision == entry.decision }
+    }
+
+    /// The controller after the last step.
+    package private(set) var controller: UplinkController
+    private let log: AdaptationLog
+    private var position = 0
+
+    /// A replay from the beginning of `log`.
+    package init(_ log: AdaptationLog) {
+        self.log = log
+        controller = UplinkController(log.settings)
+    }
+
+    /// Takes the next input in; `nil` after the last.
+    package mutating func next() -> Step? {
+        guard position < log.entries.count else { return nil }
+        let entry = log.entries[position]
+        position += 1
+        return Step(entry: entry, decision: controller.apply(entry.input, at: entry.time))
+    }
+}

@@ -1,0 +1,88 @@
+/// Counts freezes of a video by libwebrtc's definition, which is also the one of WebRTC's `freezeCount`.
+///
+/// A gap between two shown frames is a freeze if it is at least three times the average gap and at least 150 ms longer
+/// than it. The average is that of the last 30 gaps, the gap itself included; with fewer than 5 gaps nothing counts as a
+/// freeze. (libwebrtc `video/video_quality_observer2.cc`.)
+///
+/// A pure value, for one track. Tell it of every shown frame in order, and of every pause.
+package struct FreezeDetector: Hashable, Sendable {
+    /// The number of gaps in the average.
+    private static let window = 30
+    /// The number of gaps from which a gap can be a freeze.
+    private static let fewestGaps = 5
+    /// By how much a freeze is longer than the average gap, in microseconds.
+    private static let leastIncrease: Int64 = 150_000
+    /// How many times a freeze is longer than the average gap.
+    private static let leastRatio: Int64 = 3
+
+    /// The last gaps, in microseconds; a ring of `window` once it is full.
+    private var gaps: [Int64] = []
+    private var oldest = 0
+    private var sum: Int64 = 0
+    private var lastFrame: MonotonicInstant?
+
+    /// The freezes that are over.
+    package private(set) var count = 0
+    /// The length of these freezes together: each from the last frame before it to the first one after it.
+    package private(set) var totalDuration = Duration.zero
+
+    /// A detector of a video that has shown nothing yet.
+    package init() {
+        gaps.reserveCapacity(Self.window)
+    }
+
+    /// Notes that a frame was shown at `now`.
+    ///
+    /// - Returns: The length of the freeze that the frame ended; `nil` if there was none.
+    @discardableResult
+    package mutating func shown(at now: MonotonicInstant) -> Duration? {
+        guard let last = lastFrame else {
+            lastFrame = now
+            return nil
+        }
+        // A time that goes back counts as no time.
+        let gap = max(0, now.duration(since: last).wholeMicroseconds)
+        lastFrame = max(last, now)
+        add(gap)
+        guard gaps.count >= Self.fewestGaps, Self.isFreeze(gap, average: sum / Int64(gaps.count)) else { return nil }
+        count += 1
+        totalDuration += .microseconds(gap)
+        return .microseconds(gap)
+    }
+
+    /// The time from the last shown frame to `now`, if that is a freeze already; otherwise `nil`.
+    ///
+    /// Such a freeze is not counted yet.
+    package func ongoingFreeze(at now: MonotonicInstant) -> Duration? {
+        guard let lastFrame else { return nil }
+        var preview = self
+        preview.add(max(0, now.duration(since: lastFrame).wholeMicroseconds))
+        let gap = now.duration(since: lastFrame).wholeMicroseconds
+        guard preview.gaps.count >= Self.fewestGaps,
+            Self.isFreeze(gap, average: preview.sum / Int64(preview.gaps.count))
+        else { return nil }
+        return .microseconds(gap)
+    }
+
+    /// Notes a pause, for example of a disabled track: the time until the next frame is no gap.
+    package mutating func paused() {
+        lastFrame = nil
+    }
+
+    private static func isFreeze(_ gap: Int64, average: Int64) -> Bool {
+        gap >= max(leastRatio * average, average + leastIncrease)
+    }
+
+    private mutating func add(_ gap: Int64) {
+        // No gap may overflow the sum.
+        let gap = min(gap, 86_400_000_000)
+        sum += gap
+        if gaps.count < Self.window {
+            gaps.append(gap)
+        } else {
+            sum -= gaps[oldest]
+            gaps[oldest] = gap
+            oldest = (oldest + 1) % Self.window
+        }
+    }
+}
