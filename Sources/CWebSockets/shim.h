@@ -2,6 +2,7 @@
 #include <malloc.h>
 #include <ev.h>
 #include <libwebsockets.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 
 /* LWS_WRITE_RAW is a macro over another constant; Swift does not import such macros. */
@@ -27,6 +28,14 @@ static inline void cwebsockets_io_init(
     ev_io_init(watcher, ready, descriptor, EV_READ);
     watcher->data = data;
 }
+
+/* A watcher that is never started; its events are fed by hand, and are handled before those of all other watchers. */
+static inline void cwebsockets_first_init(ev_timer *watcher, void (*called)(struct ev_loop *, ev_timer *, int), void *data) {
+    ev_timer_init(watcher, called, 0, 0);
+    ev_set_priority(watcher, EV_MAXPRI);
+    watcher->data = data;
+}
+
 /// Not in Swift's Glibc module, which lacks <malloc.h>.
 static inline void cwebsockets_trim_memory(void) { malloc_trim(0); }
 

@@ -46,6 +46,25 @@ package struct StoredVideoCodec: Hashable, Sendable {
     static let all = [vp8]
 }
 
+/// A file's name for a codec that is not one of ours, and the names that a file of this kind may use.
+struct UnknownCodec: Error, CustomStringConvertible {
+    let name: String
+    let known: [String]
+
+    /// A part of a sentence: "VP90 video, not VP80".
+    var description: String { "\(name) video, not \(known.joined(separator: " or "))" }
+}
+
+extension StoredVideoCodec {
+    /// The codec that a file names `name`; `field` is the name that files of this kind use.
+    init(named name: String, in field: (StoredVideoCodec) -> String) throws(UnknownCodec) {
+        guard let known = Self.all.first(where: { field($0) == name }) else {
+            throw UnknownCodec(name: name, known: Self.all.map(field))
+        }
+        self = known
+    }
+}
+
 /// Reads compressed pictures one by one from a file.
 ///
 /// Confine to one thread. `EncodedVideoFormat.openReader` makes it.

@@ -123,16 +123,12 @@ package final class IVFReader: EncodedVideoReader {
             throw MediaFileError(.truncated, .open, path, "it ends in its header, after \(file.available) bytes")
         }
         let name = file.text(at: 8, count: 4)
-        guard let codec = StoredVideoCodec.all.first(where: { $0.ivfName == name }) else {
-            let names = StoredVideoCodec.all.map(\.ivfName).joined(separator: " or ")
-            throw MediaFileError(
-                .unsupported,
-                .open,
-                path,
-                "it holds \(name) video, not \(names); convert it: ffmpeg -i FILE -c:v libvpx NEW.ivf"
-            )
+        do throws(UnknownCodec) {
+            codec = try StoredVideoCodec(named: name, in: \.ivfName)
+        } catch {
+            let advice = "it holds \(error); convert it: ffmpeg -i FILE -c:v libvpx NEW.ivf"
+            throw MediaFileError(.unsupported, .open, path, advice)
         }
-        self.codec = codec
         let headerLength = Int(file.littleEndian(at: 6, count: 2))
         let rate = Int64(file.littleEndian(at: 16, count: 4))
         let scale = Int64(file.littleEndian(at: 20, count: 4))

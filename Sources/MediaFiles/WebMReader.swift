@@ -220,13 +220,11 @@ struct WebMTrack {
             }
         }
         guard type == 1 else { return nil }
-        guard let known = StoredVideoCodec.all.first(where: { $0.webmName == codec }) else {
-            let names = StoredVideoCodec.all.map(\.webmName).joined(separator: " or ")
-            throw .unsupported(
-                "its video is \(codec), not \(names); convert it: ffmpeg -i FILE -c:v libvpx -an NEW.webm"
-            )
+        do throws(UnknownCodec) {
+            track.codec = try StoredVideoCodec(named: codec, in: \.webmName)
+        } catch {
+            throw .unsupported("it holds \(error); convert it: ffmpeg -i FILE -c:v libvpx -an NEW.webm")
         }
-        track.codec = known
         guard !isEncoded else {
             throw .unsupported("its video is compressed or encrypted once more; make it anew with ffmpeg -c copy")
         }

@@ -57,30 +57,39 @@ struct CaptureLoop {
 
     private mutating func capture() throws(CameraError) {
         while !stop.isRequested {
-            let events = session.wait(until: watchdog.deadline, or: stop)
+            let events = session.wait(until: watchdog.nextDeadline, or: stop)
             if stop.isRequested { return }
-            guard !events.isEmpty else { throw noFrames }
-            var captured = CaptureStatistics()
-            let newest: FilledBuffer?
-            do {
-                newest = try session.takeNewest(counting: &captured, stamps: &stamps)
-            } catch {
-                context.count(captured)
-                throw error
-            }
+            if !events.isEmpty { try take(after: events) }
             let now = plan.system.now
-            if captured.framesCaptured > 0 {
-                watchdog.deviceGave(at: now)
-            } else if let reason = session.reasonForSilence(events) {
-                throw reason
+            guard !watchdog.isOver(at: now) else { throw noFrames(for: watchdog.patience, isOver: true) }
+            switch watchdog.change(at: now) {
+            case .interrupted: context.interrupted(by: noFrames(for: watchdog.interruption, isOver: false))
+            case .interruptionEnded: context.interruptionEnded()
+            case nil: break
             }
-            if let newest {
-                try deliver(newest, captured, at: now)
-            } else {
-                context.count(captured)
-                if captured.framesCaptured > 0 { watchdog.damaged(at: now) }
-            }
-            guard !watchdog.isOver(at: now) else { throw noFrames }
+        }
+    }
+
+    private mutating func take(after events: NodeEvents) throws(CameraError) {
+        var captured = CaptureStatistics()
+        let newest: FilledBuffer?
+        do {
+            newest = try session.takeNewest(counting: &captured, stamps: &stamps)
+        } catch {
+            context.count(captured)
+            throw error
+        }
+        let now = plan.system.now
+        if captured.framesCaptured > 0 {
+            watchdog.deviceGave(at: now)
+        } else if let reason = session.reasonForSilence(events) {
+            throw reason
+        }
+        if let newest {
+            try deliver(newest, captured, at: now)
+        } else {
+            context.count(captured)
+            if captured.framesCaptured > 0 { watchdog.damaged(at: now) }
         }
     }
 
@@ -91,7 +100,7 @@ struct CaptureLoop {
     ) throws(CameraError) {
         let timestamp = newest.timestamp ?? now
         guard context.admit(captured, newestAt: timestamp) else {
-            if context.hasNoSink { watchdog.notWanted() }
+            watchdog.notWanted(hasSink: !context.hasNoSink, at: now)
             return try session.giveBack(newest)
         }
         session.requestedDimensions = context.request.dimensions ?? wishedDimensions
@@ -103,75 +112,23 @@ struct CaptureLoop {
             watchdog.damaged(at: now)
             return try session.giveBack(newest)
         }
-        watchdog.delivered()
+        watchdog.delivered(at: now)
         // Even if the buffer cannot be given back, the frame is there and is delivered.
         let failure = Result<Void, CameraError> { () throws(CameraError) in try session.giveBack(newest) }
         context.deliver(frame)
         try failure.get()
     }
 
-    private var noFrames: CameraError {
-        let seconds = watchdog.patience.seconds
+    private func noFrames(for time: Duration, isOver: Bool) -> CameraError {
         let problem =
             watchdog.damagedInARow == 0
-            ? "the camera streams, but no frame came for \(seconds) s; "
-                + "plug it in again, or try another port, cable or pixel format"
-            : "all frames that came for \(seconds) s, \(watchdog.damagedInARow) in number, were damaged; "
-                + "try another pixel format, size, port or cable"
-        return CameraError(.noFrames, device: session.path, attempt: "read from", explanation: problem)
-    }
-}
-
-/// Decides when a streaming camera has failed: when it gives nothing, or only damaged frames, for too long.
-///
-/// A pure value; the driver passes in the time.
-struct CaptureWatchdog {
-    /// The longest time for which the camera may deliver nothing.
-    let patience: Duration
-    /// When the camera counts as failed, unless it gives a frame before.
-    private(set) var deadline: MonotonicInstant
-    /// The damaged frames since the last delivered one.
-    private(set) var damagedInARow = 0
-    /// When the first of these damaged frames arrived.
-    private var damagedSince: MonotonicInstant?
-
-    /// The frame intervals that may pass without a frame, if this is longer than the patience.
-    ///
-    /// Cameras at less than a frame a second jitter by a whole interval when they change their exposure.
-    private static let fewestIntervals = 3
-
-    /// Creates a watchdog that waits for `patience`, or for three frames of the `interval` if that is longer.
-    init(patience: Duration, interval: Duration, start: MonotonicInstant) {
-        // A rate that is a driver's error can have an interval of centuries.
-        let interval = min(interval, .seconds(3600))
-        self.patience = max(patience, interval * Self.fewestIntervals)
-        deadline = start + self.patience
-    }
-
-    /// Records that the device handed over a frame, whole or not.
-    mutating func deviceGave(at now: MonotonicInstant) { deadline = now + patience }
-
-    /// Records that a frame was delivered.
-    mutating func delivered() {
-        damagedSince = nil
-        damagedInARow = 0
-    }
-
-    /// Records that no sink wants frames, so that they are not checked.
-    mutating func notWanted() { delivered() }
-
-    /// Records that a frame was damaged.
-    mutating func damaged(at now: MonotonicInstant) {
-        damagedInARow += 1
-        damagedSince = damagedSince ?? now
-    }
-
-    /// Whether the camera has failed.
-    func isOver(at now: MonotonicInstant) -> Bool {
-        if now >= deadline { return true }
-        // A single damaged frame proves nothing, however long ago it arrived.
-        guard let damagedSince, damagedInARow > 1 else { return false }
-        return now.duration(since: damagedSince) >= patience
+            ? "the camera streams, but no frame came for \(time.seconds) s"
+            : "all frames that came for \(time.seconds) s, \(watchdog.damagedInARow) in number, were damaged"
+        let advice =
+            isOver
+            ? "plug it in again, or try another port, cable, size or pixel format"
+            : "it goes on by itself if it delivers again within \(watchdog.patience.seconds) s"
+        return CameraError(.noFrames, device: session.path, attempt: "read from", explanation: "\(problem); \(advice)")
     }
 }
 

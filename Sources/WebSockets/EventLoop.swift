@@ -14,6 +14,8 @@ import MediaCore
     /// An eventfd to wake the loop; libev's own way ends the process when descriptors are short.
     private let bell: Int32
     private let bellWatcher: UnsafeMutablePointer<ev_io>
+    /// Called after each callback of a timer or a watcher of ours.
+    var callbackRan: (() -> Void)?
 
     /// - Returns: `nil` if descriptors or memory are short.
     init?() {
@@ -104,8 +106,10 @@ import MediaCore
     }
 
     private func runOut() {
-        loop = nil
+        let loop = loop
+        self.loop = nil
         ring()
+        loop?.callbackRan?()
     }
 }
 
@@ -127,7 +131,7 @@ import MediaCore
             watcher,
             { _, watcher, _ in
                 guard let this = unsafe watcher?.pointee.data else { return }
-                unsafe Unmanaged<ReadWatcher>.fromOpaque(this).takeUnretainedValue().ready()
+                unsafe Unmanaged<ReadWatcher>.fromOpaque(this).takeUnretainedValue().becameReady()
             },
             descriptor,
             this
@@ -144,6 +148,12 @@ import MediaCore
         guard self.loop == nil else { return }
         self.loop = loop
         unsafe ev_io_start(loop.pointer, watcher)
+    }
+
+    private func becameReady() {
+        let loop = loop
+        ready()
+        loop?.callbackRan?()
     }
 
     /// Stops watching.

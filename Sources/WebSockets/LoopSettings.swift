@@ -9,6 +9,10 @@ struct LoopSettings: Sendable {
     var sendsDirectly = true
     /// The time that a peer has to take our close message and answer it before it is cut off.
     var closeGrace = Duration.seconds(2)
+    /// The time for which a peer must have sent media before it is read in the middle of a long turn.
+    ///
+    /// A flood of media is found out and disconnected by then.
+    var mediaProbation = Duration.seconds(1)
     /// The silence after which libwebsockets itself sends a ping, in seconds; 0 for never.
     ///
     /// It is off because `IdlePolicy` does the same. By default libwebsockets pings after 300 s. After 310 s it

@@ -10,12 +10,6 @@ import Threading
 
     /// How long a shutdown waits for the answers to our close messages.
     private static let shutdownGrace = Duration.seconds(1)
-    /// The most messages that one connection sends before others get their turn.
-    private static let sendRounds = 8
-    /// The messages that are sent in a turn of the loop before sockets are looked at again; a round is always finished.
-    ///
-    /// At some 5 µs each, a turn takes little more than 1 ms, however much waits for however many peers.
-    private static let messagesInTurn = 256
     /// The seconds that libwebsockets allows for each step of a handshake; our own deadlines are shorter.
     private static let handshakeStepSeconds: UInt32 = 60
 
@@ -38,23 +32,18 @@ import Threading
     /// All connections that are not closed: they are owned here, and libwebsockets only points to them.
     var connections: [ObjectIdentifier: WebSocketConnection] = [:]
     var listeners: [Listener] = []
-    /// Connections whose handlers have something to send.
-    ///
-    /// A connection is listed only once, either here or in `currentSenders`.
-    private var senders: [WebSocketConnection] = []
-    /// The connections whose turn it is.
-    ///
-    /// Like `deliveries` it is empty otherwise; the array is kept to reuse its
-    /// memory.
-    private var currentSenders: [WebSocketConnection] = []
-    /// Connections that have a message to deliver in this round.
-    private var deliveries: [WebSocketConnection] = []
+    /// The connections that have something to send.
+    private(set) var senders = Senders()
     /// Connections with waiting messages, in the order of their turns.
     var deferringConnections: [WebSocketConnection] = []
     /// The connections that were added since the last return from libwebsockets.
     var newlyDeferring: [WebSocketConnection] = []
     /// What this turn of the loop has left for strangers.
     var budget = TurnBudget()
+    /// The sockets that are read in the middle of a long turn; `nil` without descriptors for that.
+    private(set) var mediaSockets: MediaSockets?
+    /// Looks after media in the middle of a long turn.
+    private(set) var interruption: TurnInterruption?
     /// The threads that look names up, by their connection attempt.
     var lookupThreads: [ObjectIdentifier: WorkerThread] = [:]
     private(set) var clientTable: ProtocolTable?
@@ -142,6 +131,9 @@ extension Service {
             throw .system("start WebSockets", status: nil, advice: "There is no memory or no descriptor left.")
         }
         self.events = events
+        interruption = TurnInterruption(of: events) { [unowned self] in serveMedia() }
+        events.callbackRan = { [unowned self] in workIsDone() }
+        mediaSockets = MediaSockets()
         var information = unsafe lws_context_creation_info()
         unsafe information.options = UInt64(LWS_SERVER_OPTION_EXPLICIT_VHOSTS) | UInt64(LWS_SERVER_OPTION_LIBEV)
         unsafe information.port = CONTEXT_PORT_NO_LISTEN
@@ -208,40 +200,16 @@ extension Service {
     /// Waits for an event, unless `isBusy`, and handles what is due.
     func turn(isBusy: Bool) {
         checkThread()
-        events?.turn(isWaiting: !isBusy && senders.isEmpty && deferringConnections.isEmpty)
+        let isWaiting = !isBusy && senders.isEmpty && deferringConnections.isEmpty
+        if isWaiting { interruption?.loopWaits() }
+        events?.turn(isWaiting: isWaiting)
         holdDeferring()
     }
 
-    /// Asks `connection`'s handler for messages before the loop waits again.
-    ///
-    /// The connection makes sure that it is listed only once.
-    func sendSoon(_ connection: WebSocketConnection) {
-        senders.append(connection)
-    }
-
-    /// Delivers `connection`'s message at the end of this round.
-    func deliverSoon(_ connection: WebSocketConnection) {
-        deliveries.append(connection)
-    }
-
-    /// Sends for the connections that requested it; requests made meanwhile are for the next turn.
-    ///
-    /// In each round all handlers are asked for their next message first, and then all messages are sent. Doing one
-    /// kind of work after the other uses the processor's caches better than alternating. A connection has at most one
-    /// message in a round.
+    /// Sends for the connections that requested it.
     func sendRequested() {
-        guard !senders.isEmpty else { return }
         checkThread()
-        swap(&senders, &currentSenders)
-        var count = 0
-        for _ in 0..<Self.sendRounds where !currentSenders.isEmpty && count < Self.messagesInTurn {
-            count += currentSenders.count
-            currentSenders.removeAll { !$0.sendNext() }
-            for connection in deliveries { connection.deliver() }
-            deliveries.removeAll(keepingCapacity: true)
-        }
-        senders.append(contentsOf: currentSenders)
-        currentSenders.removeAll(keepingCapacity: true)
+        senders.send { interruption?.runIfDue() }
     }
 
     /// Accepts no new work and begins to close everything.
@@ -278,13 +246,13 @@ extension Service {
         for thread in lookupThreads.values { thread.join() }
         lookupThreads = [:]
         // The connections hold the service, which holds them; this ends the cycle.
-        senders = []
-        currentSenders = []
-        deliveries = []
+        senders = Senders()
         deferringConnections = []
         newlyDeferring = []
         listeners = []
         clientTable = nil
+        mediaSockets = nil
+        interruption = nil
         events = nil
     }
 }

@@ -26,7 +26,9 @@ func serviceCallback(
             return 0
         }
         let bytes = unsafe UnsafeRawBufferPointer(start: data, count: data == nil ? 0 : count)
-        return unsafe connection.happened(reason, bytes, on: wsi)
+        let result = unsafe connection.happened(reason, bytes, on: wsi)
+        connection.service.workIsDone()
+        return result
     default:
         return 0
     }

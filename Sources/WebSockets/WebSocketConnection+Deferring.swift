@@ -10,9 +10,10 @@ enum DeferredMessage {
 
 /// Hands out a few text messages of each peer in each turn of the loop, so that a flood delays nobody else.
 ///
-/// Depth: the messages of one read from the socket (`ProtocolTable.receiveByteCount`); nothing more is read from the
-/// peer while messages wait. Drop rule: nothing is dropped, except messages that still wait when either side closes the
-/// connection. A connection's messages stay in order.
+/// Depth: the messages of one read from the socket (`ProtocolTable.receiveByteCount`), or of two for a peer that also
+/// sends media; nothing more is read from the peer in the next turns while messages wait. Drop rule: nothing is
+/// dropped, except messages that still wait when either side closes the connection. A connection's messages stay in
+/// order.
 extension WebSocketConnection {
     /// Passes a text message to the handler, now or in a later turn.
     func takeText(_ text: String) {
@@ -24,7 +25,14 @@ extension WebSocketConnection {
     }
 
     /// Passes a binary message to the handler: now, unless text messages before it wait.
+    ///
+    /// A client that sends media at a publisher's rate is read even in the middle of a long turn.
     func takeBinary(_ message: PacketBuffer) {
+        if case .accepted = role {
+            let isMedia = mediaConduct.messageArrived(at: lastHeard)
+            if isMedia && !isMediaSocket { service.mediaSockets?.insert(self) }
+            if !isMedia && isMediaSocket { service.mediaSockets?.remove(self) }
+        }
         if deferred.isEmpty {
             handler?.receivedBinary(message, from: self)
         } else {
@@ -70,8 +78,6 @@ extension WebSocketConnection {
 extension Service {
     /// The most text messages of one connection before others get their turn.
     private static let textsOfConnectionInTurn = 16
-    /// The text messages that waiting connections hand out one after the other.
-    private static let deferredShare = 4
 
     /// Whether a text message of `connection` may be passed on in this turn; if so, it is counted.
     func admitsText(of connection: WebSocketConnection) -> Bool {
@@ -79,7 +85,9 @@ extension Service {
             connection.textTurn = budget.number
             connection.textCount = 0
         }
-        guard connection.textCount < Self.textsOfConnectionInTurn, budget.admitsTexts(1) else { return false }
+        // Media would wait behind the text, so a peer that sends media has one text free in each turn.
+        let isFree = connection.isMediaSocket && connection.textCount == 0
+        guard connection.textCount < Self.textsOfConnectionInTurn, isFree || budget.admitsText() else { return false }
         connection.textCount += 1
         return true
     }
@@ -89,10 +97,11 @@ extension Service {
         budget.begin()
         guard !deferringConnections.isEmpty else { return }
         checkThread()
-        // Each connection gets its share, in the order of arrival; those with more messages go to the end.
-        while let connection = deferringConnections.first, budget.admitsTexts(Self.deferredShare, leavingHalf: true) {
+        // Connections take turns, one message each; those with more go to the end.
+        while let connection = deferringConnections.first, budget.admitsText(leavingHalf: true) {
             deferringConnections.removeFirst()
-            connection.deliverDeferred(atMost: Self.deferredShare)
+            connection.deliverDeferred(atMost: 1)
+            interruption?.runIfDue()
             if connection.deferred.isEmpty {
                 connection.setReading(true)
             } else {
@@ -123,9 +132,10 @@ extension Service {
 struct TurnBudget {
     /// The most text messages in one turn.
     private static let mostTexts = 64
-    /// The longest time for text messages in one turn.
+    /// The time in one turn after which no further text message is begun.
     ///
-    /// A relay answers one in some 50 µs, but one that it must pass on to a large room takes ten times as long.
+    /// A relay answers one in some 50 µs, but one that it must pass on to a large room takes ten times as long. So the
+    /// clock is read for each.
     private static let longestTime = Duration.milliseconds(2)
     /// The most handshakes that begin in one turn; one takes some 200 µs.
     private static let mostHandshakes = 8
@@ -135,30 +145,23 @@ struct TurnBudget {
     private var textCount = 0
     private var handshakeCount = 0
     private var firstText: MonotonicInstant?
-    /// The text messages that may follow before the clock is read again.
-    private var uncheckedTexts = 0
 
     mutating func begin() {
         number &+= 1
         textCount = 0
         handshakeCount = 0
         firstText = nil
-        uncheckedTexts = 0
     }
 
-    /// Whether `count` more text messages may be passed on; if so, they are counted.
-    mutating func admitsTexts(_ count: Int, leavingHalf: Bool = false) -> Bool {
+    /// Whether another text message may be passed on; if so, it is counted.
+    mutating func admitsText(leavingHalf: Bool = false) -> Bool {
         let parts = leavingHalf ? 2 : 1
-        guard textCount + count <= Self.mostTexts / parts else { return false }
-        if uncheckedTexts < count {
-            let now = MonotonicClock.now
-            let began = firstText ?? now
-            firstText = began
-            guard now.duration(since: began) * parts < Self.longestTime else { return false }
-            uncheckedTexts = 4
-        }
-        uncheckedTexts -= count
-        textCount += count
+        guard textCount < Self.mostTexts / parts else { return false }
+        let now = MonotonicClock.now
+        let began = firstText ?? now
+        firstText = began
+        guard now.duration(since: began) * parts < Self.longestTime else { return false }
+        textCount += 1
         return true
     }
 

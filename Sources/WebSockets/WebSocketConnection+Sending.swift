@@ -32,16 +32,19 @@ extension WebSocketConnection {
         return 0
     }
 
-    /// Asks the handler for its next message.
+    /// Asks the handler for its next message; `isUrgent` names the list of senders that the connection stood on.
     ///
     /// A text is sent at once. A binary message is left for `deliver`, which the loop calls before it asks again.
     ///
     /// - Returns: Whether the handler has more, and the connection stays listed.
-    func sendNext() -> Bool {
+    func sendNext(isUrgent: Bool) -> Bool {
         precondition(outgoing == nil, "a second message for \(peerAddress) before the first one is delivered")
-        isSendRequested = false
+        setListed(false, isUrgent: isUrgent)
         guard phase == .open, let wsi = unsafe wsi, let handler, unsafe hasRoom(on: wsi) else { return false }
-        guard let message = handler.nextMessage(for: self), phase == .open else { return false }
+        guard let message = handler.nextMessage(for: self), phase == .open else {
+            self.isUrgent = false
+            return false
+        }
         switch message {
         case .text(let text):
             guard let count = unsafe send(text, on: wsi) else {
@@ -57,16 +60,20 @@ extension WebSocketConnection {
             close(code: code, reason: reason)
             return false
         }
+        guard handler.hasMessage(for: self) else {
+            self.isUrgent = false
+            return false
+        }
         // If a request has come meanwhile, the connection is already listed for the next turn.
-        guard handler.hasMessage(for: self), !isSendRequested else { return false }
-        isSendRequested = true
+        guard !isListed(isUrgent: isUrgent) else { return false }
+        setListed(true, isUrgent: isUrgent)
         return true
     }
 
     private func deliverSoon(_ packet: PacketBuffer) {
         uncheckedByteCount += packet.count
         outgoing = packet
-        service.deliverSoon(self)
+        service.senders.deliverSoon(self)
     }
 
     private var isServer: Bool { if case .accepted = role { true } else { false } }

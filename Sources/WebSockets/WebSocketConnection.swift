@@ -30,6 +30,14 @@ import Threading
     var phase = Phase.handshaking
     /// Whether the connection is listed to be asked for messages at the end of the loop's turn.
     var isSendRequested = false
+    /// Whether the connection is listed to be asked for messages before others.
+    var isUrgentSendRequested = false
+    /// Whether the handler has something urgent to send, or had when it was last asked.
+    var isUrgent = false
+    /// Whether the socket is among the service's `mediaSockets`.
+    var isMediaSocket = false
+    /// Whether the peer sends media as a publisher does.
+    var mediaConduct: MediaConduct
     /// Whether libwebsockets will call `writable`.
     var isAwaitingRoom = false
     /// Whether binary messages go to the socket directly by `send()`, without libwebsockets; never on a socket with
@@ -112,16 +120,29 @@ import Threading
         self.idle = idle
         self.peerAddress = peerAddress
         self.handler = handler
+        mediaConduct = MediaConduct(probation: service.settings.mediaProbation)
     }
 
     /// Requests a call of `nextMessage` once the socket can take a message, but not before this call returns.
     ///
     /// Several calls before that count as one.
-    package func requestWrite() {
+    ///
+    /// - Parameter isUrgent: Whether the handler is asked before those that have nothing urgent, until it has no more
+    ///   to send. It is meant for media.
+    package func requestWrite(isUrgent: Bool = false) {
         checkThread()
-        guard phase == .open, !isSendRequested, !isAwaitingRoom else { return }
-        isSendRequested = true
-        service.sendSoon(self)
+        if isUrgent { self.isUrgent = true }
+        guard phase == .open, !isListed(isUrgent: self.isUrgent), !isAwaitingRoom else { return }
+        setListed(true, isUrgent: self.isUrgent)
+        service.senders.add(self, isUrgent: self.isUrgent)
+    }
+
+    /// Whether the connection is among the service's urgent senders, or among the others.
+    func isListed(isUrgent: Bool) -> Bool { isUrgent ? isUrgentSendRequested : isSendRequested }
+
+    /// Notes whether the connection is among the service's urgent senders, or among the others.
+    func setListed(_ isListed: Bool, isUrgent: Bool) {
+        if isUrgent { isUrgentSendRequested = isListed } else { isSendRequested = isListed }
     }
 
     /// Closes the connection: earlier messages are sent first, then `code` and `reason`.
@@ -178,6 +199,7 @@ import Threading
         guard phase != .closed else { return }
         let wasOpened = phase != .handshaking
         phase = .closed
+        service.mediaSockets?.remove(self)
         timer.stop()
         endWatcher?.stop()
         awaitedRequest?.drop()

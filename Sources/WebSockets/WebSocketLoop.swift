@@ -281,6 +281,15 @@ extension WebSocketLoop {
     /// The result goes to `handler`: `opened`, or `closed` with `.failed`. The loop keeps the handler alive until
     /// `closed`.
     package func connect(_ options: ClientOptions, handler: any WebSocketHandler & Sendable) {
-        execute { [service] in service.connect(options, handler: handler) }
+        connect(options) { handler }
+    }
+
+    /// Connects to a server, with a handler that is confined to the loop's thread; may be called on any thread.
+    ///
+    /// - Parameters:
+    ///   - options: The server, and the limits.
+    ///   - makeHandler: Called once, on the loop's thread. The connection owns the handler until `closed`.
+    package func connect(_ options: ClientOptions, makeHandler: @escaping @Sendable () -> any WebSocketHandler) {
+        execute { [service] in service.connect(options, handler: makeHandler()) }
     }
 }

@@ -24,7 +24,7 @@ struct ConnectCommand: AsyncParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "Target bitrate, such as 800k or 2M (10k to 1000M); default by size: 1.7M at 640x480, 2.5M at 1280x720.",
+            "Target bitrate, such as 800k or 2M (10k to 40M); default by size: 1.7M at 640x480, 2.5M at 1280x720.",
             valueName: "rate"
         )
     )

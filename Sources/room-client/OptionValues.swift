@@ -3,7 +3,11 @@ public import MediaCore
 public import RoomKit
 
 extension Bitrate: ExpressibleByArgument {
-    /// Reads `800k`, `2M`, `1.5M` or plain bits per second, within the encoder's limits.
+    /// The rates for `--max-bitrate`, in bits per second: a server ends the session of a publisher that sends more than
+    /// 50 Mbit/s (see `VideoPublishOptions.maxBitrate`).
+    private static let admitted = 10e3...40e6
+
+    /// Reads `800k`, `2M`, `1.5M` or plain bits per second, from 10 kbit/s to 40 Mbit/s.
     public init?(argument: String) {
         var number = Substring(argument)
         var factor = 1.0
@@ -13,7 +17,7 @@ extension Bitrate: ExpressibleByArgument {
         default: break
         }
         if factor > 1 { number.removeLast() }
-        guard let value = Double(number), (10e3...1e9).contains(value * factor) else { return nil }
+        guard let value = Double(number), Self.admitted.contains(value * factor) else { return nil }
         self.init(bitsPerSecond: Int((value * factor).rounded()))
     }
 }

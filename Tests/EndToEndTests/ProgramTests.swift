@@ -113,7 +113,7 @@ struct ProgramTests {
     @Test("Pictures that cannot be sent are reported as it happens, in words and in JSON")
     func localTrackFailed() async throws {
         let publisher = try await server.publisher([
-            "--source", "noise", "--size", "3072x3072", "--max-bitrate", "1000M", "--json",
+            "--source", "noise", "--size", "3072x3072", "--fps", "1", "--max-bitrate", "40M", "--json",
         ])
         let subscriber = try server.client("subscribe")
         try await publisher.complains("which cannot be sent")

@@ -354,7 +354,7 @@ final class RelayBench {
     private func takeEffects() {
         relay.takeEffects { effect in
             switch effect {
-            case .wake(let id): awakened.append(id)
+            case .wake(let id, _): awakened.append(id)
             case .cut(let id): overdue.append(id)
             case .log(let notice): notices.append(notice)
             }

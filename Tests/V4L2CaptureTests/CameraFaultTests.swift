@@ -73,7 +73,7 @@ struct CameraFaultTests {
         ] as [(NodeEvents, Int32, String)]
     )
     func trouble(events: NodeEvents, status: Int32, code: String) async throws {
-        let script = CameraScript(events: CameraScript.steady(7) + [.trouble(events, status: status)])
+        let script = CameraScript(events: CameraScript.steady(7) + [.trouble(events, status: status), .silence])
         let result = try await captureToTheEnd(script)
         #expect(result.failure?.code.name == code)
         #expect(result.statistics.framesCaptured == 7 && result.closed)

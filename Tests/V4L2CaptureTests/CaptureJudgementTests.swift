@@ -31,7 +31,7 @@ struct CaptureJudgementTests {
             #expect(!watchdog.isOver(at: instant(milliseconds: milliseconds)))
         }
         var saved = watchdog
-        saved.delivered()
+        saved.delivered(at: instant(milliseconds: 5050))
         saved.damaged(at: instant(milliseconds: 5100))
         #expect(!saved.isOver(at: instant(milliseconds: 5100)))
         watchdog.damaged(at: instant(milliseconds: 5100))
@@ -49,6 +49,74 @@ struct CaptureJudgementTests {
         #expect(watchdog.patience == .seconds(patience))
         #expect(!watchdog.isOver(at: instant(milliseconds: Int64(patience) * 1000 - 1)))
         #expect(watchdog.isOver(at: instant(milliseconds: Int64(patience) * 1000)))
+    }
+
+    @Test("A second without a good frame is an interruption, which the next good frame ends")
+    func interruption() {
+        var watchdog = CaptureWatchdog(
+            patience: .seconds(5),
+            interval: .milliseconds(33),
+            start: instant(milliseconds: 0)
+        )
+        // The first frame may take long.
+        #expect(watchdog.nextDeadline == instant(milliseconds: 5000))
+        #expect(watchdog.change(at: instant(milliseconds: 3000)) == nil)
+        watchdog.deviceGave(at: instant(milliseconds: 3000))
+        watchdog.delivered(at: instant(milliseconds: 3000))
+        #expect(watchdog.nextDeadline == instant(milliseconds: 4000))
+        #expect(watchdog.change(at: instant(milliseconds: 3999)) == nil)
+        #expect(watchdog.change(at: instant(milliseconds: 4000)) == .interrupted)
+        #expect(watchdog.change(at: instant(milliseconds: 4500)) == nil)
+        #expect(watchdog.nextDeadline == instant(milliseconds: 8000))
+        // A damaged frame does not help, and neither does one that nobody looks at.
+        watchdog.deviceGave(at: instant(milliseconds: 4600))
+        watchdog.damaged(at: instant(milliseconds: 4600))
+        watchdog.notWanted(hasSink: true, at: instant(milliseconds: 4700))
+        #expect(watchdog.change(at: instant(milliseconds: 4700)) == nil)
+        watchdog.delivered(at: instant(milliseconds: 4800))
+        #expect(watchdog.change(at: instant(milliseconds: 4800)) == .interruptionEnded)
+        #expect(watchdog.change(at: instant(milliseconds: 4900)) == nil)
+    }
+
+    @Test("Frames that are left out for a lower rate are no interruption, and neither is a slow camera")
+    func noInterruption() {
+        var watchdog = CaptureWatchdog(
+            patience: .seconds(5),
+            interval: .milliseconds(33),
+            start: instant(milliseconds: 0)
+        )
+        watchdog.delivered(at: instant(milliseconds: 33))
+        for milliseconds in stride(from: Int64(66), to: 5000, by: 33) {
+            watchdog.notWanted(hasSink: true, at: instant(milliseconds: milliseconds))
+            #expect(watchdog.change(at: instant(milliseconds: milliseconds)) == nil)
+        }
+        var slow = CaptureWatchdog(patience: .seconds(5), interval: .seconds(1), start: instant(milliseconds: 0))
+        slow.delivered(at: instant(milliseconds: 1000))
+        #expect(slow.change(at: instant(milliseconds: 3900)) == nil)
+        #expect(slow.change(at: instant(milliseconds: 4000)) == .interrupted)
+    }
+
+    // The events were public, and no source had a cause to send them.
+    @Test("A camera that falls silent for two seconds and goes on says so, both times")
+    func interruptionEvents() async throws {
+        let events = CameraScript.steady(5) + [.pause(2)] + CameraScript.steady(5) + [lost]
+        let source = makeSource(ScriptedSystem(CameraScript(events: events)))
+        let sink = RecordingSink()
+        source.sink = sink
+        let reports = source.captureEvents()
+        try await source.startCapture()
+        var told: [String] = []
+        for await event in reports {
+            switch event {
+            case .interrupted(let error):
+                told.append("interrupted: \((error as? CameraError)?.code.name ?? "\(error)")")
+            case .interruptionEnded: told.append("goes on")
+            case .failed(let error): told.append("failed: \((error as? CameraError)?.code.name ?? "\(error)")")
+            case .finished: told.append("finished")
+            }
+            if told.count == 3 { break }
+        }
+        #expect(told == ["interrupted: noFrames", "goes on", "failed: deviceLost"])
     }
 
     @Test("A camera that damages every other frame goes on; one that damages all of them fails")

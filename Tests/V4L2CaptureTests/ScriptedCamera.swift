@@ -158,6 +158,9 @@ final class ScriptedNode: V4L2Node {
             pass(Int64(seconds * 1e9))
             return .readable
         case .silence:
+            // It lasts.
+            next -= 1
+            record.withLock { $0.clock = max($0.clock, deadline.nanoseconds) }
             return []
         case .trouble(let events, let status):
             readError = status

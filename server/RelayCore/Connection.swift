@@ -55,6 +55,13 @@ struct Outbox: Sendable {
     var size = DataSize.zero
     /// The participant of the connection, once it has joined.
     var participant: ParticipantID?
-    /// Whether the driver knows that there is something to send, and has not yet found the outbox empty.
-    var isAwake = false
+    /// What the driver knows of the messages that wait, until it has found none.
+    var wakefulness = Wakefulness.asleep
+
+    /// The most urgent reason for which the driver was woken.
+    enum Wakefulness: UInt8, Comparable, Sendable {
+        case asleep, signaling, urgent
+
+        static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
+    }
 }

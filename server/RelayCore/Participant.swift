@@ -34,8 +34,8 @@ struct SubscriberState: Sendable {
 
     // The fields that every packet needs come first, so that they share a cache line.
     var subscriptions: [Subscription] = []
-    /// The subscription that has the next turn, so that no track starves another.
-    var turn = 0
+    /// The turns of the subscriptions, so that no track starves another.
+    var turns = RoundRobin()
     /// The participant's connection, if it has one.
     var connection: ConnectionID?
     var subscribesAutomatically = true

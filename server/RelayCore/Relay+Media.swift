@@ -93,7 +93,7 @@ extension Relay {
         }
         let subscribers = tracks.hot[track.index].subscribers
         countedWork.wakes += subscribers.count
-        for subscriber in subscribers { wake(subscriber) }
+        for subscriber in subscribers { wakeForMedia(subscriber) }
         makeRoomIfNeeded(at: now)
     }
 
@@ -138,13 +138,13 @@ extension Relay {
     /// The next packet for a participant, from the track that has the turn.
     mutating func nextPacket(for id: ParticipantID, at now: MonotonicInstant) -> PacketBuffer? {
         let count = participants.hot[id.index].subscriptions.count
-        let turn = participants.hot[id.index].turn
+        let turns = participants.hot[id.index].turns
         for offset in 0..<count {
-            let index = (turn + offset) % count
+            let index = turns.index(offset, of: count)
             guard hasPacket(for: id, subscription: index) else { continue }
             switch step(of: id, subscription: index, at: now) {
             case .send(let packet):
-                participants.hot[id.index].turn = index + 1
+                participants.hot[id.index].turns.served(index)
                 return packet
             case .idle:
                 break

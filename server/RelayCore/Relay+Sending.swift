@@ -14,11 +14,11 @@ extension Relay {
             let packet = nextPacket(for: participant, at: now)
         {
             let isLast = connections.hot[id.index].messages.isEmpty && !hasPacket(for: participant)
-            if isLast { connections.hot[id.index].isAwake = false }
+            if isLast { connections.hot[id.index].wakefulness = .asleep }
             return Turn(message: .media(packet), isLast: isLast)
         }
         dropSlowConnections(at: now)
-        connections.hot[id.index].isAwake = false
+        connections.hot[id.index].wakefulness = .asleep
         return closeMessage(for: id).map { Turn(message: $0, isLast: true) }
     }
 
@@ -77,7 +77,7 @@ extension Relay {
         connections.hot[id.index].messages.append(text)
         connections.hot[id.index].size = after
         if before <= settings.maximumOutbox && after > settings.maximumOutbox { overfull.append(id) }
-        wakeConnection(id)
+        wake(id, for: .signaling)
     }
 
     /// Closes the connections whose outbox has passed its limit.
@@ -91,15 +91,16 @@ extension Relay {
 
     // MARK: Waking
 
-    /// Tells the driver that there is something to send to a participant.
-    mutating func wake(_ participant: ParticipantID) {
+    /// Tells the driver that there are media to send to a participant.
+    mutating func wakeForMedia(_ participant: ParticipantID) {
         guard let connection = participants.hot[participant.index].connection else { return }
-        wakeConnection(connection)
+        wake(connection, for: .urgent)
     }
 
-    mutating func wakeConnection(_ id: ConnectionID) {
-        guard !connections.hot[id.index].isAwake else { return }
-        connections.hot[id.index].isAwake = true
+    /// Tells the driver that there is something to send, unless it already knows of something as urgent.
+    mutating func wake(_ id: ConnectionID, for reason: Outbox.Wakefulness) {
+        guard connections.hot[id.index].wakefulness < reason else { return }
+        connections.hot[id.index].wakefulness = reason
         awakened.append(id)
     }
 }

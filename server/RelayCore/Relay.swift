@@ -28,7 +28,9 @@ package struct Relay: ~Copyable, Sendable {
     /// An action for the driver.
     package enum Effect: Sendable {
         /// The connection has something to send: call `nextMessage` when its socket can take it.
-        case wake(SlotID)
+        ///
+        /// Media are urgent: connections that have media to send come before those that have only signaling.
+        case wake(SlotID, isUrgent: Bool)
         /// The connection did not take its close message in time: cut it.
         case cut(SlotID)
         /// Write a line to the log.
@@ -156,7 +158,8 @@ package struct Relay: ~Copyable, Sendable {
         let shortReason = reason.prefix(utf8Bytes: WireFormat.maximumCloseReasonBytes)
         connections[id]?.phase = .closing(code, reason: shortReason, deadline: deadline)
         connectionDeadlines.set(deadline, for: id)
-        wakeConnection(id)
+        // A peer that is to go costs the server less once it is gone.
+        wake(id, for: .urgent)
     }
 
     // MARK: Effects
@@ -164,7 +167,7 @@ package struct Relay: ~Copyable, Sendable {
     /// Passes each action for the driver to `body` and removes it; call it after each call that changes the relay.
     package mutating func takeEffects(_ body: (Effect) -> Void) {
         if !awakened.isEmpty {
-            for id in awakened { body(.wake(id)) }
+            for id in awakened { body(.wake(id, isUrgent: connections.hot[id.index].wakefulness == .urgent)) }
             awakened.removeAll(keepingCapacity: true)
         }
         if !overdue.isEmpty {

@@ -154,7 +154,7 @@ final class RelayService: WebSocketHandler {
     private func performEffects() {
         relay.takeEffects { effect in
             switch effect {
-            case .wake(let id): connections[id.index]?.requestWrite()
+            case .wake(let id, let isUrgent): connections[id.index]?.requestWrite(isUrgent: isUrgent)
             case .cut(let id): connections[id.index]?.hangUp(reason: "it did not take our close message in time.")
             case .log(let notice): logger.info("\(notice)")
             }

@@ -66,7 +66,10 @@ public let roomKitVersion = Release.version
 public struct VideoPublishOptions: Sendable {
     /// The encoder's target bitrate for all temporal layers together; `nil` for the default of the picture's size.
     ///
-    /// It is clamped to 10 kbit/s to 1 Gbit/s. The default is 1.7 Mbit/s up to 640x480, and 2.5 Mbit/s above 960x540.
+    /// It is clamped to 10 kbit/s to 1 Gbit/s. The default is 1.7 Mbit/s up to 640x480, and 2.5 Mbit/s above 960x540. A
+    /// server ends the session of a publisher that sends more than 50 Mbit/s in the long run, unless its
+    /// `media.trackRate` is set to another limit. With packet headers, and frames that come out larger than planned,
+    /// 40 Mbit/s stay below that; 3840x2160 at 30 fps takes some 30.
     public var maxBitrate: Bitrate?
 
     /// The limit for pictures that are published or received: they may have at most as many pixels as this size has.

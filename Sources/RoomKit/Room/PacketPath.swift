@@ -3,10 +3,10 @@ import RoomProtocol
 import Threading
 import WebSockets
 
-/// Sends and receives a room's messages and packets; confined to the loop's thread.
+/// The handler of a room's connection: it sends and receives packets itself, and passes everything else to the room.
 ///
-/// It is not part of the actor, because this code runs for every packet. Entering an actor from a callback
-/// (`assumeIsolated`) allocates twice each time (measured).
+/// Confined to the loop's thread. It is not part of the actor, because this code runs for every packet. Entering an
+/// actor from a callback (`assumeIsolated`) allocates twice each time (measured).
 final class PacketPath {
     /// A track that is received.
     private final class Reception {
@@ -19,13 +19,15 @@ final class PacketPath {
         }
     }
 
+    /// The room, from its request for a connection to the connection's end; a joined room stays alive until then.
+    var room: Room?
     /// The room's connection, while there is one.
-    var connection: WebSocketConnection?
+    private(set) var connection: WebSocketConnection?
 
     /// Signaling messages that wait to be sent; they go out before packets.
     private var signals: [OutgoingMessage] = []
     private var queues: [SendQueue] = []
-    private var turn = 0
+    private var turns = RoundRobin()
     private var receptions: [UInt32: Reception] = [:]
     private let packets = PacketBufferPool()
 
@@ -35,7 +37,7 @@ final class PacketPath {
     }
 
     /// Drops the connection and the signaling messages that were still to be sent.
-    func connectionEnded() {
+    private func connectionEnded() {
         connection = nil
         signals = []
     }
@@ -59,15 +61,15 @@ final class PacketPath {
     }
 
     /// Whether anything waits to be sent.
-    var hasMessage: Bool { !signals.isEmpty || queues.contains { !$0.isEmpty } }
+    private var hasMessage: Bool { !signals.isEmpty || queues.contains { !$0.isEmpty } }
 
     /// The next message to send; `nil` if nothing waits.
-    func nextMessage(at now: MonotonicInstant) -> OutgoingMessage? {
+    private func nextMessage(at now: MonotonicInstant) -> OutgoingMessage? {
         if !signals.isEmpty { return signals.removeFirst() }
         for offset in queues.indices {
-            let index = (turn + offset) % queues.count
+            let index = turns.index(offset, of: queues.count)
             if let packet = queues[index].next(at: now) {
-                turn = index + 1
+                turns.served(index)
                 return .exclusive(packet)
             }
         }
@@ -90,7 +92,7 @@ final class PacketPath {
     }
 
     /// Takes a binary message.
-    func receive(_ packet: PacketBuffer) throws(MalformedPacket) {
+    private func receive(_ packet: PacketBuffer) throws(MalformedPacket) {
         guard packet.withBytes({ binaryMessageKind(of: $0) }) == .video else { return }
         let header = try packet.withBytes { bytes throws(MalformedPacket) in try MediaPacketHeader(reading: bytes) }
         guard let reception = receptions[header.trackAlias] else { return }
@@ -98,5 +100,33 @@ final class PacketPath {
         guard let frame else { return }
         let isAfterLoss = reception.continuity.isLoss(before: frame.header)
         reception.receiver.receive(frame, isAfterLoss: isAfterLoss, at: MonotonicClock.now)
+    }
+}
+
+extension PacketPath: WebSocketHandler {
+    func opened(_ connection: WebSocketConnection) {
+        self.connection = connection
+        room?.assumeIsolated { $0.connectionOpened() }
+    }
+
+    func receivedText(_ text: String, from connection: WebSocketConnection) {
+        room?.assumeIsolated { $0.received(text) }
+    }
+
+    func receivedBinary(_ message: PacketBuffer, from connection: WebSocketConnection) {
+        // A packet that breaks the wire format is dropped, with its frame. Later packets may be good.
+        try? receive(message)
+    }
+
+    func hasMessage(for connection: WebSocketConnection) -> Bool { hasMessage }
+
+    func nextMessage(for connection: WebSocketConnection) -> OutgoingMessage? { nextMessage(at: MonotonicClock.now) }
+
+    func closed(_ connection: WebSocketConnection, _ closure: WebSocketClosure) {
+        connectionEnded()
+        // From here on, only the application keeps the room.
+        guard let room else { return }
+        self.room = nil
+        room.assumeIsolated { $0.connectionClosed(closure) }
     }
 }

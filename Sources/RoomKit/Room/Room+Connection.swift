@@ -1,41 +1,20 @@
-package import MediaCore
+import MediaCore
 import RoomProtocol
 import Threading
-package import WebSockets
+import WebSockets
 
-/// The callbacks of the connection; they are called on the loop's thread, which is also the room's executor.
-extension Room: WebSocketHandler {
-    package nonisolated func opened(_ connection: WebSocketConnection) {
-        assumeIsolated { room in
-            room.path.value.connection = connection
-            room.link.joinSent = MonotonicClock.now
-            room.perform(room.link.session.connectionOpened(at: room.link.joinSent))
-        }
+/// What the room's connection reports, apart from packets; see `PacketPath`.
+extension Room {
+    func connectionOpened() {
+        link.joinSent = MonotonicClock.now
+        perform(link.session.connectionOpened(at: link.joinSent))
     }
 
-    package nonisolated func receivedText(_ text: String, from connection: WebSocketConnection) {
-        assumeIsolated { room in room.perform(room.link.session.received(text, at: MonotonicClock.now)) }
+    func received(_ text: String) {
+        perform(link.session.received(text, at: MonotonicClock.now))
     }
 
-    package nonisolated func receivedBinary(_ message: PacketBuffer, from connection: WebSocketConnection) {
-        // A packet that breaks the wire format is dropped, with its frame. Later packets may be good.
-        try? path.value.receive(message)
-    }
-
-    package nonisolated func hasMessage(for connection: WebSocketConnection) -> Bool {
-        path.value.hasMessage
-    }
-
-    package nonisolated func nextMessage(for connection: WebSocketConnection) -> OutgoingMessage? {
-        path.value.nextMessage(at: MonotonicClock.now)
-    }
-
-    package nonisolated func closed(_ connection: WebSocketConnection, _ closure: WebSocketClosure) {
-        assumeIsolated { room in room.closed(closure) }
-    }
-
-    private func closed(_ closure: WebSocketClosure) {
-        path.value.connectionEnded()
+    func connectionClosed(_ closure: WebSocketClosure) {
         defer { link.connectionEnded.fulfill(()) }
         switch closure {
         case .byUs(_, let reason): perform(link.session.connectionClosed("The connection was closed: \(reason)."))

@@ -111,7 +111,8 @@ public actor Room {
             maximumBinaryMessage: WireFormat.maximumBinaryMessage.bytes,
             maximumTextMessage: WireFormat.maximumTextMessage.bytes
         )
-        loop.connect(connectOptions, handler: self)
+        path.value.room = self
+        loop.connect(connectOptions) { [path] in path.value }
         let answer = await link.joining.value(within: .seconds(30))
         guard let result = answer, !Task.isCancelled else {
             perform(link.session.leave())

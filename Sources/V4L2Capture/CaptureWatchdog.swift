@@ -1,0 +1,90 @@
+import MediaCore
+
+/// Decides when a streaming camera is interrupted and when it has failed: when it gives nothing, or only damaged
+/// frames, for too long.
+///
+/// A pure value; the driver passes in the time.
+struct CaptureWatchdog {
+    /// What has changed since the last look.
+    enum Change: Equatable {
+        /// No good frame has come for a while.
+        case interrupted
+        /// Good frames come again.
+        case interruptionEnded
+    }
+
+    /// The longest time for which the camera may deliver nothing.
+    let patience: Duration
+    /// The time without a good frame that counts as an interruption.
+    let interruption: Duration
+    /// When the camera counts as failed, unless it gives a frame before.
+    private var deadline: MonotonicInstant
+    /// The damaged frames since the last delivered one.
+    private(set) var damagedInARow = 0
+    /// When the first of these damaged frames arrived.
+    private var damagedSince: MonotonicInstant?
+    /// When the last frame arrived that was not damaged; `nil` before the first, which may take long.
+    private var lastGood: MonotonicInstant?
+    private var isInterrupted = false
+
+    /// The frame intervals that may pass without a frame, if this is longer than the patience.
+    ///
+    /// Cameras at less than a frame a second jitter by a whole interval when they change their exposure.
+    private static let fewestIntervals = 3
+    /// The shortest interruption: viewers notice a picture that stands still for a second.
+    private static let shortestInterruption = Duration.seconds(1)
+
+    /// Creates a watchdog that waits for `patience`, or for three frames of the `interval` if that is longer.
+    init(patience: Duration, interval: Duration, start: MonotonicInstant) {
+        // A rate that is a driver's error can have an interval of centuries.
+        let intervals = min(interval, .seconds(3600)) * Self.fewestIntervals
+        self.patience = max(patience, intervals)
+        interruption = max(Self.shortestInterruption, intervals)
+        deadline = start + self.patience
+    }
+
+    /// When `isOver` and `change` must be asked, even if nothing comes from the camera.
+    var nextDeadline: MonotonicInstant {
+        guard let lastGood, !isInterrupted else { return deadline }
+        return min(deadline, lastGood + interruption)
+    }
+
+    /// Records that the device handed over a frame, whole or not.
+    mutating func deviceGave(at now: MonotonicInstant) { deadline = now + patience }
+
+    /// Records that a frame was delivered.
+    mutating func delivered(at now: MonotonicInstant) {
+        damagedSince = nil
+        damagedInARow = 0
+        lastGood = now
+    }
+
+    /// Records a frame that was not looked at, because no sink wants it: none at all, or none at this rate.
+    mutating func notWanted(hasSink: Bool, at now: MonotonicInstant) {
+        if hasSink && damagedSince != nil { return }
+        delivered(at: now)
+    }
+
+    /// Records that a frame was damaged.
+    mutating func damaged(at now: MonotonicInstant) {
+        damagedInARow += 1
+        damagedSince = damagedSince ?? now
+    }
+
+    /// Whether the camera has failed.
+    func isOver(at now: MonotonicInstant) -> Bool {
+        if now >= deadline { return true }
+        // A single damaged frame proves nothing, however long ago it arrived.
+        guard let damagedSince, damagedInARow > 1 else { return false }
+        return now.duration(since: damagedSince) >= patience
+    }
+
+    /// Whether an interruption has begun or ended since the last call.
+    mutating func change(at now: MonotonicInstant) -> Change? {
+        guard let lastGood else { return nil }
+        let isSilent = now.duration(since: lastGood) >= interruption
+        guard isSilent != isInterrupted else { return nil }
+        isInterrupted = isSilent
+        return isSilent ? .interrupted : .interruptionEnded
+    }
+}
