@@ -1,3 +1,4 @@
+import Adaptation
 import MediaCore
 import RoomProtocol
 import Threading
@@ -30,6 +31,19 @@ final class PacketPath {
     private var turns = RoundRobin()
     private var receptions: [UInt32: Reception] = [:]
     private let packets = PacketBufferPool()
+    /// What has come over the connection, and when to acknowledge it.
+    private var arrivals = AcknowledgementSchedule(acknowledgementSettings)
+    /// The acknowledgement that is to be sent; there is never more than one.
+    private var isAcknowledgementDue = false
+    private var hasReceivedMedia = false
+
+    /// The end of a frame is acknowledged at once, because that needs no timer; many tracks stay within
+    /// `media.participantAcknowledgements` of the server.
+    private static let acknowledgementSettings: AcknowledgementSchedule.Settings = {
+        var settings = AcknowledgementSchedule.Settings()
+        settings.coalescing = 1000
+        return settings
+    }()
 
     /// Tells the connection that there is something to send, so that it asks for the next message.
     func requestWrite() {
@@ -61,10 +75,12 @@ final class PacketPath {
     }
 
     /// Whether anything waits to be sent.
-    private var hasMessage: Bool { !signals.isEmpty || queues.contains { !$0.isEmpty } }
+    private var hasMessage: Bool { isAcknowledgementDue || !signals.isEmpty || queues.contains { !$0.isEmpty } }
 
     /// The next message to send; `nil` if nothing waits.
     private func nextMessage(at now: MonotonicInstant) -> OutgoingMessage? {
+        // Behind other messages an acknowledgement would tell of a queue that is our own.
+        if isAcknowledgementDue, let acknowledgement = acknowledgement(at: now) { return .exclusive(acknowledgement) }
         if !signals.isEmpty { return signals.removeFirst() }
         for offset in queues.indices {
             let index = turns.index(offset, of: queues.count)
@@ -76,7 +92,29 @@ final class PacketPath {
         return nil
     }
 
+    private func acknowledgement(at now: MonotonicInstant) -> PacketBuffer? {
+        isAcknowledgementDue = false
+        guard let acknowledgement = arrivals.acknowledgement(at: now) else { return nil }
+        let packet = packets.take(count: MediaAcknowledgement.length)
+        packet.withMutableBytes { acknowledgement.write(to: &$0) }
+        return packet
+    }
+
     // MARK: Receiving
+
+    /// Counts a text message of `bytes` bytes, which an acknowledgement of media covers as well.
+    private func receivedText(_ bytes: Int, at now: MonotonicInstant) {
+        arrivals.received(bytes, at: now)
+        arrivals.messageEnded(isAcknowledgement: false)
+        acknowledgeIfDue(at: now)
+    }
+
+    private func acknowledgeIfDue(at now: MonotonicInstant) {
+        // Without media there is nothing to estimate.
+        guard hasReceivedMedia, !isAcknowledgementDue, let due = arrivals.nextDeadline, due <= now else { return }
+        isAcknowledgementDue = true
+        requestWrite()
+    }
 
     /// Whether packets with `alias` are received.
     func receives(_ alias: UInt32) -> Bool { receptions[alias] != nil }
@@ -93,13 +131,30 @@ final class PacketPath {
 
     /// Takes a binary message.
     private func receive(_ packet: PacketBuffer) throws(MalformedPacket) {
-        guard packet.withBytes({ binaryMessageKind(of: $0) }) == .video else { return }
-        let header = try packet.withBytes { bytes throws(MalformedPacket) in try MediaPacketHeader(reading: bytes) }
+        let now = MonotonicClock.now
+        arrivals.received(packet.count, at: now)
+        let kind = packet.withBytes { binaryMessageKind(of: $0) }
+        guard kind == .video else { return arrivals.messageEnded(isAcknowledgement: kind == .acknowledgement) }
+        let header: MediaPacketHeader
+        do throws(MalformedPacket) {
+            header = try packet.withBytes { bytes throws(MalformedPacket) in try MediaPacketHeader(reading: bytes) }
+        } catch {
+            arrivals.messageEnded(isAcknowledgement: false)
+            throw error
+        }
+        note(header, at: now)
         guard let reception = receptions[header.trackAlias] else { return }
         let frame = try reception.assembler.receive(packet, header: header) { count in packets.take(count: count) }
         guard let frame else { return }
         let isAfterLoss = reception.continuity.isLoss(before: frame.header)
-        reception.receiver.receive(frame, isAfterLoss: isAfterLoss, at: MonotonicClock.now)
+        reception.receiver.receive(frame, isAfterLoss: isAfterLoss, at: now)
+    }
+
+    /// Notes a packet for the acknowledgements, also one of a track that is not received any more.
+    private func note(_ header: MediaPacketHeader, at now: MonotonicInstant) {
+        hasReceivedMedia = true
+        arrivals.chunkEnded(AcknowledgementSchedule.Chunk(header, sentTime: header.relayTime?.microseconds))
+        acknowledgeIfDue(at: now)
     }
 }
 
@@ -110,6 +165,7 @@ extension PacketPath: WebSocketHandler {
     }
 
     func receivedText(_ text: String, from connection: WebSocketConnection) {
+        receivedText(text.utf8.count, at: MonotonicClock.now)
         room?.assumeIsolated { $0.received(text) }
     }
 

@@ -1,0 +1,14 @@
+package import RoomProtocol
+
+extension AcknowledgementSchedule.Chunk {
+    /// The chunk of a packet; `sentTime` as in `AcknowledgementSchedule.Chunk`.
+    package init(_ header: MediaPacketHeader, sentTime: Int64?) {
+        self.init(
+            trackAlias: header.trackAlias,
+            frameNumber: header.frameNumber,
+            isFirst: header.isFirstChunk,
+            isLast: header.isLastChunk,
+            sentTime: sentTime
+        )
+    }
+}
