@@ -139,8 +139,20 @@ package struct Subscribe: SignalingBody {
     /// A number that the answer repeats.
     package var requestId: Int?
 
-    package init(trackId: String, paused: Bool? = nil, requestId: Int? = nil) {
+    package init(
+        trackId: String,
+        width: Int? = nil,
+        height: Int? = nil,
+        frameRate: Double? = nil,
+        priority: String? = nil,
+        paused: Bool? = nil,
+        requestId: Int? = nil
+    ) {
         self.trackId = trackId
+        self.width = width
+        self.height = height
+        self.frameRate = frameRate
+        self.priority = priority
         self.paused = paused
         self.requestId = requestId
     }

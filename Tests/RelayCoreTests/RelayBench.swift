@@ -10,6 +10,10 @@ final class Camera {
     let publisher: Peer
     var bytesPerFrame: Int
     var wantsKeyframe = true
+    /// How many temporal layers the frames have, 3 or 1.
+    var temporalLayerCount = 3
+    /// What the relay last wanted of the track; `nil` if nobody receives it.
+    fileprivate(set) var wanted: WantedLayer?
     /// Frames that one refers to, by number.
     private(set) var references: [UInt32: [UInt32]] = [:]
     private(set) var temporalLayers: [UInt32: UInt8] = [:]
@@ -39,7 +43,7 @@ final class Camera {
         let isKeyframe = wantsKeyframe
         wantsKeyframe = false
         sinceKeyframe = isKeyframe ? 0 : sinceKeyframe + 1
-        let layer: UInt8 = isKeyframe ? 0 : [0, 2, 1, 2][sinceKeyframe % 4]
+        let layer: UInt8 = isKeyframe || temporalLayerCount == 1 ? 0 : [0, 2, 1, 2][sinceKeyframe % 4]
         let isSync = layer == 1 && sinceKeyframe % 8 == 2
         let number = nextNumber
         nextNumber += 1
@@ -151,6 +155,12 @@ final class Peer {
     fileprivate(set) var packets: [PacketBuffer] = []
     fileprivate(set) var close: (code: RoomErrorCode, reason: String)?
     fileprivate(set) var receivers: [UInt32: Receiver] = [:]
+    /// The relay's acknowledgements of what this peer publishes.
+    fileprivate(set) var acknowledgements: [MediaAcknowledgement] = []
+    /// Bytes of all messages that it has been sent.
+    fileprivate(set) var bytesTaken = 0
+    /// Bytes of all messages that it has sent.
+    fileprivate(set) var bytesSent = 0
     fileprivate(set) var problems: [String] = []
     fileprivate(set) var joined: Joined?
     fileprivate var aliases: [String: UInt32] = [:]
@@ -205,7 +215,28 @@ final class RelayBench {
 
     func send(_ message: ClientMessage, from peer: Peer) { send(text: message.text, from: peer) }
 
-    func send(text: String, from peer: Peer) { relay.receive(text, from: peer.id, at: now, using: &generator) }
+    func send(text: String, from peer: Peer) {
+        peer.bytesSent += text.utf8.count
+        relay.receive(text, from: peer.id, at: now, using: &generator)
+    }
+
+    /// The peer acknowledges what it has been sent so far, or `bytes`.
+    func acknowledge(_ peer: Peer, bytes: Int? = nil, receivedAt time: MonotonicInstant? = nil) {
+        let body = MediaAcknowledgement(
+            cumulativeBytes: UInt64(bytes ?? peer.bytesTaken),
+            receiveTime: .init(microseconds: UInt64((time ?? now).microseconds)),
+            trackAlias: 0,
+            frameNumber: 0
+        )
+        send(body, from: peer)
+    }
+
+    func send(_ body: MediaAcknowledgement, from peer: Peer) {
+        let packet = PacketBuffer(capacity: MediaAcknowledgement.length)
+        packet.count = MediaAcknowledgement.length
+        packet.withMutableBytes { body.write(to: &$0) }
+        receive([packet], from: peer)
+    }
 
     /// Joins, and takes what the relay says.
     func join(_ identity: String, room: String = "room", automatic: Bool? = nil) -> Peer {
@@ -232,6 +263,9 @@ final class RelayBench {
             case .close(let code, let reason):
                 if peer.close != nil { peer.problems.append("closed twice") }
                 peer.close = (code, reason)
+            case .acknowledgement(let acknowledgement):
+                peer.acknowledgements.append(acknowledgement)
+                peer.bytesTaken += MediaAcknowledgement.length
             case .media(let packet):
                 taken += packet.count
                 mediaTaken += 1
@@ -255,6 +289,7 @@ final class RelayBench {
     func pull(_ peers: [Peer]) { for peer in peers { pull(peer) } }
 
     private func take(_ text: String, _ peer: Peer) {
+        peer.bytesTaken += text.utf8.count
         if text.utf8.count > WireFormat.maximumTextMessage.bytes { peer.problems.append("a message too long") }
         guard let message = try? ServerMessage(reading: text) else {
             return peer.problems.append("unreadable: \(text)")
@@ -268,7 +303,9 @@ final class RelayBench {
         case .unsubscribed(let body): forget(body.trackId, peer)
         case .trackUnpublished(let body): forget(body.trackId, peer)
         case .layersWanted(let body):
-            if !body.simulcastLayers.isEmpty { camera(body.trackId)?.wantsKeyframe = true }
+            guard let camera = camera(body.trackId) else { break }
+            if !body.layers.isEmpty && camera.wanted == nil { camera.wantsKeyframe = true }
+            camera.wanted = body.layers.first
         case .keyframeRequest(let body): camera(body.trackId)?.wantsKeyframe = true
         default: break
         }
@@ -276,6 +313,7 @@ final class RelayBench {
 
     private func take(_ packet: PacketBuffer, _ peer: Peer) {
         peer.packets.append(packet)
+        peer.bytesTaken += packet.count
         guard let header = try? packet.header(), let camera = cameras[header.trackAlias] else {
             return peer.problems.append("a packet of no track")
         }
@@ -302,11 +340,17 @@ final class RelayBench {
         guard let track = answers.last, cameras[track.alias] == nil else { return nil }
         let camera = Camera(track: track, publisher: peer, bytesPerFrame: bytesPerFrame)
         cameras[track.alias] = camera
+        for case .layersWanted(let body) in peer.messages where body.trackId == track.id {
+            camera.wanted = body.layers.first
+        }
         return camera
     }
 
     func receive(_ packets: [PacketBuffer], from peer: Peer) {
-        for packet in packets { relay.receive(packet, from: peer.id, at: now) }
+        for packet in packets {
+            peer.bytesSent += packet.count
+            relay.receive(packet, from: peer.id, at: now)
+        }
     }
 
     /// The camera sends its next frame.

@@ -51,6 +51,7 @@ struct ProtocolDocumentSequenceTests {
                 case .media(let packet):
                     let header = try packet.withBytes { try MediaPacketHeader(reading: $0) }
                     taken.append("frame \(header.frameNumber)")
+                case .acknowledgement: taken.append("acknowledgement")
                 case .close(let code, _): taken.append("close \(code.rawValue)")
                 }
             }

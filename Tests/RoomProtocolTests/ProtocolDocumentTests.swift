@@ -124,6 +124,7 @@ struct ProtocolDocumentTests {
             "media.trackPackets": text(settings.media.trackPackets),
             "media.participantRate": text(settings.media.participantRate),
             "media.participantPackets": text(settings.media.participantPackets),
+            "media.participantAcknowledgements": text(settings.media.participantAcknowledgements),
             "media.burstTime": text(settings.media.burstTime),
             "media.burstBytes": text(settings.media.burstBytes),
             "maximumStoredBytes": text(settings.maximumStoredBytes),
@@ -145,6 +146,7 @@ struct ProtocolDocumentTests {
             "forwarding.dropTopLayerAfter": text(settings.forwarding.dropTopLayerAfter),
             "forwarding.dropMiddleLayerAfter": text(settings.forwarding.dropMiddleLayerAfter),
             "forwarding.skipAfter": text(settings.forwarding.skipAfter),
+            "forwarding.longestBacklog": text(settings.forwarding.longestBacklog),
             "keyframes.interval": text(settings.keyframes.interval),
         ]
         #expect(documented == expected)

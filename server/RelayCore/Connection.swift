@@ -1,3 +1,4 @@
+import Adaptation
 import MediaCore
 import RoomProtocol
 
@@ -55,6 +56,8 @@ struct Outbox: Sendable {
     var size = DataSize.zero
     /// The participant of the connection, once it has joined.
     var participant: ParticipantID?
+    /// Whether media of the peer is to be acknowledged.
+    var isAcknowledgementDue = false
     /// What the driver knows of the messages that wait, until it has found none.
     var wakefulness = Wakefulness.asleep
 
@@ -64,4 +67,28 @@ struct Outbox: Sendable {
 
         static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
     }
+}
+
+/// What goes over one connection: what came and is to be acknowledged, and what went and was acknowledged.
+struct ConnectionTraffic: Sendable {
+    /// The server acknowledges each frame's end at once and never thins.
+    ///
+    /// A publisher is one connection, its control law gains by them, and nothing needs a timer this way.
+    static let serverSchedule: AcknowledgementSchedule.Settings = {
+        var settings = AcknowledgementSchedule.Settings()
+        settings.longestInterval = 0
+        settings.coalescing = 0
+        return settings
+    }()
+
+    var arrivals = AcknowledgementSchedule(serverSchedule)
+    /// Whether the peer has sent media: who sends none needs no acknowledgements.
+    var hasSentMedia = false
+    var path = SubscriberPath()
+    /// Whether a frame waits only until the path has room.
+    var isHeldBack = false
+    /// When the rate of the path was last divided among the subscriptions.
+    var lastAllotment: MonotonicInstant?
+    /// The rate that was divided then, in bits per second; `nil` if no limit was known.
+    var allottedRate: Double?
 }

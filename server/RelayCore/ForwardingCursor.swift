@@ -37,6 +37,10 @@ package struct ForwardingCursor: Sendable {
     private let catchUpEnd: Int
     private var gate = TemporalLayerGate()
     private var frame = Frame.none
+    private var pursuit = Pursuit()
+
+    /// Whether a frame was so late that temporal layers help, or would, since this was last taken.
+    private var isLagging = false
 
     /// The number of the last frame from the cache; `nil` if there is none.
     package let catchUpThrough: UInt32?
@@ -49,6 +53,7 @@ package struct ForwardingCursor: Sendable {
             position = start
             catchUpEnd = stream.endPosition
             catchUpThrough = newest
+            pursuit.begin()
         } else if let start = stream.cachedKeyframe(at: now) {
             // The keyframe itself is still arriving, so it is the live edge.
             position = start
@@ -62,6 +67,12 @@ package struct ForwardingCursor: Sendable {
         firstPosition = position
     }
 
+    /// Says once whether a frame was so late that temporal layers help, or would.
+    mutating func takeLag() -> Bool {
+        defer { isLagging = false }
+        return isLagging
+    }
+
     /// The counts of `stream`'s packets since the subscription began.
     package func counts(in stream: TrackStream) -> PacketCounts {
         var counts = PacketCounts()
@@ -71,6 +82,9 @@ package struct ForwardingCursor: Sendable {
         counts.dropped = dropped
         return counts
     }
+
+    /// Whether the subscriber is sent old frames of temporal layer 0 until it has caught up with the live ones.
+    package var isCatchingUp: Bool { position < catchUpEnd || pursuit.isRunning }
 
     /// Whether nothing can be sent until a keyframe comes.
     package func isWaitingForKeyframe(in stream: TrackStream) -> Bool {
@@ -90,10 +104,28 @@ package struct ForwardingCursor: Sendable {
     }
 
     /// Decides what to send to the subscriber, whose socket can take a packet now.
-    package mutating func next(in stream: TrackStream, at now: MonotonicInstant, policy: ForwardingPolicy) -> Step {
+    ///
+    /// `isAdmitted` says whether a frame may begin; the rest of one that has begun always follows. `isBacklogged` says
+    /// that what waits would take too long, whatever its lag.
+    package mutating func next(
+        in stream: TrackStream,
+        at now: MonotonicInstant,
+        policy: ForwardingPolicy,
+        isAdmitted: Bool = true,
+        isBacklogged: Bool = false
+    ) -> Step {
+        var isBacklogged = isBacklogged
         while true {
-            if let step = next(in: stream.packets, at: now, policy: policy) { return step }
+            let step = next(
+                in: stream.packets,
+                at: now,
+                policy: policy,
+                isAdmitted: isAdmitted,
+                isBacklogged: isBacklogged
+            )
+            if let step { return step }
             if fallBehind(in: stream, at: now, policy: policy) { return .needsKeyframe }
+            isBacklogged = false
         }
     }
 
@@ -101,18 +133,30 @@ package struct ForwardingCursor: Sendable {
     mutating func next(
         in packets: TrackStream.Packets,
         at now: MonotonicInstant,
-        policy: ForwardingPolicy
+        policy: ForwardingPolicy,
+        isAdmitted: Bool,
+        isBacklogged: Bool
     ) -> Step? {
-        guard position >= packets.startPosition else { return nil }
+        // Before a frame may begin, nothing is decided about what waits, and no keyframe is asked for: it would be
+        // late by the time it could be sent.
+        let fallenBehind: Step? = isAdmitted ? nil : .idle
+        guard position >= packets.startPosition else { return fallenBehind }
         while position < packets.endPosition {
             let entry = packets[position]
             let lag = now.duration(since: entry.arrival)
-            let isLate = lag > policy.skipAfter && position >= catchUpEnd
+            let isLate = (lag > policy.skipAfter || isBacklogged) && position >= catchUpEnd
             if entry.isFirstChunk {
+                guard isAdmitted else { return .idle }
                 leaveUnfinished()
                 // A subscriber that waits for a keyframe loses nothing with other late frames, only with a late
                 // keyframe.
-                if isLate && (entry.isKeyframe || !gate.isWaitingForKeyframe) { return nil }
+                if isLate && (entry.isKeyframe || !gate.isWaitingForKeyframe) {
+                    guard !gate.isWaitingForKeyframe, pursuit.goesOn(at: lag, now) else { return nil }
+                } else if position >= catchUpEnd, lag <= policy.dropTopLayerAfter {
+                    pursuit.end()
+                }
+                let isBehind = lag > policy.dropMiddleLayerAfter && position >= catchUpEnd && !pursuit.isRunning
+                if isBehind && !gate.isWaitingForKeyframe { isLagging = true }
                 let isPassed = begins(entry, lag: lag, policy)
                 position += 1
                 guard isPassed, let packet = entry.packet else { continue }
@@ -125,7 +169,7 @@ package struct ForwardingCursor: Sendable {
             }
             // A keyframe that has begun is finished as long as its packets are kept. Otherwise a link on which each
             // keyframe takes longer than `skipAfter` would carry only their beginnings, and never a picture.
-            guard let packet = entry.packet, !isLate || isKeyframe else { return nil }
+            guard let packet = entry.packet, !isLate || isKeyframe || pursuit.isRunning else { return fallenBehind }
             position += 1
             if entry.isLastChunk { frame = .none }
             return .send(packet)
@@ -146,6 +190,8 @@ package struct ForwardingCursor: Sendable {
             limit: limit
         )
         if isPassed {
+            // On a slow link a keyframe takes long, and what follows is late with it.
+            if entry.isKeyframe { pursuit.begin() }
             frame =
                 entry.isLastChunk
                 ? .none
@@ -156,7 +202,9 @@ package struct ForwardingCursor: Sendable {
                 )
             return true
         }
-        leaveOut(reason(for: entry, limit: limit, wasWaiting: wasWaiting))
+        let reason = reason(for: entry, limit: limit, wasWaiting: wasWaiting)
+        if reason == .topLayerLate || reason == .middleLayerLate { isLagging = true }
+        leaveOut(reason)
         return false
     }
 
@@ -206,6 +254,8 @@ package struct ForwardingCursor: Sendable {
     private mutating func skip(to target: Int, because reason: DropReason) {
         dropped[reason] += target - position
         position = target
+        pursuit.end()
+        if reason == .fellBehind { isLagging = true }
         gate.waitForKeyframe()
         frame = .none
     }

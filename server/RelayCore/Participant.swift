@@ -30,6 +30,11 @@ struct SubscriberState: Sendable {
         var unstoredBefore: TrackFanout.Unstored
         /// The packet counts from before the last pause.
         var earlierCounts = PacketCounts()
+        var wish = SubscriptionWish()
+        /// The part of the path's rate that the track gets, in bits per second; `nil` if no limit is known.
+        var share: Double?
+        /// When a frame last was late enough that lower temporal layers would help.
+        var lastLag: MonotonicInstant?
     }
 
     // The fields that every packet needs come first, so that they share a cache line.

@@ -1,3 +1,4 @@
+import Adaptation
 package import MediaCore
 import RoomProtocol
 
@@ -16,6 +17,7 @@ extension Relay {
     /// Takes a binary message that nobody else holds; the relay stamps it and afterwards only reads it.
     package mutating func receive(_ packet: PacketBuffer, from id: SlotID, at now: MonotonicInstant) {
         guard connections.contains(id) else { return }
+        traffic[id.index].arrivals.received(packet.count, at: now)
         guard let publisher = connections.hot[id.index].participant else {
             if connections[id]?.isClosing == false {
                 fail(id, ErrorMessage(.malformedMessage, "media before \"join\"", fatal: true), at: now)
@@ -23,21 +25,33 @@ extension Relay {
             return
         }
         do throws(MediaFault) {
-            let excess = participants.hot[publisher.index].budget.charge(
-                packet.count,
-                to: limits.participantMedia,
-                at: now
-            )
-            if let excess { throw .overLimit(excess, of: .participant) }
-            switch packet.withBytes({ binaryMessageKind(of: $0) }) {
-            case .video: try forward(packet, from: publisher, at: now)
-            case .acknowledgement: try check(acknowledgement: packet)
+            let kind = packet.withBytes { binaryMessageKind(of: $0) }
+            if kind != .video { traffic[id.index].arrivals.messageEnded(isAcknowledgement: kind == .acknowledgement) }
+            if let excess = charge(packet, of: kind, to: publisher, at: now) {
+                throw .overLimit(excess, of: .participant)
+            }
+            switch kind {
+            case .video: try forward(packet, from: publisher, on: id, at: now)
+            case .acknowledgement: acknowledged(try acknowledgement(in: packet), on: id, by: publisher, at: now)
             case nil: break
             }
         } catch {
             fail(id, message(for: error), at: now)
             dropSlowConnections(at: now)
         }
+    }
+
+    private mutating func charge(
+        _ packet: PacketBuffer,
+        of kind: BinaryMessageKind?,
+        to participant: ParticipantID,
+        at now: MonotonicInstant
+    ) -> MediaBudget.Excess? {
+        let (index, count, limits) = (participant.index, packet.count, limits.participantMedia)
+        guard kind == .acknowledgement else {
+            return participants.hot[index].budget.charge(count, to: limits, at: now)
+        }
+        return participants.hot[index].budget.chargeAcknowledgement(count, to: limits, at: now)
     }
 
     private func message(for fault: MediaFault) -> ErrorMessage {
@@ -47,7 +61,12 @@ extension Relay {
             return ErrorMessage(.malformedMessage, sentence, fatal: true)
         case .overLimit(let excess, of: .participant):
             let (packets, rate) = (settings.media.participantPackets, settings.media.participantRate)
-            let limit = excess == .packets ? "\(packets) packets a second" : "\(rate)"
+            let limit =
+                switch excess {
+                case .packets: "\(packets) packets a second"
+                case .bytes: "\(rate)"
+                case .acknowledgements: "\(settings.media.participantAcknowledgements) acknowledgements a second"
+                }
             return ErrorMessage(.limitReached, "a participant may send \(limit)", fatal: true)
         case .overLimit(let excess, of: .track):
             let (packets, rate) = (settings.media.trackPackets, settings.media.trackRate)
@@ -56,9 +75,9 @@ extension Relay {
         }
     }
 
-    private func check(acknowledgement packet: PacketBuffer) throws(MediaFault) {
+    private func acknowledgement(in packet: PacketBuffer) throws(MediaFault) -> MediaAcknowledgement {
         do throws(MalformedPacket) {
-            _ = try packet.withBytes { bytes throws(MalformedPacket) in try MediaAcknowledgement(reading: bytes) }
+            return try packet.withBytes { bytes throws(MalformedPacket) in try MediaAcknowledgement(reading: bytes) }
         } catch {
             throw .malformed(error)
         }
@@ -67,9 +86,11 @@ extension Relay {
     private mutating func forward(
         _ packet: PacketBuffer,
         from publisher: ParticipantID,
+        on connection: ConnectionID,
         at now: MonotonicInstant
     ) throws(MediaFault) {
         let header = try header(of: packet)
+        notePacket(header, on: connection, at: now)
         // An unknown track was withdrawn while its last packets were on their way.
         guard let track = trackOfAlias[header.trackAlias] else { return }
         guard tracks.hot[track.index].publisher == publisher else {
@@ -87,6 +108,7 @@ extension Relay {
             MediaPacketHeader.stamp(&bytes, relayTime: RoomTime(microseconds: now.microseconds))
         }
         changeStream(of: track) { $0.append(packet, header: header, at: now) }
+        tracks.hot[track.index].rate.add(packet.count, at: now.microseconds)
         if header.isKeyframe && header.isFirstChunk {
             tracks[track]?.keyframes.satisfied()
             refreshDeadline(of: track)
@@ -135,24 +157,47 @@ extension Relay {
 
     // MARK: Sending to a subscriber
 
-    /// The next packet for a participant, from the track that has the turn.
-    mutating func nextPacket(for id: ParticipantID, at now: MonotonicInstant) -> PacketBuffer? {
+    /// The next packet for the participant of a connection, from the track that has the turn.
+    mutating func nextPacket(
+        for id: ParticipantID,
+        on connection: ConnectionID,
+        at now: MonotonicInstant
+    ) -> PacketBuffer? {
         let count = participants.hot[id.index].subscriptions.count
+        guard count > 0 else { return nil }
         let turns = participants.hot[id.index].turns
+        let isAdmitted = traffic[connection.index].path.admitsFrame(at: now)
         for offset in 0..<count {
             let index = turns.index(offset, of: count)
             guard hasPacket(for: id, subscription: index) else { continue }
-            switch step(of: id, subscription: index, at: now) {
+            switch step(of: id, subscription: index, on: connection, isAdmitted: isAdmitted, at: now) {
             case .send(let packet):
                 participants.hot[id.index].turns.served(index)
+                noteProgress(of: id, subscription: index, at: now)
                 return packet
             case .idle:
-                break
+                if !isAdmitted { traffic[connection.index].isHeldBack = true }
             case .needsKeyframe:
                 requestKeyframe(for: id, subscription: index, at: now)
+                noteProgress(of: id, subscription: index, at: now)
             }
         }
         return nil
+    }
+
+    /// Notes what the newest packet tells of a subscription: that it lags, or that it needs the cache for a while.
+    private mutating func noteProgress(of id: ParticipantID, subscription index: Int, at now: MonotonicInstant) {
+        let isLagging = participants.hot[id.index].subscriptions[index].cursor.takeLag()
+        let isCatchingUp = participants.hot[id.index].subscriptions[index].cursor.isCatchingUp
+        guard isLagging || isCatchingUp else { return }
+        let track = participants.hot[id.index].subscriptions[index].track
+        if isCatchingUp { tracks.hot[track.index].stream.pin(until: now + settings.stream.pinTime) }
+        guard isLagging else { return }
+        let last = participants.hot[id.index].subscriptions[index].lastLag
+        participants.hot[id.index].subscriptions[index].lastLag = now
+        // While it goes on lagging nothing is new.
+        guard last.map({ now.duration(since: $0) > .seconds(1) }) ?? true else { return }
+        reviewWanted(track, at: now)
     }
 
     /// Whether any of a subscriber's tracks has packets that it was not sent, worth sending or not.
@@ -174,14 +219,19 @@ extension Relay {
     private mutating func step(
         of id: ParticipantID,
         subscription index: Int,
+        on connection: ConnectionID,
+        isAdmitted: Bool,
         at now: MonotonicInstant
     ) -> ForwardingCursor.Step {
         let fanout = participants.hot[id.index].subscriptions[index].track.index
+        var isBacklogged = isAdmitted && isBacklogged(id, subscription: index, on: connection)
         while true {
             let step = participants.hot[id.index].subscriptions[index].cursor.next(
                 in: tracks.hot[fanout].stream.packets,
                 at: now,
-                policy: settings.forwarding
+                policy: settings.forwarding,
+                isAdmitted: isAdmitted,
+                isBacklogged: isBacklogged
             )
             if let step { return step }
             let needsKeyframe = participants.hot[id.index].subscriptions[index].cursor.fallBehind(
@@ -190,7 +240,27 @@ extension Relay {
                 policy: settings.forwarding
             )
             if needsKeyframe { return .needsKeyframe }
+            isBacklogged = false
         }
+    }
+
+    /// Whether what waits for a subscriber would take its path longer than anything may be late.
+    private func isBacklogged(_ id: ParticipantID, subscription index: Int, on connection: ConnectionID) -> Bool {
+        guard traffic[connection.index].path.rate != nil else { return false }
+        let fanout = participants.hot[id.index].subscriptions[index].track.index
+        let position = participants.hot[id.index].subscriptions[index].cursor.position
+        // Of a backlog with temporal layers, only the lowest is sent in the end.
+        guard !tracks.hot[fanout].stream.packets.hasLayers(from: position) else { return false }
+        return traffic[connection.index].path.drainTime(of: backlog(of: id, subscription: index))
+            > settings.forwarding.longestBacklog
+    }
+
+    /// The bytes of a track that wait for a subscriber.
+    func backlog(of id: ParticipantID, subscription index: Int) -> Int {
+        let fanout = participants.hot[id.index].subscriptions[index].track.index
+        return tracks.hot[fanout].stream.packets.bytes(
+            from: participants.hot[id.index].subscriptions[index].cursor.position
+        )
     }
 
     // MARK: Keyframes

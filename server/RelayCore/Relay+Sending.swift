@@ -9,10 +9,17 @@ extension Relay {
     /// The call may wake other connections: when a subscriber has fallen behind, its publisher gets a keyframe request.
     package mutating func nextMessage(for id: SlotID, at now: MonotonicInstant) -> Turn? {
         guard connections.contains(id) else { return nil }
-        if let text = popOutbox(of: id) { return Turn(message: .text(text), isLast: false) }
+        if connections.hot[id.index].isAcknowledgementDue, let turn = acknowledgementTurn(of: id, at: now) {
+            return turn
+        }
+        if let text = popOutbox(of: id) {
+            traffic[id.index].path.wrote(text.utf8.count, .text, at: now)
+            return Turn(message: .text(text), isLast: false)
+        }
         if let participant = connections.hot[id.index].participant,
-            let packet = nextPacket(for: participant, at: now)
+            let packet = nextPacket(for: participant, on: id, at: now)
         {
+            traffic[id.index].path.wrote(packet.count, .media, at: now)
             let isLast = connections.hot[id.index].messages.isEmpty && !hasPacket(for: participant)
             if isLast { connections.hot[id.index].wakefulness = .asleep }
             return Turn(message: .media(packet), isLast: isLast)

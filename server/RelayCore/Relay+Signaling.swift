@@ -10,6 +10,7 @@ extension Relay {
         using generator: inout some RandomNumberGenerator
     ) {
         guard connections[id]?.isClosing == false else { return }
+        countText(text.utf8.count, from: id, at: now)
         defer { dropSlowConnections(at: now) }
         guard connections[id]?.budget.chargeMessage(of: text.utf8.count, to: limits.signaling, at: now) == true else {
             let sentence = "too many messages; allowed are \(settings.messageBurst) at once"

@@ -6,9 +6,30 @@ extension Relay {
         guard let track = trackOfID[request.trackId], tracks.hot[track.index].publisher != id,
             participants[tracks.hot[track.index].publisher]?.room == participants[id]?.room
         else { return sayNotFound(request.trackId, request.requestId, to: id) }
+        if let problem = SubscriptionWish.problem(with: request) {
+            let error = ErrorMessage(
+                .invalidArgument,
+                problem,
+                fatal: false,
+                requestId: request.requestId,
+                trackId: request.trackId
+            )
+            return send(.error(error), toParticipant: id)
+        }
         let isPaused = request.paused ?? false
+        let wish = SubscriptionWish(
+            width: request.width,
+            height: request.height,
+            frameRate: request.frameRate,
+            priority: request.priority
+        )
         guard let index = participants.hot[id.index].index(of: track) else {
-            return addSubscription(of: id, to: track, isPaused: isPaused, request.requestId, at: now)
+            return addSubscription(of: id, to: track, wish, isPaused: isPaused, request.requestId, at: now)
+        }
+        if participants.hot[id.index].subscriptions[index].wish != wish {
+            participants.hot[id.index].subscriptions[index].wish = wish
+            tracks[track]?.hasWishes = true
+            reviewWanted(track, at: now)
         }
         guard participants.hot[id.index].subscriptions[index].isPaused != isPaused else { return }
         if isPaused {
@@ -21,6 +42,7 @@ extension Relay {
     mutating func addSubscription(
         of id: ParticipantID,
         to track: TrackID,
+        _ wish: SubscriptionWish = SubscriptionWish(),
         isPaused: Bool = false,
         _ requestID: Int? = nil,
         at now: MonotonicInstant
@@ -32,9 +54,11 @@ extension Relay {
             isPaused: true,
             cursor: ForwardingCursor(joining: tracks.hot[track.index].stream, at: now),
             backoff: backoff,
-            unstoredBefore: tracks.hot[track.index].unstored
+            unstoredBefore: tracks.hot[track.index].unstored,
+            wish: wish
         )
         participants.hot[id.index].subscriptions.append(subscription)
+        if wish != SubscriptionWish() { tracks[track]?.hasWishes = true }
         tracks[track]?.pausedSubscribers.append(id)
         let index = participants.hot[id.index].subscriptions.count - 1
         if isPaused {
@@ -48,9 +72,12 @@ extension Relay {
     private mutating func resume(_ id: ParticipantID, _ index: Int, _ requestID: Int?, at now: MonotonicInstant) {
         let track = participants.hot[id.index].subscriptions[index].track
         let isFirst = !tracks.hot[track.index].isReceived
+        let wish = participants.hot[id.index].subscriptions[index].wish
         let cursor = ForwardingCursor(joining: tracks.hot[track.index].stream, at: now)
         participants.hot[id.index].subscriptions[index].cursor = cursor
         participants.hot[id.index].subscriptions[index].isPaused = false
+        participants.hot[id.index].subscriptions[index].share = nil
+        participants.hot[id.index].subscriptions[index].lastLag = nil
         participants.hot[id.index].subscriptions[index].unstoredBefore = tracks.hot[track.index].unstored
         tracks[track]?.pausedSubscribers.removeAll { $0 == id }
         tracks.hot[track.index].subscribers.append(id)
@@ -60,8 +87,12 @@ extension Relay {
         if isFirst {
             // The publisher begins with a keyframe when it is told to send again.
             expectKeyframe(of: track, at: now)
-            sayLayersWanted(track)
-        } else if cursor.isWaitingForKeyframe(in: tracks.hot[track.index].stream) {
+            sayLayersWanted(track, at: now)
+            return
+        }
+        // Without a wish and a known limit, a further subscriber changes only what was bounded.
+        if tracks[track]?.wanted.isBounded == true || wish != SubscriptionWish() { reviewWanted(track, at: now) }
+        if cursor.isWaitingForKeyframe(in: tracks.hot[track.index].stream) {
             wantKeyframe(of: track, notBefore: now, at: now)
         }
     }
@@ -129,18 +160,23 @@ extension Relay {
         tracks[track]?.pausedSubscribers.removeAll { $0 == id }
         guard let index = tracks.hot[track.index].subscribers.firstIndex(of: id) else { return }
         tracks.hot[track.index].subscribers.remove(at: index)
-        guard tracks.hot[track.index].subscribers.isEmpty else { return }
-        guard let deadline = tracks[track]?.keyframes.restsUntil(at: now) else { return becomeIdle(track) }
+        guard tracks.hot[track.index].subscribers.isEmpty else {
+            if tracks[track]?.wanted.isBounded == true || tracks[track]?.hasWishes == true {
+                reviewWanted(track, at: now)
+            }
+            return
+        }
+        guard let deadline = tracks[track]?.keyframes.restsUntil(at: now) else { return becomeIdle(track, at: now) }
         tracks[track]?.keyframes.satisfied()
         tracks.hot[track.index].idleDeadline = deadline
         refreshDeadline(of: track)
     }
 
     /// Handles a track that nobody receives any more.
-    mutating func becomeIdle(_ track: TrackID) {
+    mutating func becomeIdle(_ track: TrackID, at now: MonotonicInstant) {
         tracks.hot[track.index].idleDeadline = nil
         restart(track, because: .ended)
-        sayLayersWanted(track)
+        sayLayersWanted(track, at: now)
     }
 
     mutating func keyframeRequested(_ request: KeyframeRequest, by id: ParticipantID, at now: MonotonicInstant) {

@@ -19,7 +19,8 @@ extension Relay {
             }
         }
         while let id = trackDeadlines.popDue(at: now) {
-            if let deadline = tracks.hot[id.index].idleDeadline, deadline <= now { becomeIdle(id) }
+            if let deadline = tracks.hot[id.index].idleDeadline, deadline <= now { becomeIdle(id, at: now) }
+            if let due = tracks[id]?.wanted.due, due <= now { reviewWanted(id, at: now) }
             if tracks[id]?.keyframes.deadlineReached(at: now) == true { askForKeyframe(of: id) }
             refreshDeadline(of: id)
         }
@@ -30,7 +31,9 @@ extension Relay {
     mutating func refreshDeadline(of track: TrackID) {
         let idle = tracks.hot[track.index].idleDeadline
         let keyframe = tracks[track]?.keyframes.nextDeadline
-        let earliest = [idle, keyframe].compactMap(\.self).min()
+        var earliest = tracks[track]?.wanted.due
+        if let idle { earliest = min(earliest ?? idle, idle) }
+        if let keyframe { earliest = min(earliest ?? keyframe, keyframe) }
         trackDeadlines.set(earliest, for: track)
     }
 }

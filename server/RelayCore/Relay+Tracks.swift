@@ -27,7 +27,7 @@ extension Relay {
         nextAlias += 1
         let track = add(info, of: publisher, in: participant.room, at: now)
         send(.published(Published(requestId: request.requestId, track: info)), toParticipant: publisher)
-        sayLayersWanted(track)
+        sayLayersWanted(track, at: now)
         notices.append(.published(track: info.name, identity: participant.identity, room: participant.room))
         let announcement = TrackPublished(participantId: participant.id, track: info)
         broadcast(.trackPublished(announcement), in: participant.room, except: publisher)
@@ -169,13 +169,5 @@ extension Relay {
         changeStream(of: track) { $0.restart(because: reason) }
         tracks[track]?.keyframes.satisfied()
         refreshDeadline(of: track)
-    }
-
-    /// Tells a publisher whether anybody receives its track.
-    mutating func sayLayersWanted(_ track: TrackID) {
-        guard let info = tracks[track]?.info else { return }
-        let layers = tracks.hot[track.index].subscribers.isEmpty ? [] : [0]
-        let message = LayersWanted(trackId: info.id, simulcastLayers: layers)
-        send(.layersWanted(message), toParticipant: tracks.hot[track.index].publisher)
     }
 }

@@ -14,6 +14,8 @@ package struct Relay: ~Copyable, Sendable {
         case text(String)
         /// A media packet, shared with other connections.
         case media(PacketBuffer)
+        /// An acknowledgement of the media that the peer publishes.
+        case acknowledgement(MediaAcknowledgement)
         /// There is nothing more to send: close the connection.
         case close(RoomErrorCode, reason: String)
     }
@@ -42,6 +44,10 @@ package struct Relay: ~Copyable, Sendable {
     let bootID: String?
     let serverName: String
     var connections = SlotTable<Connection, Outbox>(vacant: Outbox())
+    /// What goes over each connection, by the connection's index.
+    ///
+    /// It is kept apart from `connections`, because its estimates must be changed in place.
+    var traffic: [ConnectionTraffic] = []
     var participants = SlotTable<Participant, SubscriberState>(vacant: SubscriberState(budget: .unused))
     var tracks: SlotTable<Track, TrackFanout>
     var connectionDeadlines = DeadlineQueue()
@@ -52,6 +58,8 @@ package struct Relay: ~Copyable, Sendable {
     var nextAlias: UInt32 = 1
     /// The memory of the packets of all tracks.
     var storedBytes = 0
+    /// Acknowledgements of connections that have ended which could not be true.
+    var disregardedAcknowledgements = 0
     /// The packet counts of subscriptions that have ended.
     var endedCounts = PacketCounts()
     var countedWork = RelayWork()
@@ -107,6 +115,8 @@ package struct Relay: ~Copyable, Sendable {
         let deadline = now + settings.joinTimeout
         let connection = Connection(path: roomPath ?? .anyRoom, joinsBefore: deadline, at: now)
         let id = connections.insert(connection, Outbox())
+        while traffic.count <= id.index { traffic.append(ConnectionTraffic()) }
+        traffic[id.index] = ConnectionTraffic()
         connectionDeadlines.set(deadline, for: id)
         if subprotocol != WireFormat.subprotocol {
             let offer = subprotocol.map { "\"\($0.prefix(utf8Bytes: 64))\"" } ?? "no subprotocol"
@@ -124,6 +134,8 @@ package struct Relay: ~Copyable, Sendable {
         guard connections.contains(id) else { return }
         if let participant = connections.hot[id.index].participant { removeParticipant(participant, at: now) }
         connectionDeadlines.set(nil, for: id)
+        disregardedAcknowledgements += traffic[id.index].path.disregarded
+        traffic[id.index] = ConnectionTraffic()
         _ = connections.remove(id)
         dropSlowConnections(at: now)
     }
@@ -188,7 +200,8 @@ package struct Relay: ~Copyable, Sendable {
             connections: connections.count,
             rooms: rooms.count,
             tracks: tracks.count,
-            storedBytes: storedBytes
+            storedBytes: storedBytes,
+            disregardedAcknowledgements: traffic.reduce(disregardedAcknowledgements) { $0 + $1.path.disregarded }
         )
     }
 

@@ -75,8 +75,12 @@ package struct MediaSettings: Sendable {
     package var trackPackets = 2000
     /// The packets of a participant in each second, in the long run, with other binary messages included.
     ///
-    /// It is twice that of a track, like the bit rate.
+    /// It is twice that of a track, like the bit rate. Acknowledgements have a limit of their own.
     package var participantPackets = 4000
+    /// The acknowledgements of a participant in each second, in the long run.
+    ///
+    /// It is twice what `AcknowledgementSchedule` sends at most, however many tracks a participant receives.
+    package var participantAcknowledgements = 2000
     /// The time whose long-run allowance a burst may contain.
     ///
     /// A longer stall ends in a new connection, or in frames that the publisher leaves out.
@@ -102,6 +106,10 @@ package struct TrackStreamSettings: Sendable {
     /// It is longer than the interval between keyframe requests, so that a burst of joins costs one keyframe. It is
     /// short enough that a joiner decodes these frames within some 30 ms (3 s hold 23 such frames at 30 fps).
     package var cacheAge: Duration = .seconds(3)
+    /// How long a keyframe older than `cacheAge` is kept for a subscriber that is still catching up from it.
+    package var pinnedAge: Duration { cacheAge * 2 }
+    /// How long a packet that is sent to such a subscriber keeps the cache.
+    package var pinTime: Duration { .seconds(1) }
     /// The most bytes kept for a track.
     ///
     /// It holds 3 s at 10 Mbit/s, or the largest frame (4 MiB, plus the memory of its packets) with the frames around
@@ -122,6 +130,11 @@ package struct ForwardingPolicy: Sendable {
     package var dropMiddleLayerAfter: Duration = .milliseconds(200)
     /// Above this lag everything up to the next keyframe is left out.
     package var skipAfter: Duration = .milliseconds(600)
+    /// If a subscriber's path needs longer for what waits, everything up to the next keyframe is left out.
+    ///
+    /// It applies where the path's rate is known. A keyframe at the lower rate arrives sooner than a backlog of the
+    /// higher one.
+    package var longestBacklog: Duration = .milliseconds(500)
 
     /// Creates the default policy.
     package init() {}

@@ -5,13 +5,22 @@ package struct RelayStatistics: Hashable, Sendable {
     package var tracks: Int
     /// The memory of packets stored for subscribers, in bytes.
     package var storedBytes: Int
+    /// Acknowledgements so far that could not be true, and were disregarded.
+    package var disregardedAcknowledgements: Int
 
     /// Creates statistics with the given numbers.
-    package init(connections: Int = 0, rooms: Int = 0, tracks: Int = 0, storedBytes: Int = 0) {
+    package init(
+        connections: Int = 0,
+        rooms: Int = 0,
+        tracks: Int = 0,
+        storedBytes: Int = 0,
+        disregardedAcknowledgements: Int = 0
+    ) {
         self.connections = connections
         self.rooms = rooms
         self.tracks = tracks
         self.storedBytes = storedBytes
+        self.disregardedAcknowledgements = disregardedAcknowledgements
     }
 }
 
@@ -27,6 +36,8 @@ package struct RelayWork: Hashable, Sendable {
     package var deadlineSteps = 0
     /// Passes over all tracks to free memory.
     package var memoryPasses = 0
+    /// Subscribers that were looked at to find the bounds of a track.
+    package var boundsSteps = 0
 
     /// Creates counts of zero.
     package init() {}
@@ -39,6 +50,7 @@ package struct RelayWork: Hashable, Sendable {
         result.wakes -= rhs.wakes
         result.deadlineSteps -= rhs.deadlineSteps
         result.memoryPasses -= rhs.memoryPasses
+        result.boundsSteps -= rhs.boundsSteps
         return result
     }
 }

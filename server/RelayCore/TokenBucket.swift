@@ -40,6 +40,7 @@ struct MediaBudget: Sendable {
     struct Limits: Sendable {
         fileprivate let packets: Allowance
         fileprivate let bytes: Allowance
+        fileprivate let acknowledgements: Allowance
 
         /// Creates limits for a sender of `rate` and `packets` a second.
         init(rate: Bitrate, packets: Int, _ settings: MediaSettings) {
@@ -49,6 +50,10 @@ struct MediaBudget: Sendable {
             self.bytes = Allowance(
                 perSecond: bytesPerSecond,
                 burst: burstBytes + Int(Double(bytesPerSecond) * burstTime)
+            )
+            acknowledgements = Allowance(
+                perSecond: settings.participantAcknowledgements,
+                burst: Int(Double(settings.participantAcknowledgements) * burstTime)
             )
             // This also lets a backlog of the shortest allowed chunks pass.
             self.packets = Allowance(
@@ -60,7 +65,7 @@ struct MediaBudget: Sendable {
 
     /// The limit that was exceeded.
     enum Excess: Sendable {
-        case packets, bytes
+        case packets, bytes, acknowledgements
     }
 
     /// A budget that no sender uses.
@@ -68,11 +73,13 @@ struct MediaBudget: Sendable {
 
     private var packets: TokenBucket
     private var bytes: TokenBucket
+    private var acknowledgements: TokenBucket
 
     /// Creates a budget that is unused at `now`.
     init(fullAt now: MonotonicInstant) {
         packets = TokenBucket(fullAt: now)
         bytes = TokenBucket(fullAt: now)
+        acknowledgements = TokenBucket(fullAt: now)
     }
 
     /// Charges one packet of `count` bytes.
@@ -80,6 +87,16 @@ struct MediaBudget: Sendable {
     /// - Returns: The limit that the packet exceeds; `nil` if it is within the limits.
     mutating func charge(_ count: Int, to limits: Limits, at now: MonotonicInstant) -> Excess? {
         guard packets.take(1, of: limits.packets, at: now) else { return .packets }
+        return bytes.take(count, of: limits.bytes, at: now) ? nil : .bytes
+    }
+
+    /// Charges an acknowledgement of `count` bytes.
+    ///
+    /// It does not count as a packet, so that a participant can acknowledge many tracks and publish as many as it may.
+    ///
+    /// - Returns: The limit that it exceeds; `nil` if it is within the limits.
+    mutating func chargeAcknowledgement(_ count: Int, to limits: Limits, at now: MonotonicInstant) -> Excess? {
+        guard acknowledgements.take(1, of: limits.acknowledgements, at: now) else { return .acknowledgements }
         return bytes.take(count, of: limits.bytes, at: now) ? nil : .bytes
     }
 }

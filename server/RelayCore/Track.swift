@@ -11,6 +11,10 @@ struct Track: Sendable {
 
     var info: TrackInfo
     var keyframes: KeyframeRequestGate
+    /// What the publisher knows of its subscribers.
+    var wanted = WantedLayers()
+    /// Whether any subscriber has wished for a size, rate or priority.
+    var hasWishes = false
     /// The participants that have paused their subscription.
     var pausedSubscribers: [ParticipantID] = []
     /// The last message made; many participants that join at one time get the same one.
@@ -41,6 +45,8 @@ struct TrackFanout: Sendable {
     var budget: MediaBudget
     var acceptance = Acceptance.all
     var unstored = Unstored()
+    /// The rate at which the publisher sends.
+    var rate = SentRate()
     /// When the publisher is told that nobody receives the track, unless somebody subscribes before.
     var idleDeadline: MonotonicInstant?
 

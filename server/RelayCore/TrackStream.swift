@@ -22,6 +22,8 @@ package struct TrackStream: Sendable {
         /// Whether the publisher abandoned the frame.
         package var isAbandoned = false
         fileprivate var bytes: Int32
+        /// The bytes of all packets of the track before this one.
+        fileprivate var offset: Int
 
         /// The memory of an entry besides its packet's message.
         ///
@@ -49,8 +51,23 @@ package struct TrackStream: Sendable {
         /// The position after the newest packet.
         package var endPosition: Int { startPosition + ring.count }
 
+        /// The bytes of all packets that ever were in the stream.
+        fileprivate var total = 0
+
         /// The packet at `position`, from `startPosition` up to but not including `endPosition`.
         package subscript(_ position: Int) -> Entry { ring[position - startPosition] }
+
+        /// The position after the newest packet of a higher temporal layer.
+        fileprivate var layersEnd = 0
+
+        /// Whether packets of higher temporal layers came at `position` or after it.
+        package func hasLayers(from position: Int) -> Bool { layersEnd > position }
+
+        /// The bytes of the packets from `position` on, of those that are still stored.
+        package func bytes(from position: Int) -> Int {
+            guard position < endPosition else { return 0 }
+            return total - self[max(position, startPosition)].offset
+        }
     }
 
     private let settings: TrackStreamSettings
@@ -63,6 +80,8 @@ package struct TrackStream: Sendable {
     private var wholeKeyframe: Int?
     /// The position at which the incomplete frame begins, if its first packet has arrived.
     private var unfinishedFrame: Int?
+    /// Until when the last keyframe is kept although it is older than `cacheAge`.
+    private var pinnedUntil: MonotonicInstant?
 
     /// The number of the newest whole frame of temporal layer 0.
     package private(set) var newestBaseFrame: UInt32?
@@ -104,8 +123,19 @@ package struct TrackStream: Sendable {
 
     /// Returns `position` if it is still stored and not too old for late joiners.
     private func fresh(_ position: Int?, at now: MonotonicInstant) -> Int? {
+        stored(position, noOlderThan: settings.cacheAge, at: now)
+    }
+
+    private func stored(_ position: Int?, noOlderThan age: Duration, at now: MonotonicInstant) -> Int? {
         guard let position, position >= startPosition else { return nil }
-        return now.duration(since: self[position].arrival) <= settings.cacheAge ? position : nil
+        return now.duration(since: self[position].arrival) <= age ? position : nil
+    }
+
+    /// Keeps the last keyframe and the frames of temporal layer 0 since for a subscriber that is catching up from it.
+    ///
+    /// It keeps them up to `pinnedAge`, and no longer than until the next keyframe.
+    package mutating func pin(until end: MonotonicInstant) {
+        pinnedUntil = max(pinnedUntil ?? end, end)
     }
 
     /// Stores the next packet, which is in order.
@@ -126,9 +156,12 @@ package struct TrackStream: Sendable {
             isKeyframe: header.isKeyframe,
             isLayerSync: header.isLayerSync,
             isDiscardable: header.isDiscardable,
-            bytes: Int32(packet.capacity)
+            bytes: Int32(packet.capacity),
+            offset: packets.total
         )
         packets.ring.append(entry)
+        packets.total += packet.count
+        if header.temporalLayer > 0 { packets.layersEnd = endPosition }
         bytes += packet.capacity + Entry.overhead
         discardOld(at: now)
     }
@@ -158,7 +191,10 @@ package struct TrackStream: Sendable {
 
     /// Discards what has become too old by `now`.
     package mutating func discardOld(at now: MonotonicInstant) {
-        let cacheStart = fresh(wholeKeyframe, at: now) ?? fresh(incomingKeyframe, at: now) ?? endPosition
+        if let pinnedUntil, pinnedUntil < now { self.pinnedUntil = nil }
+        let age = pinnedUntil == nil ? settings.cacheAge : settings.pinnedAge
+        let cacheStart =
+            stored(wholeKeyframe, noOlderThan: age, at: now) ?? fresh(incomingKeyframe, at: now) ?? endPosition
         let horizon = now - settings.liveWindow
         thinnedPosition = max(thinnedPosition, startPosition)
         while thinnedPosition < endPosition, self[thinnedPosition].arrival < horizon {

@@ -17,6 +17,8 @@ final class RelayService: WebSocketHandler {
     private var relay: Relay
     private let logger: Logger
     private var generator = SystemRandomNumberGenerator()
+    /// Buffers for acknowledgements.
+    private let packets = PacketBufferPool()
     /// The connections by the index of the relay's name for each, which is the connection's `tag`.
     private var connections: [WebSocketConnection?] = []
     /// Whether a connection has more to send after its last message, by the same index.
@@ -83,9 +85,16 @@ final class RelayService: WebSocketHandler {
         return switch turn?.message {
         case .text(let text): .text(text)
         case .media(let packet): .shared(packet)
+        case .acknowledgement(let acknowledgement): .exclusive(packet(of: acknowledgement))
         case .close(let code, let reason): .close(code: UInt16(clamping: code.rawValue), reason: reason)
         case nil: nil
         }
+    }
+
+    private func packet(of acknowledgement: MediaAcknowledgement) -> PacketBuffer {
+        let packet = packets.take(count: MediaAcknowledgement.length)
+        packet.withMutableBytes { acknowledgement.write(to: &$0) }
+        return packet
     }
 
     func closed(_ connection: WebSocketConnection, _ closure: WebSocketClosure) {

@@ -41,6 +41,7 @@ package struct ServerSetting: Sendable {
         ServerSetting("media.trackPackets", .count(\.relay.media.trackPackets)),
         ServerSetting("media.participantRate", .rate(\.relay.media.participantRate)),
         ServerSetting("media.participantPackets", .count(\.relay.media.participantPackets)),
+        ServerSetting("media.participantAcknowledgements", .count(\.relay.media.participantAcknowledgements)),
         ServerSetting("media.burstTime", .time(\.relay.media.burstTime)),
         ServerSetting("media.burstBytes", .size(\.relay.media.burstBytes)),
         ServerSetting("maximumStoredBytes", .size(\.relay.maximumStoredBytes)),
@@ -51,6 +52,7 @@ package struct ServerSetting: Sendable {
         ServerSetting("forwarding.dropTopLayerAfter", .time(\.relay.forwarding.dropTopLayerAfter)),
         ServerSetting("forwarding.dropMiddleLayerAfter", .time(\.relay.forwarding.dropMiddleLayerAfter)),
         ServerSetting("forwarding.skipAfter", .time(\.relay.forwarding.skipAfter)),
+        ServerSetting("forwarding.longestBacklog", .time(\.relay.forwarding.longestBacklog)),
         ServerSetting("keyframes.interval", .time(\.relay.keyframes.interval)),
     ]
 

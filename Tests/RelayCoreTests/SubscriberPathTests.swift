@@ -1,0 +1,244 @@
+import MediaCore
+import RelayCore
+import RoomProtocol
+import TestTools
+import Testing
+
+@Suite("Relay: the path to a subscriber", .timeLimit(.minutes(1)))
+struct SubscriberPathTests {
+    private func acknowledgement(_ bytes: Int, at time: MonotonicInstant) -> MediaAcknowledgement {
+        MediaAcknowledgement(
+            cumulativeBytes: UInt64(bytes),
+            receiveTime: .init(microseconds: UInt64(time.microseconds)),
+            trackAlias: 0,
+            frameNumber: 0
+        )
+    }
+
+    private let start = MonotonicInstant(microseconds: 5_000_000)
+
+    @Test("A peer that never acknowledges has no limit, and leaves nothing behind")
+    func neverAcknowledges() {
+        var path = SubscriberPath()
+        for index in 0..<100_000 {
+            let now = start + .milliseconds(index)
+            path.wrote(1000, .media, at: now)
+            #expect(path.mayBegin(at: now))
+        }
+        #expect(!path.isAcknowledged && path.rate == nil)
+        #expect(path.unacknowledgedBytes <= 4097 * 1000)
+    }
+
+    @Test("Thinned acknowledgements of a path without a queue give no limit and never close the gate")
+    func thinned() {
+        var path = SubscriberPath()
+        var written = 0
+        for frame in 0..<600 {
+            let now = start + .milliseconds(frame * 33)
+            let isAdmitted = path.admitsFrame(at: now)
+            #expect(isAdmitted, "frame \(frame)")
+            path.wrote(8000, .media, at: now)
+            written += 8000
+            if frame < 30 || frame % 16 == 0 {
+                path.acknowledged(acknowledgement(written, at: now + .milliseconds(2)), at: now + .milliseconds(4))
+            }
+        }
+        #expect(path.rate == nil && path.isAcknowledged)
+    }
+
+    @Test("A track that pauses while acknowledgements are thinned goes on")
+    func pauseWhileThinned() {
+        var path = SubscriberPath()
+        var written = 0
+        for frame in 0..<74 {
+            let now = start + .milliseconds(frame * 33)
+            path.wrote(8000, .media, at: now)
+            written += 8000
+            guard frame < 60 else { continue }
+            path.acknowledged(acknowledgement(written, at: now + .milliseconds(2)), at: now + .milliseconds(4))
+        }
+        // What was sent last is not acknowledged yet, and need not be for ten seconds.
+        #expect(path.mayBegin(at: start + .seconds(13)))
+    }
+
+    @Test("A peer whose path breaks is sent no more frames a moment later, and again with its next acknowledgement")
+    func brokenPath() {
+        var path = SubscriberPath()
+        var written = 0
+        var now = start
+        var closedAfter: Duration?
+        for frame in 0..<300 {
+            now = start + .milliseconds(frame * 33)
+            guard path.admitsFrame(at: now) else {
+                closedAfter = closedAfter ?? now.duration(since: start + .milliseconds(99 * 33))
+                continue
+            }
+            path.wrote(8000, .media, at: now)
+            written += 8000
+            let queue = Duration.milliseconds(20 + frame % 2 * 5)
+            guard frame < 100 else { continue }
+            path.acknowledged(acknowledgement(written, at: now + queue), at: now + queue + .milliseconds(20))
+        }
+        // The base delay is the first one's, so this queue is small: the peer may be thinning, up to 500 ms.
+        #expect(closedAfter ?? .seconds(9) < .milliseconds(900))
+        #expect(path.unacknowledgedBytes < 300_000)
+        path.acknowledged(acknowledgement(written, at: now), at: now)
+        #expect(path.mayBegin(at: now))
+    }
+
+    @Test("Acknowledgements that lie are counted and change nothing")
+    func lies() {
+        var path = SubscriberPath()
+        var generator = SeededGenerator(seed: 7)
+        path.wrote(1000, .media, at: start)
+        path.acknowledged(acknowledgement(1000, at: start), at: start)
+        for index in 0..<1000 {
+            let body = MediaAcknowledgement(
+                cumulativeBytes: .random(in: 1001 ... .max, using: &generator),
+                receiveTime: .init(microseconds: .random(in: 0 ... .max, using: &generator)),
+                trackAlias: 0,
+                frameNumber: 0
+            )
+            path.acknowledged(body, at: start + .milliseconds(index))
+        }
+        #expect(path.disregarded == 1000 && path.unacknowledgedBytes == 0 && path.rate == nil)
+        path.acknowledged(acknowledgement(10, at: start), at: start)
+        #expect(path.disregarded == 1001, "bytes that go back")
+    }
+
+    @Test("Times that leap ahead are believed once, and never overflow")
+    func absurdTimes() {
+        var path = SubscriberPath()
+        for index in 0..<100 {
+            let now = start + .milliseconds(index * 33)
+            path.wrote(1000, .media, at: now)
+            let body = MediaAcknowledgement(
+                cumulativeBytes: UInt64(index + 1) * 1000,
+                receiveTime: .init(microseconds: index == 50 ? UInt64(Int64.max) : UInt64(index)),
+                trackAlias: 0,
+                frameNumber: 0
+            )
+            path.acknowledged(body, at: now)
+        }
+        #expect(path.disregarded == 1)
+    }
+
+    @Test("Our own acknowledgements in between make nothing look old")
+    func ownAcknowledgements() {
+        var path = SubscriberPath()
+        var written = 0
+        for frame in 0..<100 {
+            let now = start + .milliseconds(frame * 200)
+            #expect(path.mayBegin(at: now), "frame \(frame)")
+            path.wrote(5000, .media, at: now)
+            written += 5000
+            path.acknowledged(acknowledgement(written, at: now + .milliseconds(30)), at: now + .milliseconds(60))
+            path.wrote(48, .acknowledgement, at: now + .milliseconds(100))
+            written += 48
+        }
+        #expect(path.disregarded == 0)
+    }
+
+    // MARK: Over a link
+
+    private func percentile(_ share: Double, _ viewer: EmulatedViewer, from: Int, to: Int = .max) -> Double {
+        let ages = viewer.ages.filter { $0.time >= from && $0.time < to }.map(\.age).sorted()
+        return ages.isEmpty ? .infinity : ages[min(ages.count - 1, Int(Double(ages.count) * share))]
+    }
+
+    @Test("One viewer on a thin link: the publisher is told what the link carries, and the age stays small")
+    func thinLink() throws {
+        var room = try EmulatedRoom(cap: 2_500_000) { [EmulatedViewer($0, "viewer", bitsPerSecond: 1_000_000)] }
+        room.run(20_000)
+        let viewer = room.viewers[0]
+        let bits = Double(viewer.bytesReceived) * 8 / 20
+        #expect(bits > 700_000 && bits < 1_000_000, "\(bits)")
+        #expect((600_000.0...1_100_000).contains(room.rate), "\(room.rate)")
+        // It began at two and a half times what the link carries.
+        #expect(percentile(0.5, viewer, from: 6000) < 130)
+        #expect(percentile(0.95, viewer, from: 6000) < 260)
+        #expect(viewer.peer.allProblems.isEmpty && room.camera.wanted?.temporalLayers == 1)
+        // A few times a second, not more.
+        let messages = room.camera.publisher.messages.count { if case .layersWanted = $0 { true } else { false } }
+        #expect(messages < 20 * 6, "\(messages)")
+    }
+
+    @Test("A link that breaks down to a fifth and comes back: late for a moment, and back at the full rate soon")
+    func step() throws {
+        var room = try EmulatedRoom(cap: 2_300_000) { [EmulatedViewer($0, "viewer", bitsPerSecond: 2_500_000)] }
+        let viewer = room.viewers[0]
+        room.run(10_000)
+        viewer.bitsPerSecond = 500_000
+        room.run(15_000)
+        #expect(percentile(1, viewer, from: 10_000, to: 25_000) < 1300)
+        #expect(percentile(0.95, viewer, from: 12_000, to: 25_000) < 240)
+        #expect((230_000.0...700_000).contains(room.rate), "\(room.rate)")
+        viewer.bitsPerSecond = 2_500_000
+        var back: Int?
+        room.run(12_000) { _ in }
+        if room.rate >= 1_900_000 { back = room.milliseconds }
+        #expect(back != nil, "at \(room.rate) after twelve seconds")
+        #expect(viewer.peer.allProblems.isEmpty)
+        #expect(room.camera.publisher.keyframeRequests <= 4)
+    }
+
+    @Test("A viewer with room to spare bounds nothing")
+    func fastLink() throws {
+        var room = try EmulatedRoom(cap: 2_000_000) {
+            [EmulatedViewer($0, "viewer", bitsPerSecond: 50_000_000, delay: .milliseconds(5))]
+        }
+        room.run(10_000) { _ in }
+        #expect(room.camera.wanted == WantedLayer(simulcastLayer: 0, temporalLayers: 1))
+        #expect(room.viewers[0].acknowledgementsSent < 60)
+        #expect(percentile(1, room.viewers[0], from: 100) < 20)
+    }
+
+    @Test("The best-placed viewer sets the bound; a slower one gets temporal layers, and nobody else notices")
+    func slowBesideFast() throws {
+        var room = try EmulatedRoom(cap: 1_000_000, temporalLayers: 3) {
+            [
+                EmulatedViewer($0, "fast", bitsPerSecond: 50_000_000, delay: .milliseconds(5)),
+                EmulatedViewer($0, "slow", bitsPerSecond: 600_000),
+            ]
+        }
+        room.run(20_000)
+        #expect(room.camera.wanted?.bitrate == nil && room.camera.wanted?.temporalLayers ?? 1 > 1)
+        #expect(
+            room.viewers[0].ages.count == room.camera.framesSent - 1 || percentile(1, room.viewers[0], from: 500) < 30
+        )
+        #expect(percentile(0.95, room.viewers[1], from: 5000) < 600)
+        #expect(room.viewers[1].ages.count > 150)
+        #expect(room.viewers.allSatisfy { $0.peer.allProblems.isEmpty })
+    }
+
+    @Test("A viewer that stops reading is sent little, and is live again at once when it reads on")
+    func stopsReading() throws {
+        var room = try EmulatedRoom(cap: 1_500_000) { [EmulatedViewer($0, "viewer", bitsPerSecond: 5_000_000)] }
+        let viewer = room.viewers[0]
+        room.run(5000)
+        viewer.isReading = false
+        let before = viewer.peer.bytesTaken
+        room.run(30_000)
+        #expect(
+            viewer.peer.bytesTaken - before < 200_000,
+            "\(viewer.peer.bytesTaken - before) bytes to a peer that does not read"
+        )
+        #expect(room.camera.publisher.keyframeRequests <= 3)
+        viewer.isReading = true
+        let count = viewer.ages.count
+        room.run(300)
+        let live = viewer.ages[count...].first { $0.age < 200 }
+        #expect(live != nil, "no live frame within 300 ms")
+        #expect(viewer.peer.allProblems.isEmpty)
+    }
+
+    @Test("A viewer that never acknowledges gets the lag's policy as before")
+    func neverAcknowledging() throws {
+        var room = try EmulatedRoom(cap: 1_000_000, temporalLayers: 3) {
+            [EmulatedViewer($0, "viewer", bitsPerSecond: 600_000, acknowledges: false)]
+        }
+        room.run(15_000)
+        #expect(room.camera.wanted?.bitrate == nil && room.camera.wanted?.temporalLayers == 3)
+        #expect(room.viewers[0].ages.count > 120 && room.viewers[0].peer.allProblems.isEmpty)
+    }
+}

@@ -1,0 +1,85 @@
+import MediaCore
+import RelayCore
+import RoomProtocol
+import Testing
+
+@Suite("Relay: wishes and shares", .timeLimit(.minutes(1)))
+struct WishTests {
+    @Test("The publisher is told the largest size and rate that anybody wishes, once everybody has a wish")
+    func wishes() throws {
+        let bench = RelayBench()
+        let robot = bench.join("robot")
+        let viewers = (0..<2).map { bench.join("viewer \($0)") }
+        let camera = try #require(bench.publish(robot))
+        bench.pull(viewers + [robot])
+        let id = camera.track.id
+        bench.send(.subscribe(Subscribe(trackId: id, width: 320, height: 180, frameRate: 15)), from: viewers[0])
+        bench.advance(.seconds(1))
+        bench.pull(robot)
+        #expect(camera.wanted == WantedLayer(simulcastLayer: 0, temporalLayers: 1))
+        bench.send(.subscribe(Subscribe(trackId: id, width: 640, height: 90, frameRate: 10)), from: viewers[1])
+        bench.advance(.seconds(1))
+        bench.pull(robot)
+        let both = WantedLayer(simulcastLayer: 0, width: 640, height: 180, frameRate: 15, temporalLayers: 1)
+        #expect(camera.wanted == both)
+        bench.close(viewers[0])
+        bench.advance(.seconds(1))
+        bench.pull(robot)
+        let one = WantedLayer(simulcastLayer: 0, width: 640, height: 90, frameRate: 10, temporalLayers: 1)
+        #expect(camera.wanted == one)
+        bench.send(.subscribe(Subscribe(trackId: id)), from: viewers[1])
+        bench.advance(.seconds(1))
+        bench.pull(robot)
+        #expect(camera.wanted == WantedLayer(simulcastLayer: 0, temporalLayers: 1))
+    }
+
+    @Test(
+        "A wish that makes no sense is refused and changes nothing",
+        arguments: [(0, 10, 1.0), (10, -1, 1.0), (10, 10, 0.0)]
+    )
+    func badWish(width: Int, height: Int, frameRate: Double) throws {
+        let bench = RelayBench()
+        let robot = bench.join("robot")
+        let viewer = bench.join("viewer")
+        let camera = try #require(bench.publish(robot))
+        bench.pull([robot, viewer])
+        let wish = Subscribe(trackId: camera.track.id, width: width, height: height, frameRate: frameRate)
+        bench.send(.subscribe(wish), from: viewer)
+        bench.pull([robot, viewer])
+        #expect(viewer.errors == [.invalidArgument] && viewer.close == nil)
+        #expect(camera.wanted == WantedLayer(simulcastLayer: 0, temporalLayers: 1))
+    }
+
+    @Test("A rate is divided by weight; what a track leaves goes to the others, and none starves")
+    func shares() {
+        typealias Claim = Allocator.Claim
+        #expect(Allocator.shares(of: 1000, among: [Claim(weight: 2, rate: 10)]) == [1000])
+        let equal = Allocator.shares(of: 1000, among: [Claim(weight: 2, rate: 5000), Claim(weight: 2, rate: 5000)])
+        #expect(equal == [500, 500])
+        let weighted = Allocator.shares(of: 1000, among: [Claim(weight: 1, rate: 5000), Claim(weight: 4, rate: 5000)])
+        #expect(weighted == [200, 800])
+        let modest = Allocator.shares(of: 1000, among: [Claim(weight: 2, rate: 100), Claim(weight: 2, rate: 5000)])
+        #expect(modest == [130, 870])
+        #expect(Allocator.shares(of: 1000, among: []) == [])
+        for rates in [[0.0, 0, 0], [1, 900, 20_000], [300, 300, 300]] {
+            let shares = Allocator.shares(of: 1000, among: rates.map { Claim(weight: 2, rate: $0) })
+            #expect(shares.reduce(0, +) <= 1000.001)
+        }
+    }
+
+    @Test("Who joins late on a link of 1.2 times the track's rate is live within seconds, for two keyframes at most")
+    func lateJoiner() throws {
+        var room = try EmulatedRoom(cap: 1_000_000) {
+            [EmulatedViewer($0, "fast", bitsPerSecond: 50_000_000, delay: .milliseconds(5))]
+        }
+        room.run(2500)
+        let late = EmulatedViewer(room.bench, "late", bitsPerSecond: 1_200_000)
+        room.viewers.append(late)
+        room.run(12_000)
+        #expect(room.camera.publisher.keyframeRequests <= 2)
+        let live = late.ages.first { $0.age < 250 }
+        #expect((live?.time ?? .max) < 8000, "live at \(live?.time ?? 0) ms")
+        #expect(late.ages.last?.age ?? 1000 < 400)
+        #expect(room.viewers.allSatisfy { $0.peer.allProblems.isEmpty })
+    }
+}

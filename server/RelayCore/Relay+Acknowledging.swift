@@ -1,0 +1,56 @@
+import Adaptation
+import MediaCore
+import RoomProtocol
+
+/// Acknowledgements in both directions: of the media that a peer publishes, and of what it receives.
+extension Relay {
+    // MARK: Of published media
+
+    /// Counts a text message, which an acknowledgement of media covers as well.
+    mutating func countText(_ bytes: Int, from id: ConnectionID, at now: MonotonicInstant) {
+        traffic[id.index].arrivals.received(bytes, at: now)
+        traffic[id.index].arrivals.messageEnded(isAcknowledgement: false)
+        acknowledgeIfDue(id, at: now)
+    }
+
+    /// Notes a video packet whose header can be read, whatever becomes of it.
+    mutating func notePacket(_ header: MediaPacketHeader, on id: ConnectionID, at now: MonotonicInstant) {
+        // The sum may be any number: the publisher writes both.
+        let encoded = header.captureTime.microseconds &+ Int64(header.encodeDelay)
+        traffic[id.index].hasSentMedia = true
+        traffic[id.index].arrivals.chunkEnded(AcknowledgementSchedule.Chunk(header, sentTime: encoded))
+        acknowledgeIfDue(id, at: now)
+    }
+
+    private mutating func acknowledgeIfDue(_ id: ConnectionID, at now: MonotonicInstant) {
+        guard traffic[id.index].hasSentMedia, !connections.hot[id.index].isAcknowledgementDue,
+            let due = traffic[id.index].arrivals.nextDeadline, due <= now
+        else { return }
+        connections.hot[id.index].isAcknowledgementDue = true
+        wake(id, for: .urgent)
+    }
+
+    /// The acknowledgement that a connection sends before anything else.
+    mutating func acknowledgementTurn(of id: ConnectionID, at now: MonotonicInstant) -> Turn? {
+        connections.hot[id.index].isAcknowledgementDue = false
+        guard let acknowledgement = traffic[id.index].arrivals.acknowledgement(at: now) else { return nil }
+        traffic[id.index].path.wrote(MediaAcknowledgement.length, .acknowledgement, at: now)
+        return Turn(message: .acknowledgement(acknowledgement), isLast: false)
+    }
+
+    // MARK: Of forwarded media
+
+    /// Takes a peer's acknowledgement, which may have any content.
+    mutating func acknowledged(
+        _ acknowledgement: MediaAcknowledgement,
+        on id: ConnectionID,
+        by participant: ParticipantID,
+        at now: MonotonicInstant
+    ) {
+        traffic[id.index].path.acknowledged(acknowledgement, at: now)
+        allot(participant, on: id, at: now)
+        guard traffic[id.index].isHeldBack, traffic[id.index].path.mayBegin(at: now) else { return }
+        traffic[id.index].isHeldBack = false
+        wake(id, for: .urgent)
+    }
+}

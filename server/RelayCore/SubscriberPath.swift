@@ -1,0 +1,250 @@
+import Adaptation
+package import MediaCore
+package import RoomProtocol
+
+/// The path from the relay to one peer: what was handed to its socket, what it acknowledged, and what that tells.
+///
+/// A peer that never acknowledges has no estimate. Its frames are left out by their lag alone. A peer that does has
+/// one of two states. While nothing is delayed, its path has no known limit. From the first queue on, the rate law
+/// gives a rate, and frames begin only while the path has room for them.
+package struct SubscriberPath: Sendable {
+    /// The settings; lengths of time in microseconds.
+    package struct Settings: Hashable, Sendable {
+        /// A queue that stands for this long is the path's limit: from here on, the rate law gives the rate.
+        package var limitingQueue: Int64 = 30_000
+        /// Up to this queue a peer may regard nothing as delayed, and thin its acknowledgements.
+        ///
+        /// Peers take 5 ms (`AcknowledgementSchedule`). The rest is for the difference between their view and ours.
+        package var quietQueue: Int64 = 15_000
+        /// How long nothing must have been delayed before a peer may thin; peers take 1 s.
+        package var patience: Int64 = 800_000
+        /// The longest time between two acknowledgements that are thinned.
+        package var quietInterval: Int64 = 500_000
+        /// The age of the oldest byte on its way, beyond the round trip, from which no frame begins.
+        package var longestSilence: Int64 = 150_000
+        /// The limit is forgotten when for this long no queue stood and the rate was not used up.
+        package var limitMemory: Int64 = 10_000_000
+        /// The first of the rare frames to a peer that has stopped to acknowledge; each further one waits twice as long.
+        package var firstProbe: Int64 = 6_000_000
+        /// The most writes that are remembered; a peer that leaves more unacknowledged has no estimate any more.
+        package var mostWrites = 4096
+        /// The bounds of the law's rate, in bits per second.
+        package var lowestRate = 60_000.0
+        package var highestRate = 200_000_000.0
+
+        package init() {}
+    }
+
+    /// What a message is, as far as the estimate is concerned.
+    package enum Message: Sendable {
+        case text, media, acknowledgement
+    }
+
+    private let settings: Settings
+    private var estimator: PathEstimator?
+    private var controller: RateController?
+    private let gate = SendGate()
+    /// Bytes handed to the socket since the connection opened.
+    private var written: UInt64 = 0
+    /// The bytes that were handed over before the estimate began.
+    private var origin: UInt64 = 0
+    /// Bytes of our own acknowledgements after the last other message.
+    ///
+    /// The peer acknowledges them with the next message only, so they must not count as old.
+    private var unaged = 0
+    private var writesSinceAcknowledgement = 0
+    private var lastAcknowledgement: Int64 = 0
+    private var lastQueue: Int64 = .max
+    /// Since when no acknowledgement has told of more than `quietQueue`.
+    private var quietSince: Int64?
+    /// When the first message was written that must have been acknowledged by now even if the peer thins.
+    private var overdueWrite: Int64?
+    /// When the path last was the limit.
+    private var lastLimited: Int64 = 0
+    private var nextProbe: Int64?
+    private var probeInterval: Int64 = 0
+    private var sent = SentRate()
+
+    /// Whether so much was left unacknowledged that no estimate is kept until the next acknowledgement.
+    private var isGivenUp = false
+
+    /// Whether the peer acknowledges what it receives.
+    package private(set) var isAcknowledged = false
+    /// Acknowledgements that could not be true.
+    package private(set) var disregarded = 0
+
+    /// Creates the path of a connection that was just opened.
+    package init(_ settings: Settings = Settings()) {
+        self.settings = settings
+    }
+
+    /// What the path carries, in bits per second; `nil` while no limit is known.
+    package var rate: Double? { controller?.rate }
+
+    /// The queueing delay that the newest acknowledgement told, in microseconds; `nil` without an estimate.
+    package var queue: Int64? { lastQueue == .max ? nil : lastQueue }
+
+    /// Bytes that are on their way, as far as is known.
+    package var unacknowledgedBytes: Int64 { estimator?.unacknowledgedBytes ?? 0 }
+
+    // MARK: Events
+
+    /// Notes that the socket was handed a message of `bytes` bytes.
+    package mutating func wrote(_ bytes: Int, _ message: Message, at now: MonotonicInstant) {
+        if estimator == nil, message == .media, !isGivenUp { begin(at: now) }
+        written &+= UInt64(bytes)
+        guard estimator != nil else { return }
+        if message == .acknowledgement {
+            unaged += bytes
+            return
+        }
+        let time = now.microseconds
+        estimator?.wrote(bytes + unaged, at: time)
+        unaged = 0
+        sent.add(bytes, at: time)
+        if isAcknowledged, overdueWrite == nil, time - lastAcknowledgement >= settings.quietInterval {
+            overdueWrite = time
+        }
+        writesSinceAcknowledgement += 1
+        if writesSinceAcknowledgement > settings.mostWrites { forget() }
+    }
+
+    /// Takes an acknowledgement, which may have any content.
+    package mutating func acknowledged(_ acknowledgement: MediaAcknowledgement, at now: MonotonicInstant) {
+        let bytes = acknowledgement.cumulativeBytes
+        guard bytes <= written else {
+            disregarded += 1
+            return
+        }
+        guard estimator != nil else {
+            isGivenUp = false
+            return begin(at: now)
+        }
+        guard bytes >= origin else { return }
+        let time = now.microseconds
+        let relative = bytes - origin
+        if let estimator, relative > UInt64(clamping: estimator.writtenBytes) {
+            self.estimator?.wrote(unaged, at: time)
+            unaged = 0
+        }
+        let before = estimator?.disregarded
+        var told = acknowledgement
+        told.cumulativeBytes = relative
+        let sample = estimator?.acknowledged(told, at: time)
+        guard estimator?.disregarded == before else {
+            disregarded += 1
+            return
+        }
+        isAcknowledged = true
+        lastAcknowledgement = time
+        writesSinceAcknowledgement = 0
+        overdueWrite = nil
+        nextProbe = nil
+        if let sample { learn(from: sample, at: time) }
+    }
+
+    /// Begins the estimate: what is written from now on counts.
+    private mutating func begin(at now: MonotonicInstant) {
+        estimator = PathEstimator()
+        origin = written
+        unaged = 0
+        lastQueue = .max
+        quietSince = nil
+        writesSinceAcknowledgement = 0
+        lastAcknowledgement = now.microseconds
+        overdueWrite = nil
+        nextProbe = nil
+        sent = SentRate()
+    }
+
+    private mutating func forget() {
+        estimator = nil
+        controller = nil
+        lastQueue = .max
+        isAcknowledged = false
+        isGivenUp = true
+    }
+
+    private mutating func learn(from sample: PathEstimator.Sample, at now: Int64) {
+        lastQueue = sample.queue
+        quietSince = sample.queue <= settings.quietQueue ? quietSince ?? now : nil
+        let isQueueing = sample.standingQueue > settings.limitingQueue
+        if controller == nil {
+            guard isQueueing, !sample.isAfterStall else { return }
+            var law = RateController.Settings()
+            law.lowestRate = settings.lowestRate
+            law.highestRate = settings.highestRate
+            law.startRate = max(sample.activeRate, settings.lowestRate)
+            controller = RateController(law)
+        }
+        controller?.update(sample, roundTrip: estimator?.shortestRoundTrip ?? 0, at: now)
+        if isQueueing || sent.bitsPerSecond(at: now) > 0.7 * (controller?.rate ?? 0) { lastLimited = now }
+        if now - lastLimited > settings.limitMemory { controller = nil }
+    }
+
+    // MARK: Decisions
+
+    /// Whether a frame may begin now; the rest of a frame that has begun always may follow.
+    package func mayBegin(at now: MonotonicInstant) -> Bool {
+        guard isAcknowledged, let estimator else { return true }
+        let time = now.microseconds
+        let roundTrip = estimator.shortestRoundTrip ?? 50_000
+        if let quietSince, time - quietSince >= settings.patience {
+            // The peer may be thinning: only what was written long after its last acknowledgement can be missing.
+            guard let overdueWrite else { return true }
+            return time - overdueWrite <= roundTrip + settings.longestSilence
+        }
+        if let controller {
+            return gate.isOpen(estimator, controller, queued: 0, frameInterval: 33_333, at: time)
+        }
+        guard let oldest = estimator.oldestUnacknowledgedWrite else { return true }
+        return time - oldest <= roundTrip + estimator.thinning + settings.longestSilence
+    }
+
+    /// As `mayBegin`, when a frame waits: now and then one passes to a peer that has stopped to acknowledge.
+    package mutating func admitsFrame(at now: MonotonicInstant) -> Bool {
+        if mayBegin(at: now) { return true }
+        let time = now.microseconds
+        guard let probe = nextProbe else {
+            probeInterval = settings.firstProbe
+            nextProbe = time + probeInterval
+            return false
+        }
+        guard time >= probe else { return false }
+        probeInterval *= 2
+        nextProbe = time + probeInterval
+        return true
+    }
+
+    /// How long the path takes to carry `bytes` after what is on its way already; zero while no limit is known.
+    package func drainTime(of bytes: Int) -> Duration {
+        guard let rate = controller?.rate else { return .zero }
+        let waiting = Double(bytes) + Double(unacknowledgedBytes)
+        return .microseconds(Int64(min(waiting * 8e6 / rate, 1e9)))
+    }
+}
+
+/// The rate of what was sent in the last second or so.
+struct SentRate: Sendable {
+    private static let window: Int64 = 500_000
+
+    private var start: Int64 = 0
+    private var bytes = 0
+    private var earlier = 0.0
+
+    /// Adds `count` bytes at `now`, in microseconds.
+    mutating func add(_ count: Int, at now: Int64) {
+        if now - start >= Self.window {
+            earlier = now - start >= 2 * Self.window ? 0 : Double(bytes) * 8e6 / Double(now - start)
+            start = now
+            bytes = 0
+        }
+        bytes += count
+    }
+
+    /// Bits per second over the last whole window, or over the present one if that is more.
+    func bitsPerSecond(at now: Int64) -> Double {
+        let present = Double(bytes) * 8e6 / Double(max(now - start, Self.window))
+        return now - start >= 2 * Self.window ? present : max(earlier, present)
+    }
+}

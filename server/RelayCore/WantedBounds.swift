@@ -1,0 +1,86 @@
+import RoomProtocol
+
+/// What a subscriber wishes of a track.
+struct SubscriptionWish: Hashable, Sendable {
+    var width: Int?
+    var height: Int?
+    var frameRate: Double?
+    var priority: String?
+
+    /// The track's part of the subscriber's rate, compared with its other tracks.
+    ///
+    /// Even a track of low priority gets a fair part: a fifth beside one of high priority.
+    var weight: Double {
+        switch priority {
+        case "low": 1
+        case "high": 4
+        default: 2
+        }
+    }
+
+    /// What is wrong with the wishes of a `subscribe`; `nil` if nothing is.
+    static func problem(with request: Subscribe) -> String? {
+        for side in [request.width, request.height].compactMap(\.self) where side < 1 { return "a size of \(side)" }
+        guard let rate = request.frameRate, !(rate > 0 && rate <= 1000) else { return nil }
+        return "a rate of \(rate); allowed are more than 0 to 1000 fps"
+    }
+}
+
+/// The most that any subscriber of a track can use, collected from all of them.
+struct WantedBounds {
+    /// A path whose share is below this part of the best one's is so much worse that it needs temporal layers.
+    private static let similarShare = 0.85
+    /// With at least this part of the track's rate, two temporal layers are enough: the lower one has 60 % of the bits.
+    private static let shareForTwoLayers = 0.65
+    /// The steps of the rate that publishers are told, in bits per second.
+    private static let rateStep = 10_000.0
+
+    private var count = 0
+    private var best: Double?
+    private var isUnlimited = false
+    private var least: Double?
+    private var isUnknownLagging = false
+    private var width: Int?
+    private var height: Int?
+    private var frameRate: Double?
+    private var isAnySize = false
+    private var isAnyRate = false
+
+    /// Adds a subscriber; `share` is its part of its path's rate, `nil` if no limit is known.
+    mutating func add(_ wish: SubscriptionWish, share: Double?, isLagging: Bool) {
+        count += 1
+        if let share {
+            best = max(best ?? 0, share)
+            if isLagging { least = min(least ?? share, share) }
+        } else {
+            isUnlimited = true
+            if isLagging { isUnknownLagging = true }
+        }
+        if let wished = wish.width, let rows = wish.height {
+            width = max(width ?? 0, wished)
+            height = max(height ?? 0, rows)
+        } else {
+            isAnySize = true
+        }
+        if let wished = wish.frameRate { frameRate = max(frameRate ?? 0, wished) } else { isAnyRate = true }
+    }
+
+    /// The bounds, for a track that sends `rate` bits per second at present.
+    func layer(rate: Double) -> WantedLayer {
+        WantedLayer(
+            simulcastLayer: 0,
+            bitrate: isUnlimited ? nil : best.map { Int(($0 / Self.rateStep).rounded(.down) * Self.rateStep) },
+            width: isAnySize ? nil : width,
+            height: isAnySize ? nil : height,
+            frameRate: isAnyRate ? nil : frameRate,
+            temporalLayers: temporalLayers(rate: rate)
+        )
+    }
+
+    /// One layer while everybody takes everything, or the bound alone helps everybody who does not.
+    private func temporalLayers(rate: Double) -> Int {
+        if isUnknownLagging { return 3 }
+        guard let least, isUnlimited || least < Self.similarShare * (best ?? 0) else { return 1 }
+        return least >= Self.shareForTwoLayers * rate ? 2 : 3
+    }
+}

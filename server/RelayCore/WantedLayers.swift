@@ -1,0 +1,62 @@
+import MediaCore
+import RoomProtocol
+
+/// What a track's publisher was told of an encoding that somebody receives, and when to tell it anew.
+///
+/// A bound that follows the rates of the subscribers' paths changes with every acknowledgement. The publisher is told
+/// of changes that matter, a few times a second, and at once of a rate that has broken down.
+struct WantedLayers: Sendable {
+    /// The least time between two messages.
+    private static let interval: Duration = .milliseconds(200)
+    /// The least time before a message of a rate that has broken down.
+    private static let urgentInterval: Duration = .milliseconds(60)
+    /// A rate below this part of the last one has broken down.
+    private static let urgentFall = 0.8
+    /// A rate within these parts of the last one is the same.
+    private static let leastFall = 0.96, leastRise = 1.06
+
+    /// The bounds as the publisher knows them; `nil` if nobody receives the encoding.
+    private(set) var said: WantedLayer?
+    private var lastSaid: MonotonicInstant?
+    /// When to compare again, because a change came too soon.
+    private(set) var due: MonotonicInstant?
+
+    /// Whether the publisher was told of any bound.
+    var isBounded: Bool {
+        guard let said else { return false }
+        return said != WantedLayer(simulcastLayer: said.simulcastLayer, temporalLayers: 1)
+    }
+
+    /// Notes what the publisher is told now.
+    mutating func say(_ wanted: WantedLayer?, at now: MonotonicInstant) {
+        said = wanted
+        lastSaid = now
+        due = nil
+    }
+
+    /// Compares what is wanted with what the publisher knows.
+    ///
+    /// - Returns: Whether to tell it now; if a change has to wait, `due` says until when.
+    mutating func isToBeSaid(_ wanted: WantedLayer, at now: MonotonicInstant) -> Bool {
+        due = nil
+        guard let said, let lastSaid, differs(wanted, from: said) else { return false }
+        let isUrgent = Double(wanted.bitrate ?? .max) < Self.urgentFall * Double(said.bitrate ?? .max)
+        let moment = lastSaid + (isUrgent ? Self.urgentInterval : Self.interval)
+        guard now < moment else { return true }
+        due = moment
+        return false
+    }
+
+    /// Compares at `time` again, unless something else comes before.
+    mutating func lookAgain(at time: MonotonicInstant) {
+        due = min(due ?? time, time)
+    }
+
+    private func differs(_ wanted: WantedLayer, from said: WantedLayer) -> Bool {
+        guard let new = wanted.bitrate, let old = said.bitrate else { return wanted != said }
+        var same = wanted
+        same.bitrate = old
+        if same != said { return true }
+        return Double(new) < Self.leastFall * Double(old) || Double(new) > Self.leastRise * Double(old)
+    }
+}
