@@ -165,7 +165,8 @@ let endToEnd: [Target] = [
     .testTarget(
         name: "EndToEndTests",
         dependencies: [
-            "TestSupport", "TestTools", "RoomKit", "RelayServer", "RelayCore", "RoomProtocol", "Adaptation", "MediaCore",
+            "TestSupport", "TestTools", "RoomKit", "RelayServer", "RelayCore", "RoomProtocol", "Adaptation",
+            "MediaCore",
             "Threading", "MediaFiles", "SyntheticSources", "WebSockets", "room-client", "room-server",
         ],
         swiftSettings: settings

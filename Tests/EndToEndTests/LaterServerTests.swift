@@ -75,6 +75,8 @@ struct LaterServerTests {
             try await eventually("frame \(expected) is decoded") { track.statistics.framesDecoded == expected }
         }
         for _ in 0..<5 { try await send(large.next()) }
+        // A picture that is not newer than the one on the screen would not be shown.
+        for _ in 0..<6 { _ = try small.next() }
         // Frames of the other layer cannot be decoded before its keyframe comes.
         let keyframe = inLayerOne(try small.next(isKeyframe: true))
         try await send(inLayerOne(try small.next()), counts: false)

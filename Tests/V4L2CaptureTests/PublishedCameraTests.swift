@@ -72,13 +72,20 @@ struct PublishedCameraTests {
         let camera = camera()
         try await robot.room.localParticipant.publish(LocalVideoTrack(source: camera))
         let track = try await viewer.subscribedTrack()
-        let sizes = try await recordedSizes(of: track) { statistics in
-            if statistics.framesWritten >= 2 {
-                camera.requestOutputFormat(VideoFormatRequest(dimensions: Dimensions(width: 480, height: 480)))
-            }
-            return statistics.files.count == 2
-        }
-        #expect(sizes == [Dimensions(width: 1280, height: 720), Dimensions(width: 480, height: 480)])
+        let square = Dimensions(width: 480, height: 480)
+        let directory = try TemporaryDirectory()
+        let recorder = try TrackRecorder(track: track, directory: directory.path, recorderID: "PA_1", format: .webm)
+        try await eventually("two frames are recorded") { recorder.statistics.framesWritten >= 2 }
+        camera.requestOutputFormat(VideoFormatRequest(dimensions: square))
+        try await eventually("the square is shown") { track.statistics.dimensions == square }
+        let count = recorder.statistics.framesWritten
+        try await eventually("the square is recorded") { recorder.statistics.framesWritten > count }
+        recorder.stop()
+        // One file holds both sizes.
+        #expect(recorder.statistics.files.count == 1)
+        let reading = try DumpReading(try #require(recorder.statistics.files.first))
+        #expect(reading.dimensions == Dimensions(width: 1280, height: 720))
+        #expect(reading.pictureSizes.contains(square) && reading.pictureSizes.count >= 2)
         await robot.room.disconnect()
         await viewer.room.disconnect()
     }
