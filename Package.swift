@@ -166,8 +166,7 @@ let endToEnd: [Target] = [
         name: "EndToEndTests",
         dependencies: [
             "TestSupport", "TestTools", "RoomKit", "RelayServer", "RelayCore", "RoomProtocol", "Adaptation",
-            "MediaCore",
-            "Threading", "MediaFiles", "SyntheticSources", "WebSockets", "room-client", "room-server",
+            "MediaCore", "Threading", "MediaFiles", "SyntheticSources", "WebSockets", "room-client", "room-server",
         ],
         swiftSettings: settings
     ),
