@@ -8,6 +8,9 @@ struct DeliveryRate: Hashable, Sendable {
     /// The shortest span whose rate is meaningful, in microseconds; a shorter one may be a single burst of the link.
     private static let shortestSpan: Int64 = 50_000
 
+    /// More acknowledgements in a window than any honest receiver sends; the oldest are forgotten.
+    private static let mostEntries = 1024
+
     /// The length of the window, in microseconds.
     let window: Int64
     private var entries: [Entry] = []
@@ -29,7 +32,11 @@ struct DeliveryRate: Hashable, Sendable {
     /// Notes that `bytes` in all had arrived at `time`, in microseconds; neither may go back.
     mutating func add(bytes: Int64, at time: Int64) {
         entries.append(Entry(time: time, bytes: bytes))
-        while entries.count - first > 2, time - entries[first].time > window { first += 1 }
+        while entries.count - first > Self.mostEntries
+            || entries.count - first > 2 && time - entries[first].time > window
+        {
+            first += 1
+        }
         if first > 32, first * 2 > entries.count {
             entries.removeSubrange(..<first)
             first = 0

@@ -28,7 +28,7 @@ extension WebSocketConnection {
     ///
     /// A client that sends media at a publisher's rate is read even in the middle of a long turn.
     func takeBinary(_ message: PacketBuffer) {
-        if case .accepted = role {
+        if case .accepted = role, message.count > Self.longestControlMessage {
             let isMedia = mediaConduct.messageArrived(at: lastHeard)
             if isMedia && !isMediaSocket { service.mediaSockets?.insert(self) }
             if !isMedia && isMediaSocket { service.mediaSockets?.remove(self) }
@@ -39,6 +39,9 @@ extension WebSocketConnection {
             deferMessage(.binary(message))
         }
     }
+
+    /// Binary messages of up to this many bytes are no media: acknowledgements, which every viewer sends.
+    private static let longestControlMessage = 64
 
     private func deferMessage(_ message: DeferredMessage) {
         if deferred.isEmpty { service.deferred(self) }

@@ -8,7 +8,7 @@ import Threading
 /// It is also a `SerialExecutor`, so that an actor can run on the thread:
 ///
 /// ```
-///     actor Relay {
+///     actor Room {
 ///         nonisolated let loop: WebSocketLoop
 ///         nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 ///     }

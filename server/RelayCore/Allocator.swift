@@ -13,13 +13,14 @@ package enum Allocator {
         }
     }
 
-    /// What a track gets beyond what it sends at present, so that it can grow.
+    /// What is set aside for a track beyond what it sends at present, so that it can grow.
     private static let headroom = 1.3
 
     /// The part of `rate` that each claim gets, in bits per second.
     ///
-    /// Each gets its part by weight. What a track leaves unused goes to the others, so that none is held back by one
-    /// that sends little, and none starves. A single track gets all.
+    /// Each gets its part by weight, also one that sends little or nothing at present: it may begin at any time. What it
+    /// leaves unused goes to the others, so that none is held back, and none starves. The sum may therefore exceed
+    /// `rate`; the next division takes back what is used after all. A single track gets all.
     package static func shares(of rate: Double, among claims: [Claim]) -> [Double] {
         guard claims.count > 1 else { return claims.map { _ in rate } }
         var shares = claims.map { _ in 0.0 }
@@ -33,8 +34,8 @@ package enum Allocator {
                 return shares
             }
             for index in modest {
-                shares[index] = claims[index].rate * headroom
-                left -= shares[index]
+                shares[index] = unit * claims[index].weight
+                left -= claims[index].rate * headroom
             }
             open.removeAll { modest.contains($0) }
         }

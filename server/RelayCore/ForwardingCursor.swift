@@ -144,7 +144,9 @@ package struct ForwardingCursor: Sendable {
         while position < packets.endPosition {
             let entry = packets[position]
             let lag = now.duration(since: entry.arrival)
-            let isLate = (lag > policy.skipAfter || isBacklogged) && position >= catchUpEnd
+            // A backlog is left out up to a keyframe, and a frame that has begun goes on.
+            let isBacklogEnd = entry.isKeyframe || !entry.isFirstChunk
+            let isLate = (lag > policy.skipAfter || isBacklogged && !isBacklogEnd) && position >= catchUpEnd
             if entry.isFirstChunk {
                 guard isAdmitted else { return .idle }
                 leaveUnfinished()

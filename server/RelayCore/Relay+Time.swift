@@ -18,7 +18,10 @@ extension Relay {
                 overdue.append(id)
             }
         }
-        while let id = trackDeadlines.popDue(at: now) {
+        // Each track is handled once, so that a deadline which is set again at once cannot hold up the loop.
+        var due: [TrackID] = []
+        while let id = trackDeadlines.popDue(at: now) { due.append(id) }
+        for id in due where tracks.contains(id) {
             if let deadline = tracks.hot[id.index].idleDeadline, deadline <= now { becomeIdle(id, at: now) }
             if let due = tracks[id]?.wanted.due, due <= now { reviewWanted(id, at: now) }
             if tracks[id]?.keyframes.deadlineReached(at: now) == true { askForKeyframe(of: id) }

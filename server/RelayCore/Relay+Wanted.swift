@@ -5,6 +5,8 @@ import RoomProtocol
 extension Relay {
     /// A subscriber whose rate is divided anew no sooner than this, unless it has broken down.
     private static var allotmentInterval: Duration { .milliseconds(100) }
+    /// How long the change of one subscriber's rate waits for those of others, unless it has broken down.
+    private static var reviewDelay: Duration { .milliseconds(50) }
     /// How soon a backlog is to be gone, in seconds: the publisher sends that much less.
     private static var backlogTime: Double { 0.5 }
     /// The least part of a path's rate that is offered while a backlog drains.
@@ -31,7 +33,13 @@ extension Relay {
         divide(rate, among: participant, at: now)
         for subscription in participants.hot[participant.index].subscriptions.indices {
             let track = participants.hot[participant.index].subscriptions[subscription].track
-            reviewWanted(track, at: now)
+            if isUrgent {
+                reviewWanted(track, at: now)
+            } else {
+                // Many subscribers of one track are compared once, and not once for each of them.
+                tracks[track]?.wanted.lookAgain(at: now + Self.reviewDelay)
+                refreshDeadline(of: track)
+            }
         }
     }
 
@@ -66,7 +74,11 @@ extension Relay {
 
     /// Tells a publisher the bounds of its track if they have changed by enough.
     mutating func reviewWanted(_ track: TrackID, at now: MonotonicInstant) {
-        guard tracks[track]?.wanted.said != nil, !tracks.hot[track.index].subscribers.isEmpty else { return }
+        guard tracks[track]?.wanted.said != nil, !tracks.hot[track.index].subscribers.isEmpty else {
+            // Whoever comes next is compared anew. If nobody comes, the publisher is told so.
+            tracks[track]?.wanted.forgetDue()
+            return
+        }
         let wanted = wantedLayer(of: track, at: now)
         if tracks[track]?.wanted.isToBeSaid(wanted, at: now) == true { say(wanted, of: track, at: now) }
         if wanted.temporalLayers ?? 1 > 1 { tracks[track]?.wanted.lookAgain(at: now + Self.lagMemory) }

@@ -194,6 +194,9 @@ package struct Relay: ~Copyable, Sendable {
 
     // MARK: Statistics
 
+    /// The number of open connections.
+    package var connectionCount: Int { connections.count }
+
     /// The numbers of connections, rooms and tracks, and the memory of stored packets.
     package var statistics: RelayStatistics {
         RelayStatistics(

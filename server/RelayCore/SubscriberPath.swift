@@ -52,6 +52,8 @@ package struct SubscriberPath: Sendable {
     ///
     /// The peer acknowledges them with the next message only, so they must not count as old.
     private var unaged = 0
+    /// When the last of them was sent, in microseconds.
+    private var unagedTime: Int64 = 0
     private var writesSinceAcknowledgement = 0
     private var lastAcknowledgement: Int64 = 0
     private var lastQueue: Int64 = .max
@@ -96,9 +98,14 @@ package struct SubscriberPath: Sendable {
         guard estimator != nil else { return }
         if message == .acknowledgement {
             unaged += bytes
+            unagedTime = now.microseconds
             return
         }
         let time = now.microseconds
+        if message == .media, let probe = nextProbe, time >= probe {
+            probeInterval *= 2
+            nextProbe = time + probeInterval
+        }
         estimator?.wrote(bytes + unaged, at: time)
         unaged = 0
         sent.add(bytes, at: time)
@@ -123,8 +130,8 @@ package struct SubscriberPath: Sendable {
         guard bytes >= origin else { return }
         let time = now.microseconds
         let relative = bytes - origin
-        if let estimator, relative > UInt64(clamping: estimator.writtenBytes) {
-            self.estimator?.wrote(unaged, at: time)
+        if relative > UInt64(clamping: estimator?.writtenBytes ?? 0) {
+            estimator?.wrote(unaged, at: unagedTime)
             unaged = 0
         }
         let before = estimator?.disregarded
@@ -197,7 +204,9 @@ package struct SubscriberPath: Sendable {
         if let controller {
             return gate.isOpen(estimator, controller, queued: 0, frameInterval: 33_333, at: time)
         }
-        guard let oldest = estimator.oldestUnacknowledgedWrite else { return true }
+        guard estimator.unacknowledgedBytes > SendGate.Settings().silentBytes,
+            let oldest = estimator.oldestUnacknowledgedWrite
+        else { return true }
         return time - oldest <= roundTrip + estimator.thinning + settings.longestSilence
     }
 
@@ -210,16 +219,16 @@ package struct SubscriberPath: Sendable {
             nextProbe = time + probeInterval
             return false
         }
-        guard time >= probe else { return false }
-        probeInterval *= 2
-        nextProbe = time + probeInterval
-        return true
+        // The probe lasts until a frame has begun (`wrote`), which may take a keyframe.
+        return time >= probe
     }
 
     /// How long the path takes to carry `bytes` after what is on its way already; zero while no limit is known.
     package func drainTime(of bytes: Int) -> Duration {
         guard let rate = controller?.rate else { return .zero }
-        let waiting = Double(bytes) + Double(unacknowledgedBytes)
+        // What the path carries in a round trip, and what the peer has not acknowledged yet because it thins, does not wait.
+        let carried = rate / 8e6 * Double((estimator?.shortestRoundTrip ?? 0) + (estimator?.thinning ?? 0))
+        let waiting = Double(bytes) + max(0, Double(unacknowledgedBytes) - carried)
         return .microseconds(Int64(min(waiting * 8e6 / rate, 1e9)))
     }
 }

@@ -69,7 +69,7 @@ struct WantedBounds {
     func layer(rate: Double) -> WantedLayer {
         WantedLayer(
             simulcastLayer: 0,
-            bitrate: isUnlimited ? nil : best.map { Int(($0 / Self.rateStep).rounded(.down) * Self.rateStep) },
+            bitrate: isUnlimited ? nil : best.map { Int(max(1, ($0 / Self.rateStep).rounded(.down)) * Self.rateStep) },
             width: isAnySize ? nil : width,
             height: isAnySize ? nil : height,
             frameRate: isAnyRate ? nil : frameRate,

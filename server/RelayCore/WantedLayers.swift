@@ -52,6 +52,11 @@ struct WantedLayers: Sendable {
         due = min(due ?? time, time)
     }
 
+    /// Does not compare again by itself.
+    mutating func forgetDue() {
+        due = nil
+    }
+
     private func differs(_ wanted: WantedLayer, from said: WantedLayer) -> Bool {
         guard let new = wanted.bitrate, let old = said.bitrate else { return wanted != said }
         var same = wanted

@@ -103,7 +103,7 @@ final class RelayService: WebSocketHandler {
         relay.connectionClosed(id, at: MonotonicClock.now)
         logger.debug("disconnected", metadata: ["peer": "\(connection.peerAddress)", "how": "\(closure)"])
         performEffects()
-        if statistics.connections == 0 { whenEmpty?() }
+        if relay.connectionCount == 0 { whenEmpty?() }
     }
 
     // MARK: Time
@@ -134,7 +134,7 @@ final class RelayService: WebSocketHandler {
     /// The allocator keeps what lies between blocks that are still in use: 100 MB after some 2,000 hostile connections, of
     /// which the server used 10.
     private func giveBackMemory() {
-        let count = relay.statistics.connections
+        let count = relay.connectionCount
         mostConnections = max(mostConnections, count)
         guard mostConnections >= Self.crowd, count <= mostConnections / 2 else { return }
         WebSocketLoop.trimMemory()
@@ -156,7 +156,7 @@ final class RelayService: WebSocketHandler {
         self.whenEmpty = whenEmpty
         relay.shutDown(at: MonotonicClock.now)
         performEffects()
-        if statistics.connections == 0 { whenEmpty() }
+        if relay.connectionCount == 0 { whenEmpty() }
     }
 
     /// Carries out the relay's decisions on the sockets.
