@@ -109,6 +109,7 @@ extension AdaptationLog.Entry {
             text += " \(field(bounds.frameRate?.numerator)) \(field(bounds.frameRate?.denominator))"
             text += " \(field(bounds.temporalLayers))"
         case .wrote(let bytes): text += "wrote \(bytes)"
+        case .wroteAcknowledgement(let bytes): text += "wroteAck \(bytes)"
         case .acknowledged(let value):
             text += "ack \(value.cumulativeBytes) \(value.receiveTime.microseconds) \(value.trackAlias)"
             text += " \(value.frameNumber) \(field(value.firstByteTime?.microseconds))"

@@ -84,10 +84,11 @@ struct LaneState: Sendable {
     /// The bytes of a frame at the present share.
     var frame: Double { share / 8e6 * Double(frameInterval) }
 
-    /// The bytes that the next keyframe is expected to have.
-    var expectedKeyframe: Double {
+    /// The bytes that the next keyframe is expected to have: no more than it may have.
+    private func expectedKeyframe(_ keyframeTime: Double) -> Double {
         guard let keyframe, let target else { return Self.keyframeCost * frame }
-        return keyframe.bytes * Double(target.dimensions.area) / keyframe.area
+        let bytes = keyframe.bytes * Double(target.dimensions.area) / keyframe.area
+        return min(bytes, largestFrame(room: 0, keyframeTime: keyframeTime))
     }
 
     // MARK: Changes
@@ -112,9 +113,10 @@ struct LaneState: Sendable {
         queued: Int,
         isNewFrame: Bool,
         keyframeDue: Bool,
+        keyframeTime: Double,
         at now: Int64
     ) -> Bool {
-        let bytes = keyframeDue ? expectedKeyframe : frame
+        let bytes = keyframeDue ? expectedKeyframe(keyframeTime) : frame
         if isNewFrame { return gate.admits(path, controller, queued: queued, frame: bytes, at: now) }
         return gate.isOpen(path, controller, queued: queued, frame: bytes, at: now)
     }
@@ -194,8 +196,8 @@ struct LaneState: Sendable {
     }
 
     private mutating func noteFrame(at now: Int64) {
-        let due = nextFrame ?? now
-        // After a pause the count begins anew, so that no frames are caught up with.
+        // Neither a pause is caught up with, nor do pictures that come faster than they were said to run up a debt.
+        let due = min(nextFrame ?? now, now + frameInterval)
         nextFrame = (now - due > 2 * frameInterval ? now : due) + frameInterval
     }
 

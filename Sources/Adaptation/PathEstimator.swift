@@ -89,6 +89,8 @@ package struct PathEstimator: Hashable, Sendable {
     private var train: Train?
     private var backward = 0
     private var stalledThrough: Int64 = 0
+    /// Bytes before this are not waited for, as the receiver tells of them only with later ones.
+    private var excused: Int64 = 0
 
     /// Bytes written since the connection opened.
     package private(set) var writtenBytes: Int64 = 0
@@ -116,7 +118,7 @@ package struct PathEstimator: Hashable, Sendable {
     package var shortestRoundTrip: Int64? { roundTrips.value.map { Int64($0) } }
 
     /// Bytes that are on their way.
-    package var unacknowledgedBytes: Int64 { writtenBytes - acknowledgedBytes }
+    package var unacknowledgedBytes: Int64 { writtenBytes - max(acknowledgedBytes, excused) }
 
     /// When the oldest byte that is on its way was written; `nil` if none is.
     package var oldestUnacknowledgedWrite: Int64? {
@@ -133,6 +135,14 @@ package struct PathEstimator: Hashable, Sendable {
             if writes.count - firstWrite >= Self.mostWrites { mergeWrites() }
             writes.append(Write(end: writtenBytes, time: now))
         }
+    }
+
+    /// Notes that the socket took `bytes` more that call for no acknowledgement by themselves: acknowledgements of ours,
+    /// and text before the first media.
+    package mutating func wroteSilently(_ bytes: Int) {
+        guard bytes > 0 else { return }
+        writtenBytes += Int64(bytes)
+        if firstWrite == writes.count { excused = writtenBytes }
     }
 
     /// Takes in an acknowledgement without the times of its frame; see the other method.
@@ -162,13 +172,15 @@ package struct PathEstimator: Hashable, Sendable {
             return nil
         }
         let trainRate = trainRate(acknowledgement, bytes: bytes, received: received)
+        let oldest = oldestUnacknowledgedWrite
+        // Silence in which nothing was on its way is no stall.
+        let waited = oldest.map { now - $0 - (shortestRoundTrip ?? 0) } ?? 0
         if let lastReceiveTime, received - lastReceiveTime > max(settings.stall, thinning + settings.longestGap),
-            bytes > acknowledgedBytes
+            waited > settings.stall, bytes > acknowledgedBytes
         {
             stalledThrough = writtenBytes
         }
         lastAcknowledgement = now
-        let oldest = oldestUnacknowledgedWrite
         let newest = forgetWrites(through: bytes)
         acknowledgedBytes = bytes
         wallRate.add(bytes: bytes, at: received)
@@ -278,7 +290,7 @@ package struct PathEstimator: Hashable, Sendable {
         // What was acknowledged in the middle of the frame is the better mark: the number of bytes is known there.
         let isMarked = (begun?.time ?? -1) >= first
         let start = isMarked ? begun?.time ?? first : first
-        let arrived = bytes - (isMarked ? begun?.bytes ?? bytes : acknowledgedBytes + Self.firstBytes)
+        let arrived = bytes - (isMarked ? begun?.bytes ?? bytes : max(acknowledgedBytes, excused) + Self.firstBytes)
         guard arrived >= settings.shortestTrain, last > start else { return nil }
         return Double(arrived) * 8e6 / Double(last - start)
     }

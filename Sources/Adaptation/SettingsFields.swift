@@ -13,7 +13,7 @@ struct SettingsField: Sendable {
     private let path: Path
 
     /// Larger numbers make no sense in any setting, and could overflow.
-    private static let largest: Int64 = 1_000_000_000_000
+    private static let largest: Int64 = 1_000_000_000
 
     init(_ name: String, _ path: any WritableKeyPath<Settings, Double> & Sendable) {
         self.name = name

@@ -2,8 +2,12 @@ import MediaCore
 import RoomProtocol
 
 extension UplinkController {
-    /// Takes an input in, at a time that is not before the last one; answers `decide` and nothing else.
-    mutating func apply(_ input: UplinkInput, at now: Int64) -> FrameDecision? {
+    /// Takes an input in; answers `decide` and nothing else.
+    ///
+    /// A time before the last one counts as the last one.
+    mutating func apply(_ input: UplinkInput, at time: Int64) -> FrameDecision? {
+        // Threads that read the clock one after the other may come in the other order; logs may say anything.
+        let now = max(lastTime, min(time, Self.latestTime))
         lastTime = now
         switch input {
         case .added(let lane):
@@ -16,7 +20,14 @@ extension UplinkController {
             withLane(id) { $0.setBounds(bounds) }
             allocate()
         case .wrote(let bytes):
-            path.wrote(min(bytes, Self.mostBytes), at: now)
+            // Before the first media nothing is acknowledged.
+            if firstFrame == nil {
+                path.wroteSilently(min(bytes, Self.mostBytes))
+            } else {
+                path.wrote(min(bytes, Self.mostBytes), at: now)
+            }
+        case .wroteAcknowledgement(let bytes):
+            path.wroteSilently(min(bytes, Self.mostBytes))
         case .acknowledged(let acknowledgement):
             take(acknowledgement, at: now)
         case .queueChanged(let bytes, let id):
@@ -92,10 +103,12 @@ extension UplinkController {
             // Two frames wait at most.
             return Double(lanes[index].queued) < 2 * lanes[index].frame ? nil : (.network, nil)
         case .outage:
+            // What is queued goes first; the report of its writing makes the lane ask again.
+            guard queuedBytes == 0 else { return (.network, nil) }
             // All is written, so it is not for this end that nothing is acknowledged.
             let last = max(lastFrame, path.lastAcknowledgement ?? 0)
             let time = last + settings.outageProbe * settings.outageAfter
-            return queuedBytes == 0 && now >= time ? nil : (.network, time)
+            return now >= time ? nil : (.network, time)
         case .starting, .acknowledged:
             let admits = lanes[index].admits(
                 path,
@@ -103,6 +116,7 @@ extension UplinkController {
                 queued: queuedBytes,
                 isNewFrame: isNewFrame,
                 keyframeDue: keyframeDue,
+                keyframeTime: settings.keyframeTime,
                 at: now
             )
             return admits ? nil : (.network, nil)

@@ -128,6 +128,11 @@ package struct UplinkController: Sendable {
         take(.wrote(bytes), at: now.microseconds)
     }
 
+    /// Notes that the socket took an acknowledgement of ours; as `wrote`, but the other end need not acknowledge it.
+    package mutating func wroteAcknowledgement(_ bytes: Int, at now: MonotonicInstant) {
+        take(.wroteAcknowledgement(bytes), at: now.microseconds)
+    }
+
     /// Takes in an acknowledgement, which may have any content.
     ///
     /// Lanes that wait should ask again.
@@ -170,12 +175,10 @@ package struct UplinkController: Sendable {
 
     @discardableResult
     private mutating func take(_ input: UplinkInput, at now: Int64) -> FrameDecision? {
-        // Threads that read the clock one after the other may come in the other order.
-        let time = max(lastTime, min(now, Self.latestTime))
-        let decision = apply(input, at: time)
+        let decision = apply(input, at: now)
         guard isRecording else { return decision }
         if records.count < settings.mostRecords {
-            records.append(AdaptationLog.Entry(time: time, input: input, decision: decision))
+            records.append(AdaptationLog.Entry(time: lastTime, input: input, decision: decision))
         } else {
             isRecording = false
         }
@@ -183,7 +186,7 @@ package struct UplinkController: Sendable {
     }
 
     /// Later times, after 36,000 years, are not told apart, so that no difference or sum of times can overflow.
-    private static let latestTime: Int64 = 1 << 60
+    static let latestTime: Int64 = 1 << 60
 
     // MARK: Questions
 

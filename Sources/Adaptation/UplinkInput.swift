@@ -10,6 +10,8 @@ package enum UplinkInput: Hashable, Sendable {
     case wanted(LayerBounds?, UplinkController.LaneID)
     /// The socket took the bytes of messages.
     case wrote(Int)
+    /// The socket took the bytes of an acknowledgement of ours.
+    case wroteAcknowledgement(Int)
     /// An acknowledgement came.
     case acknowledged(MediaAcknowledgement)
     /// The bytes that are encoded and not written yet changed.

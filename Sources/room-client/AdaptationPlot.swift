@@ -70,7 +70,7 @@ struct AdaptationPlot {
             counts.encoded += 1
             bits.add(Double(report.bytes) * 8, at: now)
             lanes[id]?.encoded.add(1, at: now)
-        case .removed, .wanted, .wrote, .queueChanged:
+        case .removed, .wanted, .wrote, .wroteAcknowledgement, .queueChanged:
             break
         }
     }

@@ -169,6 +169,54 @@ import Testing
         #expect(bench.uplink.status.rate.bitsPerSecond > before.bitsPerSecond / 2)
     }
 
+    // The server acknowledges nothing before the first media packet; all text counted as on its way.
+    @Test("A publisher that was idle for long begins at once, whatever it has written", arguments: [true, false])
+    func longIdle(isText: Bool) {
+        var bench = Bench()
+        let id = bench.add(wanted: false)
+        for _ in 0..<200 {
+            if isText { bench.write(46) } else { bench.uplink.wroteAcknowledgement(48, at: bench.instant) }
+            bench.now += 5_000_000
+        }
+        bench.uplink.setWanted(LayerBounds(), of: id, at: bench.instant)
+        guard case .encode = bench.decide(id) else {
+            Issue.record("the first picture has to wait")
+            return
+        }
+    }
+
+    // Each text that was acknowledged after a silence was read as the end of a stall, and cut the rate.
+    @Test("A pause in which nothing but text is sent leaves the rate as it is")
+    func pauseWithText() {
+        var bench = Bench()
+        let id = bench.add()
+        _ = bench.play(id, seconds: 10)
+        let before = bench.uplink.status.rate
+        bench.uplink.setWanted(nil, of: id, at: bench.instant)
+        for _ in 0..<12 {
+            bench.write(46)
+            bench.now += 20_000
+            bench.acknowledge()
+            bench.now += 5_000_000
+        }
+        bench.uplink.setWanted(LayerBounds(), of: id, at: bench.instant)
+        _ = bench.play(id, seconds: 1)
+        #expect(bench.uplink.status.rate.bitsPerSecond > before.bitsPerSecond * 9 / 10)
+    }
+
+    // A time that was over made the encoder's thread ask without a pause.
+    @Test("In an outage, a frame that the socket has not taken is waited for without a time")
+    func outageWithQueue() {
+        var bench = Bench()
+        let id = bench.add()
+        _ = bench.play(id, seconds: 10)
+        bench.write(20_000)
+        bench.uplink.queueChanged(5000, of: id)
+        bench.now += 6_000_000
+        #expect(bench.decide(id, isNewFrame: false) == .wait(until: nil))
+        #expect(bench.uplink.status.mode == .outage)
+    }
+
     @Test("A server that never acknowledges gets the whole rate, and two queued frames at most")
     func neverAcknowledged() {
         var bench = Bench()
@@ -323,7 +371,7 @@ import Testing
         // Honest from here on, by a clock of its own.
         bench.now += 1_000_000
         bench.acknowledge()
-        _ = bench.play(id, seconds: 40)
+        _ = bench.play(id, seconds: 50)
         #expect(bench.play(id, seconds: 10) > 280)
         #expect(bench.uplink.status.rate.bitsPerSecond > 1_500_000)
     }

@@ -131,10 +131,10 @@ final class PublisherBench: Sendable {
             for _ in 0..<count {
                 let step = lane.sendQueue.take(at: now)
                 guard let packet = step.packet else {
-                    if step.hasGivenUp { uplink.gaveUp(of: lane.seat, waiting: step.waitingBytes) }
+                    if step.hasGivenUp { uplink.gaveUp(of: lane.seat) }
                     break
                 }
-                uplink.wrote(packet.count, of: lane.seat, waiting: step.waitingBytes)
+                uplink.wrote(packet.count, of: lane.seat)
                 let written = written.add(packet.count, ordering: .relaxed).newValue
                 if let frame = try assemble(packet) { frames.append(frame) }
                 if isAcknowledging { acknowledge(written) }

@@ -4,8 +4,8 @@ import Threading
 
 /// The queue of encoded frames between an encoder and its connection.
 ///
-/// Its depth is two frames. The encoder checks `hasRoom` first, so a picture that cannot be sent waits before it is
-/// encoded, where a newer one can replace it.
+/// Its depth is two frames. The uplink asks `hasRoom` before it lets a picture be encoded, so a picture that cannot be
+/// sent waits before it is encoded, where a newer one can replace it.
 ///
 /// What waits too long is given up in this order:
 ///
@@ -31,8 +31,6 @@ final class SendQueue: Sendable {
     struct Step: Sendable {
         /// The packet to send; `nil` if none waits.
         var packet: PacketBuffer?
-        /// The bytes that still wait.
-        var waitingBytes: Int
         /// Whether frames were given up.
         var hasGivenUp = false
     }
@@ -128,7 +126,7 @@ final class SendQueue: Sendable {
             state.dropLate(at: now)
             let hasGivenUp = state.counts.framesExpired > expired
             guard !state.entries.isEmpty else {
-                return (Step(packet: nil, waitingBytes: 0, hasGivenUp: hasGivenUp), state.takeDrained())
+                return (Step(packet: nil, hasGivenUp: hasGivenUp), state.takeDrained())
             }
             let entry = state.entries.removeFirst()
             state.bytes -= entry.packet.count
@@ -137,8 +135,7 @@ final class SendQueue: Sendable {
                 state.frames -= 1
                 state.counts.framesSent += 1
             }
-            let step = Step(packet: entry.packet, waitingBytes: state.bytes, hasGivenUp: hasGivenUp)
-            return (step, state.takeDrained())
+            return (Step(packet: entry.packet, hasGivenUp: hasGivenUp), state.takeDrained())
         }
         for promise in drained { promise.fulfill(()) }
         return step

@@ -57,6 +57,15 @@ final class Uplink: Sendable {
         return Self.settings
     }
 
+    /// Records nothing more, and forgets what was not taken.
+    func endRecording() {
+        var rest: [AdaptationLog.Entry] = []
+        state.withLock { state in
+            state.controller.isRecording = false
+            state.controller.takeRecords(into: &rest)
+        }
+    }
+
     /// Swaps `entries` for the inputs that were recorded since the last call.
     ///
     /// - Returns: Whether recording goes on; it ends when too many entries were left here.
@@ -136,22 +145,24 @@ final class Uplink: Sendable {
         }
     }
 
-    /// Notes that the socket took `bytes` of an encoding, and that `waiting` bytes of it are still queued.
-    func wrote(_ bytes: Int, of seat: Seat, waiting: Int) {
+    /// Notes that the socket took an acknowledgement of ours, of `bytes`.
+    func wroteAcknowledgement(_ bytes: Int) {
+        state.withLock { $0.controller.wroteAcknowledgement(bytes, at: MonotonicClock.now) }
+    }
+
+    /// Notes that the socket took `bytes` of an encoding.
+    func wrote(_ bytes: Int, of seat: Seat) {
         state.withLock { state in
-            if let index = state.index(of: seat) {
-                state.controller.queueChanged(waiting, of: state.entries[index].lane)
-            }
+            state.noteQueue(of: seat)
             state.controller.wrote(bytes, at: MonotonicClock.now)
             state.nudge()
         }
     }
 
-    /// Notes that `waiting` bytes of an encoding are queued, after frames were given up.
-    func gaveUp(of seat: Seat, waiting: Int) {
+    /// Notes that queued frames of an encoding were given up.
+    func gaveUp(of seat: Seat) {
         state.withLock { state in
-            guard let index = state.index(of: seat) else { return }
-            state.controller.queueChanged(waiting, of: state.entries[index].lane)
+            state.noteQueue(of: seat)
             state.nudge()
         }
     }
@@ -203,13 +214,21 @@ final class Uplink: Sendable {
             guard let index = state.index(of: seat) else { return }
             let entry = state.entries[index]
             state.controller.encoded(report, of: entry.lane, at: MonotonicClock.now)
-            if report != nil { state.controller.queueChanged(entry.queue.waitingBytes, of: entry.lane) }
+            if report != nil { state.noteQueue(of: seat) }
         }
     }
 }
 
 extension Uplink.State {
     fileprivate func index(of seat: Uplink.Seat) -> Int? { entries.firstIndex { $0.seat == seat } }
+
+    /// Tells the controller how much of an encoding is queued.
+    ///
+    /// The queue is asked under the uplink's lock: reports of two threads could otherwise arrive in the wrong order.
+    fileprivate mutating func noteQueue(of seat: Uplink.Seat) {
+        guard let index = index(of: seat) else { return }
+        controller.queueChanged(entries[index].queue.waitingBytes, of: entries[index].lane)
+    }
 
     /// Makes the encodings that wait ask again.
     fileprivate mutating func nudge() {

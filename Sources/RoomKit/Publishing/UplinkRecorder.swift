@@ -21,13 +21,16 @@ final class UplinkRecorder: Sendable {
     /// - Throws: `logFailed` if the file cannot be made; `outOfResources` if there is no thread.
     init(path: String, of uplink: Uplink) throws(RoomError) {
         let file = try LogFile(creating: path)
+        // Before the connection opens, so that no input is missing.
+        let settings = uplink.beginRecording()
         do throws(ThreadShortage) {
             let worker = try WorkerThread(name: "adapt-log") { [self] in
-                run(file, uplink)
+                run(file, uplink, settings)
                 ended.fulfill(())
             }
             thread.withLock { $0 = worker }
         } catch {
+            uplink.endRecording()
             throw RoomError(.outOfResources, "The adaptation log cannot be written: \(error).")
         }
     }
@@ -44,11 +47,11 @@ final class UplinkRecorder: Sendable {
 
     // MARK: On the thread
 
-    private func run(_ file: LogFile, _ uplink: Uplink) {
+    private func run(_ file: LogFile, _ uplink: Uplink, _ settings: UplinkController.Settings) {
         var entries: [AdaptationLog.Entry] = []
         var written = 0
         do throws(RoomError) {
-            try file.write(AdaptationLog.header(uplink.beginRecording()))
+            try file.write(AdaptationLog.header(settings))
             var isOver = false
             while !isOver {
                 isOver = isClosed.wait(until: MonotonicClock.now + Self.interval) { $0 ? true : nil } ?? false
@@ -65,7 +68,10 @@ final class UplinkRecorder: Sendable {
             try file.write(AdaptationLog.end(count: written))
         } catch {
             problem.withLock { $0 = error }
+            uplink.endRecording()
         }
+        // A session that never began leaves nothing behind, so that the next attempt may use the name.
+        if written == 0 { file.remove() }
     }
 }
 
@@ -82,6 +88,11 @@ private final class LogFile: Sendable {
 
     deinit {
         if descriptor >= 0 { Glibc.close(descriptor) }
+    }
+
+    /// Removes the file's name.
+    func remove() {
+        _ = unsafe unlink(path)
     }
 
     func write(_ text: String) throws(RoomError) {

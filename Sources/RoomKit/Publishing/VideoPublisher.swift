@@ -92,7 +92,7 @@ final class VideoPublisher: VideoSink, Sendable {
 
     // MARK: Control, from any thread
 
-    /// The queues of frames for the connection, one for each encoding.
+    /// The track's encodings; empty until `begin`.
     var lanes: [EncodingLane] { state.withLock { $0.lanes } }
 
     /// The upright size of the first picture, once that has arrived.

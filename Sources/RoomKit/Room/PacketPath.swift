@@ -43,7 +43,7 @@ final class PacketPath {
     /// `media.participantAcknowledgements` of the server.
     private static let acknowledgementSettings: AcknowledgementSchedule.Settings = {
         var settings = AcknowledgementSchedule.Settings()
-        settings.coalescing = 1000
+        settings.coalescing = 0
         return settings
     }()
 
@@ -90,7 +90,7 @@ final class PacketPath {
     private func nextMessage(at now: MonotonicInstant) -> OutgoingMessage? {
         // Behind other messages an acknowledgement would tell of a queue that is our own.
         if isAcknowledgementDue, let acknowledgement = acknowledgement(at: now) {
-            uplink.wrote(acknowledgement.count)
+            uplink.wroteAcknowledgement(acknowledgement.count)
             return .exclusive(acknowledgement)
         }
         if !signals.isEmpty {
@@ -104,10 +104,10 @@ final class PacketPath {
             let step = lane.sendQueue.take(at: now)
             if let packet = step.packet {
                 turns.served(index)
-                uplink.wrote(packet.count, of: lane.seat, waiting: step.waitingBytes)
+                uplink.wrote(packet.count, of: lane.seat)
                 return .exclusive(packet)
             }
-            if step.hasGivenUp { uplink.gaveUp(of: lane.seat, waiting: step.waitingBytes) }
+            if step.hasGivenUp { uplink.gaveUp(of: lane.seat) }
         }
         return nil
     }
