@@ -25,19 +25,20 @@ public protocol VideoRenderer: AnyObject, Sendable {
     func render(_ frame: VideoFrame)
 }
 
-/// Why a captured frame was not encoded.
+/// Why a frame was dropped: a captured one before encoding, or a received one before decoding.
 public enum FrameDropReason: Int, CaseIterable, Sendable {
-    /// A newer frame arrived before this one could be taken, or the track was stopped first.
+    /// A newer frame took its place before it could be taken, or the track was stopped first; at a receiver, the decoder
+    /// or the disk was too slow.
     case late
     /// The encoder was still busy with an earlier frame when the next one came.
     case encoderBusy
-    /// The encoder left the frame out to keep to its bit rate.
+    /// Fewer frames a second are sent than the source delivers, or the encoder left the frame out to hold its bitrate.
     case rateControl
-    /// The connection had not yet accepted the frames before.
+    /// The connection had no room for it; at a receiver, a frame that it refers to did not arrive.
     case network
-    /// The device delivered damaged data, or the frame could not be encoded.
+    /// The device delivered damaged data, or the frame could not be encoded or decoded.
     case corrupt
-    /// Nobody receives the track, it is not enabled, or fewer frames a second were asked for.
+    /// Nobody receives the track, it is not enabled, or its sink asked for fewer frames a second.
     case notWanted
 
     /// The reason's name in reports and JSON.

@@ -105,6 +105,9 @@ extension AdaptCommand {
                 let file = try AdaptationLogFile(path)
                 let name = path == "-" ? "adaptation" : path
                 let target = output ?? "\((name as NSString).deletingPathExtension).svg"
+                guard target != path else {
+                    throw CommandFailure(.usage, "\(path) is the log itself; name the drawing with -o.")
+                }
                 let drawing = AdaptationPlot(file.log, title: (name as NSString).lastPathComponent)
                 try WholeFile.write(drawing.chart.svg, to: target)
                 if target != "-" { Reporter(isJSON: json).report(PlotEvent(file: target), "Drawn: \(target)") }

@@ -44,11 +44,6 @@ struct ConnectCommand: AsyncParsableCommand {
     var degradation = Degradation.balanced
 
     @Option(
-        help: ArgumentHelp("The track's share if several are published: low, standard or high.", valueName: "share")
-    )
-    var priority = VideoPublishOptions.Priority.standard
-
-    @Option(
         help: ArgumentHelp("Record the rate control's inputs, for `adapt replay`; the file is new.", valueName: "file")
     )
     var adaptLog: String?
@@ -65,6 +60,9 @@ struct ConnectCommand: AsyncParsableCommand {
 
     func validate() throws {
         try checkName(trackName, of: "--track-name")
+        guard adaptLog != "-", adaptLog?.isEmpty != true else {
+            throw ValidationError("--adapt-log needs the name of a new file, such as --adapt-log run.log.")
+        }
     }
 
     func run() async throws {
@@ -117,7 +115,6 @@ struct ConnectCommand: AsyncParsableCommand {
         var options = VideoPublishOptions()
         options.maxBitrate = maxBitrate ?? source.noiseBitrate
         options.degradationPreference = degradation.preference
-        options.priority = priority
         return options
     }
 

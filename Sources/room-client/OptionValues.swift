@@ -87,8 +87,6 @@ extension PixelFormat: ExpressibleByArgument, AdvisedArgument {
 
 extension TrackRecorder.Format: ExpressibleByArgument {}
 
-extension VideoPublishOptions.Priority: ExpressibleByArgument {}
-
 /// What is given up first: the names of `--degradation`.
 enum Degradation: String, CaseIterable, ExpressibleByArgument {
     case balanced, framerate, resolution

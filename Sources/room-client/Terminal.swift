@@ -38,7 +38,8 @@ enum Terminal {
 
     /// Replaces the current line of a terminal.
     static func showStatus(_ line: String) {
-        write("\r\u{1B}[K" + line, to: STDOUT_FILENO)
+        // Without wrapping, because only the last row of a wrapped line could be replaced.
+        write("\r\u{1B}[K\u{1B}[?7l\(line)\u{1B}[?7h", to: STDOUT_FILENO)
     }
 
     /// Clears the status line, so that a full line can follow.

@@ -45,6 +45,12 @@ struct VerifyCommand: AsyncParsableCommand {
     )
     var plot: String?
 
+    func validate() throws {
+        guard plot?.lowercased().hasSuffix(".svg") != false else {
+            throw ValidationError("--plot writes SVG: give a name that ends in .svg, such as --plot out.svg.")
+        }
+    }
+
     func run() async throws {
         try await reportingErrors(isJSON: json) {
             let reporter = Reporter(isJSON: json)

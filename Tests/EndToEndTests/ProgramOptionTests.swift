@@ -137,7 +137,7 @@ struct ProgramOptionTests {
         ["--source", "camera", "--size", "7680x4320"], ["--source", "noise", "--size", "16383x16383"],
         ["--loop"], ["--source", "noise", "--loop"], ["--source", "file:-", "--loop"],
         ["--max-bitrate", "0"], ["--max-bitrate", "-1"], ["--max-bitrate", "x"], ["--max-bitrate", "1e99M"],
-        ["--degradation", "x"], ["--degradation", ""], ["--priority", "highest"],
+        ["--degradation", "x"], ["--degradation", ""], ["--degradation", "size"],
         ["--duration", "-1"], ["--duration", "0"], ["--duration", "inf"], ["--duration", "1e300"],
         ["--source", "unknown"], ["--source", "file:"], ["--source", ""], ["--rotate", "45"],
         ["--rotate", "90"], ["--crop", "10x10"], ["--mirror"], ["--pixel-format", "TOOLONG"],

@@ -95,7 +95,8 @@ struct VerifyTests {
     @Test("--plot says when there is nothing to draw, and replaces no directory")
     func nothingToPlot() async throws {
         let base = try await record(.ivf)
-        let nowhere = try Program("room-client", ["verify", "\(base).ivf", "--plot", directory.path])
+        #expect(mkdir(directory("d.svg"), 0o700) == 0)
+        let nowhere = try Program("room-client", ["verify", "\(base).ivf", "--plot", directory("d.svg")])
         #expect(try await nowhere.end() == .exit(74))
         #expect(nowhere.errors.contains("it is a directory"), "\(nowhere.errors)")
         try store([UInt8](), at: "\(base).frames.jsonl")
@@ -105,6 +106,15 @@ struct VerifyTests {
         try store(Array("{}\n".utf8), at: "\(base).frames.jsonl")
         let foreign = try Program("room-client", ["verify", "\(base).ivf", "--plot", "\(directory.path)/a.svg"])
         #expect(try await foreign.end() == .exit(65))
+    }
+
+    @Test("A drawing replaces no dump")
+    func plotOverDump() async throws {
+        let base = try await record(.ivf)
+        let program = try Program("room-client", ["verify", "\(base).ivf", "--plot", "\(base).ivf"])
+        #expect(try await program.end() == .exit(64))
+        #expect(program.errors.contains("ends in .svg"), "\(program.errors)")
+        #expect(try await verify("\(base).ivf").ending == .exit(0))
     }
 
     @Test("Latencies are those of the frames in the file")

@@ -113,9 +113,34 @@ struct DisplayGateTests {
             let info = EncodedFrameInfo(number: 0, timestamp: .init(nanoseconds: nanoseconds), isKeyframe: true)
             _ = gate.shows(info, newestWaiting: .init(nanoseconds: ~nanoseconds), at: start)
         }
-        // Hidden for a second at most.
-        let first = gate.shows(frame(captured: .zero), newestWaiting: nil, at: start + .milliseconds(10))
-        let second = gate.shows(frame(captured: .zero), newestWaiting: nil, at: start + .milliseconds(1100))
-        #expect(first || second)
+        // Hidden for little more than a second in which frames come.
+        let shown = (0..<60).count { index in
+            let captured = Duration.milliseconds(1000 + 33 * index)
+            return gate.shows(frame(captured: captured), newestWaiting: nil, at: start + captured + .milliseconds(20))
+        }
+        #expect(shown > 0)
+    }
+
+    @Test("One late frame before an outage, and a queue that drains slowly, bring nothing stale")
+    func staleInPieces() {
+        // A retransmission passes one frame that is late; then the link stops again.
+        var gate = usualGate()
+        var isShown = gate.shows(frame(captured: .seconds(1)), newestWaiting: nil, at: start + .milliseconds(2300))
+        #expect(!isShown)
+        for index in 0..<18 {
+            let old = frame(captured: .milliseconds(1033 + 33 * index))
+            isShown = gate.shows(old, newestWaiting: nil, at: start + .milliseconds(5000 + 5 * index))
+            #expect(!isShown, "frame \(index)")
+        }
+        // Three seconds of frames that come half as fast again as they were captured.
+        gate = usualGate()
+        for index in 0..<200 {
+            let old = frame(captured: .milliseconds(1000 + 33 * index))
+            let now = start + .seconds(4) + .milliseconds(22 * index)
+            let delay = now.duration(since: old.timestamp)
+            isShown = gate.shows(old, newestWaiting: nil, at: now)
+            #expect(!isShown || delay < .milliseconds(1100), "\(delay)")
+        }
+        #expect(isShown)
     }
 }

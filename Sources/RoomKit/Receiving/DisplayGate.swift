@@ -9,7 +9,8 @@ import MediaCore
 /// - The track has changed to another simulcast layer, and the picture is not newer than the one on the screen.
 ///
 /// No case lasts: a picture is shown at least every `longestSkipping`, or `longestHiding` in the last two cases. So a
-/// decoder that is too slow, and a path that has become slow for good, still show something.
+/// decoder that is too slow, and a path that has become slow for good, still show something. While the delay of stale
+/// frames falls, the queue in the network drains, and the picture stands still until it has: it would go back in time.
 struct DisplayGate: Sendable {
     /// Pictures that arrived together within this time are all shown; three frame intervals at 60 fps.
     static let freshness = Duration.milliseconds(50)
@@ -19,10 +20,15 @@ struct DisplayGate: Sendable {
     static let staleness = Duration.seconds(1)
     static let longestSkipping = Duration.milliseconds(250)
     static let longestHiding = Duration.seconds(1)
+    /// By how much the delay must fall for a queue to count as draining.
+    private static let leastProgress = Duration.milliseconds(100)
 
     private var usual = UsualDelay()
-    /// When the first of the frames was decoded that have not been shown since the last one that was.
-    private var hiddenSince: MonotonicInstant?
+    /// How long frames have come that were not shown; a silence between two counts `longestSkipping` at most.
+    private var hidden = Duration.zero
+    private var lastHidden: MonotonicInstant?
+    /// The delay from which a stale frame counts: while it falls, a queue drains, and live is near.
+    private var hiddenDelay = Duration.zero
     private var shownLayer: UInt8?
     private var shownCapture = MonotonicInstant(nanoseconds: .min)
 
@@ -40,17 +46,31 @@ struct DisplayGate: Sendable {
         let isRepeated = shownLayer.map { $0 != frame.simulcastLayer } == true && frame.timestamp <= shownCapture
         let isReplaced = newestWaiting.map { $0.duration(since: frame.timestamp) > Self.freshness } ?? false
         if isStale || isRepeated || isReplaced {
-            let since = hiddenSince ?? now
-            hiddenSince = since
             let longest = isStale || isRepeated ? Self.longestHiding : Self.longestSkipping
-            guard now.duration(since: since) >= longest else { return false }
+            countHidden(delay: delay, isStale: isStale, at: now)
+            guard hidden >= longest else { return false }
             // What has been late for so long is usual from now on.
             if isStale { usual.reset(to: delay, at: now) }
         }
-        hiddenSince = nil
+        (hidden, lastHidden) = (.zero, nil)
         shownLayer = frame.simulcastLayer
         shownCapture = frame.timestamp
         return true
+    }
+
+    /// Counts the time in which frames come and are not shown.
+    private mutating func countHidden(delay: Duration, isStale: Bool, at now: MonotonicInstant) {
+        // Silence is no hiding: what comes after an outage is the oldest of all.
+        if let lastHidden {
+            hidden += min(now.duration(since: lastHidden), Self.longestSkipping)
+        } else {
+            hiddenDelay = delay
+        }
+        lastHidden = now
+        if isStale, delay < hiddenDelay - Self.leastProgress {
+            hidden = .zero
+            hiddenDelay = delay
+        }
     }
 }
 

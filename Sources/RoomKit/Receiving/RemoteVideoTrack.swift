@@ -72,7 +72,10 @@ public final class RemoteVideoTrack: Sendable {
     /// Reading takes some microseconds, and does not hold up the track's threads: only a copy is made under a lock.
     public var statistics: RemoteVideoTrackStatistics {
         let meter = meter.withLock { $0 }
-        return meter.statistics(at: MonotonicClock.now)
+        var statistics = meter.statistics(at: MonotonicClock.now)
+        // A frame that was on its way when the publisher paused does not begin a wait for the next one.
+        if !isEnabled { statistics.timeSinceLastFrame = nil }
+        return statistics
     }
 
     /// Passes every decoded picture to `renderer`, on the track's decoder thread; adding it twice does nothing.
