@@ -90,6 +90,12 @@ struct MediaFirstTests {
             self.peers = peers
         }
 
+        /// Ends the loop, and lets go of the connections: the listener holds what holds them.
+        func end() {
+            loop.shutdown()
+            connections.change { $0 = [] }
+        }
+
         /// Waits until `count` entries say `what`, and gives all entries.
         func entries(until count: Int, _ what: String) -> [Entry] {
             log.wait { log in log.count { $0.what == what } >= count ? log : nil } ?? []
@@ -112,7 +118,7 @@ struct MediaFirstTests {
                 isKnown = true
             }
         }
-        defer { crowd.loop.shutdown() }
+        defer { crowd.end() }
         let publisher = crowd.peers[count]
         let packet = clientFrame(opcode: 2, [1])
         publisher.send(packet)
@@ -137,7 +143,7 @@ struct MediaFirstTests {
     func urgentFirst() throws {
         let count = 100
         let crowd = try Crowd(count)
-        defer { crowd.loop.shutdown() }
+        defer { crowd.end() }
         _ = crowd.connections.wait { $0.count == count ? true : nil }
         crowd.loop.execute { [connections = crowd.connections, log = crowd.log] in
             log.change { $0 = [] }
@@ -154,7 +160,7 @@ struct MediaFirstTests {
     func becomesUrgent() throws {
         let count = 3
         let crowd = try Crowd(count)
-        defer { crowd.loop.shutdown() }
+        defer { crowd.end() }
         _ = crowd.connections.wait { $0.count == count ? true : nil }
         crowd.loop.execute { [connections = crowd.connections, log = crowd.log] in
             log.change { $0 = [] }
