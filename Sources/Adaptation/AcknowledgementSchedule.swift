@@ -94,9 +94,6 @@ package struct AcknowledgementSchedule: Hashable, Sendable {
         smallestDelay = .minimum(over: settings.delayWindow)
     }
 
-    /// Bytes received since the connection opened.
-    package var cumulativeBytes: UInt64 { receivedBytes }
-
     /// Notes that bytes of a message came, the whole message or a part of it, before anything looks at them.
     package mutating func received(_ bytes: Int, at now: MonotonicInstant) {
         guard bytes > 0 else { return }

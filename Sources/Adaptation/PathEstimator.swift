@@ -145,19 +145,6 @@ package struct PathEstimator: Hashable, Sendable {
         if firstWrite == writes.count { excused = writtenBytes }
     }
 
-    /// Takes in an acknowledgement without the times of its frame; see the other method.
-    package mutating func acknowledged(_ bytes: UInt64, receiveTime: UInt64, at now: Int64) -> Sample? {
-        acknowledged(
-            MediaAcknowledgement(
-                cumulativeBytes: bytes,
-                receiveTime: MediaAcknowledgement.ReceiverTime(microseconds: receiveTime),
-                trackAlias: 0,
-                frameNumber: 0
-            ),
-            at: now
-        )
-    }
-
     /// Takes an acknowledgement in, which may have any content.
     ///
     /// - Returns: What it told; `nil` while there is too little to tell, for one that acknowledges nothing new, and for

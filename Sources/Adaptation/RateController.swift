@@ -97,9 +97,6 @@ package struct RateController: Hashable, Sendable {
         frameAllowance = min(settings.frameLimit, max(0, settings.frameGain * excess))
     }
 
-    /// The most that there is to send, in bits per second.
-    package var highestRate: Double { settings.highestRate }
-
     /// Limits the rate from now on, to what there is to send, in bits per second.
     ///
     /// What is known of the path stays: when the limit rises again, the rate soon is what it was.

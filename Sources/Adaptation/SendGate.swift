@@ -76,20 +76,9 @@ package struct SendGate: Hashable, Sendable {
         return pending <= settings.agedPart * window(path, controller) - frame / 2
     }
 
-    /// As `isOpen`, once for each captured frame: after several that were left out, one may pass to keep the estimate
-    /// alive.
-    package mutating func admits(
-        _ path: PathEstimator,
-        _ controller: RateController,
-        queued: Int,
-        frameInterval: Int64,
-        at now: Int64
-    ) -> Bool {
-        let frame = controller.rate / 8e6 * Double(frameInterval)
-        return admits(path, controller, queued: queued, frame: frame, at: now)
-    }
-
     /// As `isOpen`, once for each captured frame of about `frame` bytes.
+    ///
+    /// After several that were left out, one may pass to keep the estimate alive.
     package mutating func admits(
         _ path: PathEstimator,
         _ controller: RateController,
@@ -107,19 +96,6 @@ package struct SendGate: Hashable, Sendable {
         }
         skips = 0
         return true
-    }
-
-    /// The bytes that the next frame should have at the present rate.
-    package func budget(
-        _ path: PathEstimator,
-        _ controller: RateController,
-        queued: Int,
-        frameInterval: Int64
-    ) -> Double {
-        min(
-            max(settings.smallestFrame, controller.rate / 8e6 * Double(frameInterval)),
-            room(path, controller, queued: queued)
-        )
     }
 
     /// The bytes that still fit into the window, at least those of the smallest frame.

@@ -30,9 +30,6 @@ package final class FrameConverter: CapturedFrameConverter {
         jpegDecoder = try JPEGDecoder()
     }
 
-    /// The number of JPEG pictures with a harmless flaw: stray bytes between segments.
-    package var harmlessJPEGWarnings: Int { jpegDecoder.harmlessWarnings }
-
     /// Whether pictures of `pixelFormat` can be converted.
     package func accepts(_ pixelFormat: PixelFormat) -> Bool {
         RawPictureKind(pixelFormat) != nil || pixelFormat.isCompressed

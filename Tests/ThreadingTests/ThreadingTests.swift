@@ -3,57 +3,6 @@ import Synchronization
 import Testing
 import Threading
 
-@Suite("Mailbox", .timeLimit(.minutes(1)))
-struct MailboxTests {
-    @Test("The newest element wins and the displaced one is given back")
-    func newestWins() {
-        let mailbox = Mailbox<Int>()
-        #expect(mailbox.put(1) == nil)
-        #expect(mailbox.put(2) == 1)
-        #expect(mailbox.take() == 2)
-    }
-
-    @Test("Closing ends a waiting take and refuses later elements")
-    func closing() throws {
-        let mailbox = Mailbox<Int>()
-        let ended = Atomic(false)
-        let thread = try WorkerThread(name: "taker") {
-            while mailbox.take() != nil {}
-            ended.store(true, ordering: .releasing)
-        }
-        mailbox.close()
-        thread.join()
-        let hasEnded = ended.load(ordering: .acquiring)
-        #expect(hasEnded)
-        #expect(mailbox.put(7) == 7)
-    }
-
-    @Test("Closing gives back what nobody took, once")
-    func closingGivesBack() {
-        let mailbox = Mailbox<Int>()
-        mailbox.put(1)
-        #expect(mailbox.close() == 1)
-        #expect(mailbox.close() == nil)
-        #expect(mailbox.take() == nil)
-    }
-
-    @Test("Every element is either taken or given back")
-    func nothingVanishes() throws {
-        let mailbox = Mailbox<Int>()
-        let taken = Atomic(0)
-        let thread = try WorkerThread(name: "taker") {
-            while mailbox.take() != nil { taken.add(1, ordering: .relaxed) }
-        }
-        var displaced = 0
-        for element in 0..<20_000 where mailbox.put(element) != nil { displaced += 1 }
-        while taken.load(ordering: .relaxed) + displaced < 20_000 {}
-        mailbox.close()
-        thread.join()
-        let sum = taken.load(ordering: .relaxed) + displaced
-        #expect(sum == 20_000)
-    }
-}
-
 @Suite("Bounded queue", .timeLimit(.minutes(1)))
 struct BoundedQueueTests {
     @Test("What does not fit is refused, and what is in comes out in order")

@@ -183,7 +183,7 @@ struct VP8DecoderTests {
 
     @Test("Encoder and decoder serve from a thread of their own")
     func ownThread() throws {
-        let results = Mailbox<Int>()
+        let count = Monitor(0)
         let thread = try WorkerThread(name: "codec") {
             let shown = try? decoded(
                 try packets().enumerated().map { index, bytes in
@@ -197,10 +197,10 @@ struct VP8DecoderTests {
                     )
                 }
             )
-            _ = results.put(shown?.count ?? 0)
+            count.change { $0 = shown?.count ?? 0 }
         }
         thread.join()
-        #expect(results.take() == 12)
+        #expect(count.withLock { $0 } == 12)
     }
 
     @Test("A buffer of another size than was asked for is a bug of the caller's, and ends the program")

@@ -56,7 +56,6 @@ package struct SubscriberPath: Sendable {
     private var unagedTime: Int64 = 0
     private var writesSinceAcknowledgement = 0
     private var lastAcknowledgement: Int64 = 0
-    private var lastQueue: Int64 = .max
     /// Since when no acknowledgement has told of more than `quietQueue`.
     private var quietSince: Int64?
     /// When the first message was written that must have been acknowledged by now even if the peer thins.
@@ -82,9 +81,6 @@ package struct SubscriberPath: Sendable {
 
     /// What the path carries, in bits per second; `nil` while no limit is known.
     package var rate: Double? { controller?.rate }
-
-    /// The queueing delay that the newest acknowledgement told, in microseconds; `nil` without an estimate.
-    package var queue: Int64? { lastQueue == .max ? nil : lastQueue }
 
     /// Bytes that are on their way, as far as is known.
     package var unacknowledgedBytes: Int64 { estimator?.unacknowledgedBytes ?? 0 }
@@ -155,7 +151,6 @@ package struct SubscriberPath: Sendable {
         estimator = PathEstimator()
         origin = written
         unaged = 0
-        lastQueue = .max
         quietSince = nil
         writesSinceAcknowledgement = 0
         lastAcknowledgement = now.microseconds
@@ -167,13 +162,11 @@ package struct SubscriberPath: Sendable {
     private mutating func forget() {
         estimator = nil
         controller = nil
-        lastQueue = .max
         isAcknowledged = false
         isGivenUp = true
     }
 
     private mutating func learn(from sample: PathEstimator.Sample, at now: Int64) {
-        lastQueue = sample.queue
         quietSince = sample.queue <= settings.quietQueue ? quietSince ?? now : nil
         let isQueueing = sample.standingQueue > settings.limitingQueue
         if controller == nil {
