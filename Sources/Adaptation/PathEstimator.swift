@@ -74,9 +74,17 @@ package struct PathEstimator: Hashable, Sendable {
     /// first one then.
     private static let firstBytes = Int64(WireFormat.maximumBinaryMessage.bytes)
 
-    private let settings: Settings
+    // What each write needs comes first, so that it shares a cache line.
+
     private var writes: [Write] = []
     private var firstWrite = 0
+    /// Bytes written since the connection opened.
+    package private(set) var writtenBytes: Int64 = 0
+    /// Bytes of these that the receiver has.
+    package private(set) var acknowledgedBytes: Int64 = 0
+    /// Bytes before this are not waited for, as the receiver tells of them only with later ones.
+    private var excused: Int64 = 0
+    private let settings: Settings
     private var baseDelay: SlidingExtremum
     private var roundTrips: SlidingExtremum
     private var standing: SlidingExtremum
@@ -89,13 +97,7 @@ package struct PathEstimator: Hashable, Sendable {
     private var train: Train?
     private var backward = 0
     private var stalledThrough: Int64 = 0
-    /// Bytes before this are not waited for, as the receiver tells of them only with later ones.
-    private var excused: Int64 = 0
 
-    /// Bytes written since the connection opened.
-    package private(set) var writtenBytes: Int64 = 0
-    /// Bytes of these that the receiver has.
-    package private(set) var acknowledgedBytes: Int64 = 0
     /// When the last acknowledgement came, in microseconds of the local clock.
     package private(set) var lastAcknowledgement: Int64?
     /// The longest silence that a receiver which thins its acknowledgements lets come next; 0 if it does not thin them.
@@ -111,7 +113,6 @@ package struct PathEstimator: Hashable, Sendable {
         standing = .minimum(over: settings.standingWindow)
         wallRate = DeliveryRate(window: settings.rateWindow)
         activeRate = DeliveryRate(window: settings.rateWindow)
-        writes.reserveCapacity(256)
     }
 
     /// The shortest time from a write to its acknowledgement, in microseconds; `nil` before the first.

@@ -81,10 +81,10 @@ struct ConnectionTraffic: Sendable {
         return settings
     }()
 
+    var path = SubscriberPath()
     var arrivals = AcknowledgementSchedule(serverSchedule)
     /// Whether the peer has sent media: who sends none needs no acknowledgements.
     var hasSentMedia = false
-    var path = SubscriberPath()
     /// Whether a frame waits only until the path has room.
     var isHeldBack = false
     /// When the rate of the path was last divided among the subscriptions.

@@ -14,6 +14,8 @@ package struct DeadlineQueue: Sendable {
     /// The place of each element in the heap, by its index; -1 for an element without a deadline.
     private var places: [Int] = []
 
+    /// Whether a deadline was set, moved or withdrawn since `noteTaken`.
+    private(set) var isChanged = false
     /// How often an item has been moved or compared, for tests of the cost.
     package private(set) var steps = 0
 
@@ -25,6 +27,7 @@ package struct DeadlineQueue: Sendable {
 
     /// Sets, moves or (with `nil`) withdraws the deadline of an element.
     package mutating func set(_ deadline: MonotonicInstant?, for id: SlotID) {
+        isChanged = true
         while places.count <= id.index { places.append(-1) }
         let place = places[id.index]
         guard let deadline else {
@@ -45,8 +48,14 @@ package struct DeadlineQueue: Sendable {
     /// Removes and returns the element with the earliest deadline if that deadline has been reached at `now`.
     package mutating func popDue(at now: MonotonicInstant) -> SlotID? {
         guard let first = heap.first, first.deadline <= now else { return nil }
+        isChanged = true
         remove(at: 0)
         return first.id
+    }
+
+    /// Notes that the driver knows the earliest deadline.
+    mutating func noteTaken() {
+        isChanged = false
     }
 
     private mutating func remove(at place: Int) {

@@ -29,18 +29,19 @@ package struct ForwardingCursor: Sendable {
 
     /// The subscriber's position in the stream: all packets before it have been sent or left out.
     package private(set) var position: Int
-    /// Packets that were not sent.
-    package private(set) var dropped = DropCounts()
-    /// The position at which the subscription began.
-    private let firstPosition: Int
+    // What each packet needs comes first, so that it shares a cache line.
+
     /// Frames before this position come from the cache: only temporal layer 0, whatever their age.
     private let catchUpEnd: Int
     private var gate = TemporalLayerGate()
     private var frame = Frame.none
-    private var pursuit = Pursuit()
-
     /// Whether a frame was so late that temporal layers help, or would, since this was last taken.
     private var isLagging = false
+    private var pursuit = Pursuit()
+    /// Packets that were not sent.
+    package private(set) var dropped = DropCounts()
+    /// The position at which the subscription began.
+    private let firstPosition: Int
 
     /// The number of the last frame from the cache; `nil` if there is none.
     package let catchUpThrough: UInt32?

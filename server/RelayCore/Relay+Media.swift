@@ -201,6 +201,7 @@ extension Relay {
     }
 
     /// Whether any of a subscriber's tracks has packets that it was not sent, worth sending or not.
+    @inline(__always)  // The call of a function that does not mutate would copy the relay to the stack.
     func hasPacket(for id: ParticipantID) -> Bool {
         for index in participants.hot[id.index].subscriptions.indices where hasPacket(for: id, subscription: index) {
             return true
@@ -209,6 +210,7 @@ extension Relay {
     }
 
     /// Whether a track has packets that the subscriber was not sent, worth sending or not.
+    @inline(__always)
     private func hasPacket(for id: ParticipantID, subscription index: Int) -> Bool {
         let fanout = participants.hot[id.index].subscriptions[index].track.index
         let position = participants.hot[id.index].subscriptions[index].cursor.position
@@ -245,8 +247,9 @@ extension Relay {
     }
 
     /// Whether what waits for a subscriber would take its path longer than anything may be late.
+    @inline(__always)
     private func isBacklogged(_ id: ParticipantID, subscription index: Int, on connection: ConnectionID) -> Bool {
-        guard traffic[connection.index].path.rate != nil else { return false }
+        guard traffic[connection.index].path.isLimited else { return false }
         let fanout = participants.hot[id.index].subscriptions[index].track.index
         let position = participants.hot[id.index].subscriptions[index].cursor.position
         // Of a backlog with temporal layers, only the lowest is sent in the end.

@@ -177,7 +177,13 @@ package struct Relay: ~Copyable, Sendable {
     // MARK: Effects
 
     /// Passes each action for the driver to `body` and removes it; call it after each call that changes the relay.
-    package mutating func takeEffects(_ body: (Effect) -> Void) {
+    ///
+    /// - Returns: Whether `nextDeadline` may have changed.
+    @discardableResult
+    package mutating func takeEffects(_ body: (Effect) -> Void) -> Bool {
+        let isDeadlineChanged = connectionDeadlines.isChanged || trackDeadlines.isChanged
+        connectionDeadlines.noteTaken()
+        trackDeadlines.noteTaken()
         if !awakened.isEmpty {
             for id in awakened { body(.wake(id, isUrgent: connections.hot[id.index].wakefulness == .urgent)) }
             awakened.removeAll(keepingCapacity: true)
@@ -190,6 +196,7 @@ package struct Relay: ~Copyable, Sendable {
             for notice in notices { body(.log(notice)) }
             notices.removeAll()
         }
+        return isDeadlineChanged
     }
 
     // MARK: Statistics

@@ -27,7 +27,11 @@ package struct SubscriberPath: Sendable {
         /// The first of the rare frames to a peer that has stopped to acknowledge; each further one waits twice as long.
         package var firstProbe: Int64 = 6_000_000
         /// The most writes that are remembered; a peer that leaves more unacknowledged has no estimate any more.
-        package var mostWrites = 4096
+        package var mostWrites: Int32 = 4096
+        /// The most writes that are remembered of a peer that has never acknowledged any.
+        ///
+        /// At 30 frames a second that is four seconds, in which an acknowledgement comes on any path worth an estimate.
+        package var mostFirstWrites: Int32 = 128
         /// The bounds of the law's rate, in bits per second.
         package var lowestRate = 60_000.0
         package var highestRate = 200_000_000.0
@@ -40,37 +44,47 @@ package struct SubscriberPath: Sendable {
         case text, media, acknowledgement
     }
 
-    private let settings: Settings
-    private var estimator: PathEstimator?
-    private var controller: RateController?
-    private let gate = SendGate()
+    // What each message needs comes first, so that it shares a cache line.
+
     /// Bytes handed to the socket since the connection opened.
     private var written: UInt64 = 0
-    /// The bytes that were handed over before the estimate began.
-    private var origin: UInt64 = 0
+    /// Whether `estimator` knows of what is written.
+    private var isEstimated = false
+    /// Whether so much was left unacknowledged that no estimate is kept until the next acknowledgement.
+    private var isGivenUp = false
+    /// Whether the peer acknowledges what it receives.
+    package private(set) var isAcknowledged = false
+    /// Whether a limit of the path is known.
+    package private(set) var isLimited = false
+    private var writesSinceAcknowledgement: Int32 = 0
+    private var nextProbe: Int64?
+    /// When the first message was written that must have been acknowledged by now even if the peer thins.
+    private var overdueWrite: Int64?
+    private var lastAcknowledgement: Int64 = 0
     /// Bytes of our own acknowledgements after the last other message.
     ///
     /// The peer acknowledges them with the next message only, so they must not count as old.
     private var unaged = 0
+    private var sent = SentRate()
+    /// The estimate; without content unless `isEstimated`.
+    ///
+    /// It is not optional, because a comparison with `nil` copies it, with all its arrays.
+    private var estimator = PathEstimator()
+    private let settings: Settings
+    private var controller: RateController? {
+        didSet { isLimited = controller != nil }
+    }
+    private let gate = SendGate()
+    /// The bytes that were handed over before the estimate began.
+    private var origin: UInt64 = 0
     /// When the last of them was sent, in microseconds.
     private var unagedTime: Int64 = 0
-    private var writesSinceAcknowledgement = 0
-    private var lastAcknowledgement: Int64 = 0
     /// Since when no acknowledgement has told of more than `quietQueue`.
     private var quietSince: Int64?
-    /// When the first message was written that must have been acknowledged by now even if the peer thins.
-    private var overdueWrite: Int64?
     /// When the path last was the limit.
     private var lastLimited: Int64 = 0
-    private var nextProbe: Int64?
     private var probeInterval: Int64 = 0
-    private var sent = SentRate()
 
-    /// Whether so much was left unacknowledged that no estimate is kept until the next acknowledgement.
-    private var isGivenUp = false
-
-    /// Whether the peer acknowledges what it receives.
-    package private(set) var isAcknowledged = false
     /// Acknowledgements that could not be true.
     package private(set) var disregarded = 0
 
@@ -83,15 +97,15 @@ package struct SubscriberPath: Sendable {
     package var rate: Double? { controller?.rate }
 
     /// Bytes that are on their way, as far as is known.
-    package var unacknowledgedBytes: Int64 { estimator?.unacknowledgedBytes ?? 0 }
+    package var unacknowledgedBytes: Int64 { estimator.unacknowledgedBytes }
 
     // MARK: Events
 
     /// Notes that the socket was handed a message of `bytes` bytes.
     package mutating func wrote(_ bytes: Int, _ message: Message, at now: MonotonicInstant) {
-        if estimator == nil, message == .media, !isGivenUp { begin(at: now) }
+        if !isEstimated, message == .media, !isGivenUp { begin(at: now) }
         written &+= UInt64(bytes)
-        guard estimator != nil else { return }
+        guard isEstimated else { return }
         if message == .acknowledgement {
             unaged += bytes
             unagedTime = now.microseconds
@@ -102,14 +116,15 @@ package struct SubscriberPath: Sendable {
             probeInterval *= 2
             nextProbe = time + probeInterval
         }
-        estimator?.wrote(bytes + unaged, at: time)
+        estimator.wrote(bytes + unaged, at: time)
         unaged = 0
         sent.add(bytes, at: time)
         if isAcknowledged, overdueWrite == nil, time - lastAcknowledgement >= settings.quietInterval {
             overdueWrite = time
         }
         writesSinceAcknowledgement += 1
-        if writesSinceAcknowledgement > settings.mostWrites { forget() }
+        let most = isAcknowledged ? settings.mostWrites : settings.mostFirstWrites
+        if writesSinceAcknowledgement > most { forget() }
     }
 
     /// Takes an acknowledgement, which may have any content.
@@ -119,22 +134,22 @@ package struct SubscriberPath: Sendable {
             disregarded += 1
             return
         }
-        guard estimator != nil else {
+        guard isEstimated else {
             isGivenUp = false
             return begin(at: now)
         }
         guard bytes >= origin else { return }
         let time = now.microseconds
         let relative = bytes - origin
-        if relative > UInt64(clamping: estimator?.writtenBytes ?? 0) {
-            estimator?.wrote(unaged, at: unagedTime)
+        if relative > UInt64(clamping: estimator.writtenBytes) {
+            estimator.wrote(unaged, at: unagedTime)
             unaged = 0
         }
-        let before = estimator?.disregarded
+        let before = estimator.disregarded
         var told = acknowledgement
         told.cumulativeBytes = relative
-        let sample = estimator?.acknowledged(told, at: time)
-        guard estimator?.disregarded == before else {
+        let sample = estimator.acknowledged(told, at: time)
+        guard estimator.disregarded == before else {
             disregarded += 1
             return
         }
@@ -149,6 +164,7 @@ package struct SubscriberPath: Sendable {
     /// Begins the estimate: what is written from now on counts.
     private mutating func begin(at now: MonotonicInstant) {
         estimator = PathEstimator()
+        isEstimated = true
         origin = written
         unaged = 0
         quietSince = nil
@@ -160,7 +176,8 @@ package struct SubscriberPath: Sendable {
     }
 
     private mutating func forget() {
-        estimator = nil
+        estimator = PathEstimator()
+        isEstimated = false
         controller = nil
         isAcknowledged = false
         isGivenUp = true
@@ -177,7 +194,8 @@ package struct SubscriberPath: Sendable {
             law.startRate = max(sample.activeRate, settings.lowestRate)
             controller = RateController(law)
         }
-        controller?.update(sample, roundTrip: estimator?.shortestRoundTrip ?? 0, at: now)
+        let roundTrip = estimator.shortestRoundTrip ?? 0
+        controller?.update(sample, roundTrip: roundTrip, at: now)
         if isQueueing || sent.bitsPerSecond(at: now) > 0.7 * (controller?.rate ?? 0) { lastLimited = now }
         if now - lastLimited > settings.limitMemory { controller = nil }
     }
@@ -186,7 +204,7 @@ package struct SubscriberPath: Sendable {
 
     /// Whether a frame may begin now; the rest of a frame that has begun always may follow.
     package func mayBegin(at now: MonotonicInstant) -> Bool {
-        guard isAcknowledged, let estimator else { return true }
+        guard isAcknowledged else { return true }
         let time = now.microseconds
         let roundTrip = estimator.shortestRoundTrip ?? 50_000
         if let quietSince, time - quietSince >= settings.patience {
@@ -220,7 +238,7 @@ package struct SubscriberPath: Sendable {
     package func drainTime(of bytes: Int) -> Duration {
         guard let rate = controller?.rate else { return .zero }
         // What the path carries in a round trip, and what the peer has not acknowledged yet because it thins, does not wait.
-        let carried = rate / 8e6 * Double((estimator?.shortestRoundTrip ?? 0) + (estimator?.thinning ?? 0))
+        let carried = rate / 8e6 * Double((estimator.shortestRoundTrip ?? 0) + estimator.thinning)
         let waiting = Double(bytes) + max(0, Double(unacknowledgedBytes) - carried)
         return .microseconds(Int64(min(waiting * 8e6 / rate, 1e9)))
     }

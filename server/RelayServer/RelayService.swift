@@ -127,6 +127,7 @@ final class RelayService: WebSocketHandler {
         }
         if let deadline = relay.nextDeadline, deadline <= now { relay.deadlineReached(at: now) }
         performEffects()
+        armAlarm()
     }
 
     /// Gives memory back to the system after a crowd has left.
@@ -161,13 +162,13 @@ final class RelayService: WebSocketHandler {
 
     /// Carries out the relay's decisions on the sockets.
     private func performEffects() {
-        relay.takeEffects { effect in
+        let isDeadlineChanged = relay.takeEffects { effect in
             switch effect {
             case .wake(let id, let isUrgent): connections[id.index]?.requestWrite(isUrgent: isUrgent)
             case .cut(let id): connections[id.index]?.hangUp(reason: "it did not take our close message in time.")
             case .log(let notice): logger.info("\(notice)")
             }
         }
-        armAlarm()
+        if isDeadlineChanged { armAlarm() }
     }
 }
