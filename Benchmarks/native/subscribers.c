@@ -1,6 +1,6 @@
 /* N subscribers in one epoll loop that know no protocol, so that every relay gets the same ones.
  *
- *     subscribers PORT COUNT SECONDS HELLO [THEN]
+ *     subscribers PORT COUNT SECONDS HELLO [THEN [acknowledging]]
  *
  * Each connection is sent the file HELLO and, once an empty line has come back (the end of an HTTP answer), the file
  * THEN; "{NUMBER}" in either becomes the subscriber's number, eight digits long, as the placeholder is. From then on
@@ -9,7 +9,8 @@
  *     8 bytes MARKER, u32 frame number, u64 CLOCK_MONOTONIC in ns at the sending, both in the machine's byte order
  *
  * When all have seen a marker, and a second more has passed, "begin" is printed and the measurement starts; after
- * SECONDS it prints one line of JSON. Every five seconds each subscriber sends an unasked-for WebSocket pong as a sign
+ * SECONDS it prints one line of JSON. With "acknowledging" each subscriber also acknowledges the media every half second,
+ * as a room's subscriber does while nothing is delayed (docs/protocol.md, section 7). Every five seconds each subscriber sends an unasked-for WebSocket pong as a sign
  * of life.
  */
 #define _GNU_SOURCE
@@ -31,6 +32,10 @@ static const char PLACEHOLDER[] = "{NUMBER}";
 /* A masked pong of one byte, its mask zero. */
 static const unsigned char SIGN_OF_LIFE[] = {0x8a, 0x81, 0, 0, 0, 0, 0};
 
+/* An acknowledgement as a masked binary message, its mask zero. */
+enum { ACKNOWLEDGEMENT_BYTES = 48, MASKED_HEADER_BYTES = 6, MEDIA_HEADER_BYTES = 16 };
+static const double ACKNOWLEDGEMENT_SECONDS = 0.5;
+
 enum { MARKER_BYTES = sizeof MARKER + 4 + 8, READ_BYTES = 1 << 18, GREETING_BYTES = 4096 };
 static const double LONGEST_START_SECONDS = 40;
 static const double SIGN_OF_LIFE_SECONDS = 5;
@@ -42,6 +47,14 @@ struct subscriber {
     /* The end of what was read, where a marker may have begun. */
     unsigned char carry[MARKER_BYTES];
     size_t carry_length;
+    /* The WebSocket frame that is being read, and what is to be acknowledged. */
+    unsigned char header[10];
+    size_t header_length;
+    uint64_t payload_left;
+    unsigned char media[MEDIA_HEADER_BYTES];
+    size_t media_length;
+    uint64_t received, received_ns, frame_ns;
+    uint32_t alias, frame;
 };
 
 static struct {
@@ -54,6 +67,7 @@ static unsigned char buffer[MARKER_BYTES + READ_BYTES];
 static char hello[GREETING_BYTES], then[GREETING_BYTES];
 static size_t hello_length, then_length;
 static int started_count, closed_count;
+static bool is_acknowledging;
 
 static void fail(const char *attempt) {
     perror(attempt);
@@ -125,6 +139,62 @@ static void scan(struct subscriber *self, size_t length) {
     self->carry_length = left;
 }
 
+static uint64_t big_endian(const unsigned char *bytes, size_t count) {
+    uint64_t value = 0;
+    for (size_t i = 0; i < count; i++) value = value << 8 | bytes[i];
+    return value;
+}
+
+static void put_big_endian(unsigned char *bytes, uint64_t value, size_t count) {
+    for (size_t i = 0; i < count; i++) bytes[i] = (unsigned char)(value >> 8 * (count - 1 - i));
+}
+
+/* Counts the messages in `length` bytes that were just read, and notes the newest media packet among them. */
+static void count_messages(struct subscriber *self, const unsigned char *bytes, size_t length) {
+    self->received_ns = now_ns();
+    while (length) {
+        if (!self->payload_left) {
+            self->header[self->header_length++] = *bytes++;
+            length--;
+            if (self->header_length < 2) continue;
+            size_t extra = self->header[1] == 126 ? 2 : self->header[1] == 127 ? 8 : 0;
+            if (self->header_length < 2 + extra) continue;
+            self->payload_left = extra ? big_endian(self->header + 2, extra) : self->header[1];
+            self->header_length = 0;
+            self->media_length = 0;
+            continue;
+        }
+        size_t count = length < self->payload_left ? length : (size_t)self->payload_left;
+        int kind = self->header[0] & 15;
+        if (kind == 1 || kind == 2) self->received += count;
+        for (size_t i = 0; kind == 2 && i < count && self->media_length < MEDIA_HEADER_BYTES; i++) {
+            self->media[self->media_length++] = bytes[i];
+        }
+        bytes += count;
+        length -= count;
+        self->payload_left -= count;
+        if (!self->payload_left && self->media_length == MEDIA_HEADER_BYTES) {
+            self->alias = (uint32_t)big_endian(self->media + 8, 4);
+            self->frame = (uint32_t)big_endian(self->media + 12, 4);
+            self->frame_ns = self->received_ns;
+        }
+    }
+}
+
+static void acknowledge(const struct subscriber *self) {
+    unsigned char message[MASKED_HEADER_BYTES + ACKNOWLEDGEMENT_BYTES] = {0x82, 0x80 | ACKNOWLEDGEMENT_BYTES};
+    unsigned char *body = message + MASKED_HEADER_BYTES;
+    body[0] = body[1] = 1;
+    put_big_endian(body + 2, ACKNOWLEDGEMENT_BYTES, 2);
+    put_big_endian(body + 8, self->received, 8);
+    put_big_endian(body + 16, self->received_ns / 1000, 8);
+    put_big_endian(body + 24, self->alias, 4);
+    put_big_endian(body + 28, self->frame, 4);
+    put_big_endian(body + 32, self->frame_ns / 1000, 8);
+    put_big_endian(body + 40, self->frame_ns / 1000, 8);
+    send(self->socket, message, sizeof message, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
 static void take_input(struct subscriber *self, int number, int poller) {
     memcpy(buffer, self->carry, self->carry_length);
     ssize_t count = recv(self->socket, buffer + self->carry_length, READ_BYTES, MSG_DONTWAIT);
@@ -136,10 +206,13 @@ static void take_input(struct subscriber *self, int number, int poller) {
     }
     size_t length = self->carry_length + (size_t)count;
     result.bytes += (uint64_t)count;
-    if (!self->is_greeted && memmem(buffer, length, "\r\n\r\n", 4)) {
+    unsigned char *fresh = buffer + self->carry_length, *end = buffer + length, *answer_end;
+    if (!self->is_greeted && (answer_end = memmem(buffer, length, "\r\n\r\n", 4))) {
         self->is_greeted = true;
         say(self, number, then, then_length);
+        fresh = answer_end + 4;
     }
+    if (is_acknowledging && self->is_greeted) count_messages(self, fresh, (size_t)(end - fresh));
     scan(self, length);
 }
 
@@ -164,7 +237,7 @@ static void print_result(int count, double seconds) {
 
 int main(int argument_count, char **arguments) {
     if (argument_count < 5) {
-        fprintf(stderr, "usage: subscribers PORT COUNT SECONDS HELLO [THEN]\n");
+        fprintf(stderr, "usage: subscribers PORT COUNT SECONDS HELLO [THEN [acknowledging]]\n");
         return 64;
     }
     uint16_t port = (uint16_t)atoi(arguments[1]);
@@ -172,10 +245,11 @@ int main(int argument_count, char **arguments) {
     double seconds = atof(arguments[3]);
     hello_length = read_file(arguments[4], hello);
     if (argument_count > 5) then_length = read_file(arguments[5], then);
+    is_acknowledging = argument_count > 6 && !strcmp(arguments[6], "acknowledging");
     struct subscriber *subscribers = calloc((size_t)count, sizeof *subscribers);
     int poller = epoll_create1(0);
     int connected = 0;
-    double start = (double)now_ns() * 1e-9, all_started = 0, begin = 0, last_sign = start;
+    double start = (double)now_ns() * 1e-9, all_started = 0, begin = 0, last_sign = start, last_acknowledgement = start;
     for (;;) {
         /* A few connections a turn, so that the relay is not met by all at once. */
         for (int i = 0; i < 5 && connected < count; i++, connected++) {
@@ -196,6 +270,12 @@ int main(int argument_count, char **arguments) {
                 if (subscribers[i].has_frames) {
                     send(subscribers[i].socket, SIGN_OF_LIFE, sizeof SIGN_OF_LIFE, MSG_DONTWAIT | MSG_NOSIGNAL);
                 }
+            }
+        }
+        if (is_acknowledging && now - last_acknowledgement > ACKNOWLEDGEMENT_SECONDS) {
+            last_acknowledgement = now;
+            for (int i = 0; i < connected; i++) {
+                if (subscribers[i].frame_ns) acknowledge(&subscribers[i]);
             }
         }
         if (!all_started && started_count == count) all_started = now;

@@ -84,8 +84,8 @@ class Publisher(threading.Thread):
         self.join()
 
 
-def measure(kind, programs, stream, subscriber_count, seconds):
-    """One relay, with so many subscribers."""
+def measure(kind, programs, stream, subscriber_count, seconds, acknowledging=False):
+    """One relay, with so many subscribers, which acknowledge what they receive or not."""
     with Running(kind, programs) as relay, tempfile.TemporaryDirectory() as folder:
         greetings = [pathlib.Path(folder) / name for name in ("hello", "then")]
         for path, words in zip(greetings, relay.greeting()):
@@ -94,6 +94,8 @@ def measure(kind, programs, stream, subscriber_count, seconds):
         publisher.start()
         try:
             command = [helper("subscribers"), relay.port, subscriber_count, seconds, *greetings]
+            if acknowledging:
+                command.append("acknowledging")
             with subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, text=True) as subscribers:
                 if subscribers.stdout.readline() != "begin\n":
                     output = relay.process.output()
