@@ -58,6 +58,8 @@ package struct SubscriberPath: Sendable {
     package private(set) var isLimited = false
     private var writesSinceAcknowledgement: Int32 = 0
     private var nextProbe: Int64?
+    /// Since when no acknowledgement has told of more than `quietQueue`.
+    private var quietSince: Int64?
     /// When the first message was written that must have been acknowledged by now even if the peer thins.
     private var overdueWrite: Int64?
     private var lastAcknowledgement: Int64 = 0
@@ -79,8 +81,6 @@ package struct SubscriberPath: Sendable {
     private var origin: UInt64 = 0
     /// When the last of them was sent, in microseconds.
     private var unagedTime: Int64 = 0
-    /// Since when no acknowledgement has told of more than `quietQueue`.
-    private var quietSince: Int64?
     /// When the path last was the limit.
     private var lastLimited: Int64 = 0
     private var probeInterval: Int64 = 0
@@ -206,7 +206,6 @@ package struct SubscriberPath: Sendable {
     package func mayBegin(at now: MonotonicInstant) -> Bool {
         guard isAcknowledged else { return true }
         let time = now.microseconds
-        let roundTrip = estimator.shortestRoundTrip ?? 50_000
         if let quietSince, time - quietSince >= settings.patience {
             // The peer may be thinning: only what was written long after its last acknowledgement can be missing.
             guard let overdueWrite else { return true }
@@ -220,6 +219,9 @@ package struct SubscriberPath: Sendable {
         else { return true }
         return time - oldest <= roundTrip + estimator.thinning + settings.longestSilence
     }
+
+    /// The shortest round trip, in microseconds, or a usual one as long as none is known.
+    private var roundTrip: Int64 { estimator.shortestRoundTrip ?? 50_000 }
 
     /// As `mayBegin`, when a frame waits: now and then one passes to a peer that has stopped to acknowledge.
     package mutating func admitsFrame(at now: MonotonicInstant) -> Bool {
