@@ -16,6 +16,7 @@ def figures(session, outcome):
     frames = streams[main]
     begin, end = case.flows[0].start or 0, case.seconds
     result = stream_figures(frames, begin, end)
+    result |= counted_freezes(outcome, main)
     result |= shares_of_link(session, outcome, streams, begin, end)
     step_list = metrics.steps(case, frames, outcome.link)
     if case.trace:
@@ -66,6 +67,12 @@ def shares_of_link(session, outcome, streams, begin, end):
         if back is not None and (offered := count("back_capacity_bits")):
             shares["backShare"] = round(count(f"back_out_{back}") * 8 / offered, 4)
     return shares
+
+
+def counted_freezes(outcome, main):
+    """The freezes that the viewer's program counted itself, in all of its time."""
+    tracks = [t for summary in outcome.summaries.get(("viewer", *main), []) for t in summary["tracks"]]
+    return {"freezesByProgram": sum(track.get("freezeCount") or 0 for track in tracks)} if tracks else {}
 
 
 def span(samples, name, begin, end):
