@@ -20,6 +20,7 @@ LATE = 0.200
 RATE_WINDOW = 1.0
 SETTLING = 5.0
 TRACE_OUTAGE = 1.0  # seconds without an opportunity
+TRACE_RETURN = 0.5  # a return that is shorter is part of the outage
 
 
 class Frame:
@@ -202,7 +203,8 @@ def trace_outages(path, seconds):
     while turn * period < seconds:
         for moment in (turn * period + time for time in times):
             if moment - previous >= TRACE_OUTAGE and moment < seconds:
-                found.append((previous, moment))
+                is_same = found and previous - found[-1][1] < TRACE_RETURN
+                found.append((found.pop()[0] if is_same else previous, moment))
             previous = moment
         turn += 1
     return found
