@@ -5,13 +5,15 @@ import MediaCore
 /// Plays the rows of `docs/adaptation.md` over simulated links, and prints a line for each.
 ///
 /// Arguments are names of cases (all without any), paths of mahimahi traces, and settings as `name=value`, as logs have
-/// them. `states` prints gaps between frames, and what the controllers knew, twice a second; `golden` what the unit tests expect.
+/// them. `states` prints gaps between frames, and what the controllers knew, twice a second. `golden` prints what the
+/// unit tests expect. `steps` prints what the way back costs after random breakdowns, and with `states` each of them.
 @main
 struct Bench {
     static func main() {
         var settings = UplinkController.Settings()
         var wanted: [String] = []
         var printsStates = false
+        var printsSteps = false
         var cases = BenchCase.all
         for argument in CommandLine.arguments.dropFirst() {
             let parts = argument.split(separator: "=")
@@ -31,11 +33,17 @@ struct Bench {
             } else if argument == "golden" {
                 for item in SimulationCase.all { print(item.name, item.result) }
                 return
+            } else if argument == "steps" {
+                printsSteps = true
             } else if argument == "states" {
                 printsStates = true
             } else {
                 wanted.append(argument)
             }
+        }
+        if printsSteps {
+            for line in StepSweep().lines(settings, printsEach: printsStates) { print(line) }
+            return
         }
         print(BenchCase.heading)
         var summary = BenchSummary()

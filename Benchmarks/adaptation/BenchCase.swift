@@ -33,6 +33,8 @@ struct BenchCase {
         flow.delay = delay
         flow.start = start
         flow.floor = floor
+        // A flow without a floor takes whatever it gets.
+        flow.ceiling = floor > 0 ? 30 * floor : 4
         return flow
     }
 

@@ -3,10 +3,10 @@
  *     bare_publisher CLIP PORT KBPS FPS [FRAMES]
  *
  * Reads, paces (absolute deadlines, the capture stamped when the frame is due), encodes and cuts as `room-client
- * connect` does, with the same settings and layers (Sources/VP8Codec), and writes the same bytes that a subscriber of
- * the relay gets: WebSocket header, media packet header (docs/protocol.md, section 6.1), payload. FPS 0 means without
- * pacing. The clip is played again and again, up to FRAMES frames. Deliberately straight-line: no threads, queues,
- * session or errors to recover from.
+ * connect` does, with the same settings and references (Sources/VP8Codec) and one temporal layer, as a track has while
+ * its receivers keep up. It writes the same bytes that a subscriber of the relay gets: WebSocket header, media packet
+ * header (docs/protocol.md, section 6.1), payload. FPS 0 means without pacing. The clip is played again and again, up to
+ * FRAMES frames. Deliberately straight-line: no threads, queues, session or errors to recover from.
  */
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -24,7 +24,7 @@
 #include <vpx/vpx_encoder.h>
 
 enum { MEDIA_HEADER_BYTES = 48, MESSAGE_BYTES = 16000, PAYLOAD_BYTES = MESSAGE_BYTES - MEDIA_HEADER_BYTES };
-enum { FLAG_KEYFRAME = 1, FLAG_LAYER_SYNC = 2, FLAG_FIRST = 4, FLAG_LAST = 8, FLAG_DISCARDABLE = 16 };
+enum { FLAG_KEYFRAME = 1, FLAG_FIRST = 4, FLAG_LAST = 8 };
 
 struct clip {
     int file;
@@ -32,17 +32,11 @@ struct clip {
     unsigned width, height;
 };
 
-/* The pattern of TemporalLayerPattern.swift, three layers. */
-struct pattern {
-    unsigned position;
-    bool has_middle_layer;
-};
-
 struct frame {
     uint32_t number;
     uint16_t base_layer_index;
     uint64_t capture_us;
-    uint8_t layer, flags;
+    uint8_t flags;
     const uint8_t *bytes;
     size_t length;
     uint32_t encode_delay_us;
@@ -111,13 +105,7 @@ static void open_encoder(vpx_codec_ctx_t *codec, const struct clip *clip, unsign
     config.rc_buf_sz = 300;
     config.rc_buf_initial_sz = 150;
     config.rc_buf_optimal_sz = 200;
-    config.ts_number_layers = 3;
-    config.ts_periodicity = 4;
-    for (unsigned i = 0; i < 4; i++) config.ts_layer_id[i] = (unsigned[]){0, 2, 1, 2}[i];
-    for (unsigned i = 0; i < 3; i++) {
-        config.ts_rate_decimator[i] = (unsigned[]){4, 2, 1}[i];
-        config.ts_target_bitrate[i] = kbps * (unsigned[]){4, 6, 10}[i] / 10;
-    }
+    config.ts_number_layers = 1;
     if (vpx_codec_enc_init(codec, vpx_codec_vp8_cx(), &config, 0)) fail("open the encoder");
     vpx_codec_control(codec, VP8E_SET_CPUUSED, -6);
     vpx_codec_control(codec, VP8E_SET_NOISE_SENSITIVITY, 0);
@@ -126,45 +114,27 @@ static void open_encoder(vpx_codec_ctx_t *codec, const struct clip *clip, unsign
     vpx_codec_control(codec, VP8E_SET_MAX_INTRA_BITRATE_PCT, 300);
 }
 
-static uint8_t layer_at(unsigned position) {
-    if (position % 2 == 1) return 2;
-    return position % 4 == 2 ? 1 : 0;
-}
-
-/* Encodes a picture; `false` if the encoder left it out. */
+/* Encodes a picture; `false` if the encoder left it out. The references are those of ReferenceBuffers.swift. */
 static bool encode(vpx_codec_ctx_t *codec, vpx_image_t *image, uint64_t start_us, uint64_t duration_us,
-                   struct pattern *pattern, struct frame *frame) {
-    bool is_forced = frame->number == 0;
-    uint8_t layer = layer_at(pattern->position);
-    bool is_sync = layer > 0 && !pattern->has_middle_layer;
-    vpx_enc_frame_flags_t flags = VP8_EFLAG_NO_REF_ARF | VP8_EFLAG_NO_UPD_ARF;
-    if (layer == 0 || is_sync) flags |= VP8_EFLAG_NO_REF_GF;
-    if (layer != 1) flags |= VP8_EFLAG_NO_UPD_GF;
-    if (layer > 0) flags |= VP8_EFLAG_NO_UPD_LAST;
-    if (layer == 2) flags |= VP8_EFLAG_NO_UPD_ENTROPY;
-    vpx_codec_control(codec, VP8E_SET_TEMPORAL_LAYER_ID, is_forced ? 0 : layer);
-    if (vpx_codec_encode(codec, image, (vpx_codec_pts_t)start_us, duration_us,
-                         is_forced ? VPX_EFLAG_FORCE_KF : flags, VPX_DL_REALTIME)) {
+                   struct frame *frame) {
+    /* The frame after a keyframe updates GOLDEN besides LAST, the next one ARF, and so on by turns. */
+    static bool updates_golden;
+    vpx_enc_frame_flags_t flags = VP8_EFLAG_NO_REF_GF | VP8_EFLAG_NO_REF_ARF;
+    flags |= updates_golden ? VP8_EFLAG_NO_UPD_ARF : VP8_EFLAG_NO_UPD_GF;
+    if (frame->number == 0) flags = VPX_EFLAG_FORCE_KF;
+    if (vpx_codec_encode(codec, image, (vpx_codec_pts_t)start_us, duration_us, flags, VPX_DL_REALTIME)) {
         fail("encode a picture");
     }
     vpx_codec_iter_t iterator = NULL;
     const vpx_codec_cx_pkt_t *packet;
     while ((packet = vpx_codec_get_cx_data(codec, &iterator)) && packet->kind != VPX_CODEC_CX_FRAME_PKT) {}
-    if (packet) {
-        bool is_keyframe = packet->data.frame.flags & VPX_FRAME_IS_KEY;
-        if (is_keyframe) *pattern = (struct pattern){0};
-        frame->layer = is_keyframe ? 0 : layer;
-        frame->flags = is_keyframe ? FLAG_KEYFRAME
-                                   : (is_sync ? FLAG_LAYER_SYNC : 0) | (layer == 2 ? FLAG_DISCARDABLE : 0);
-        frame->bytes = packet->data.frame.buf;
-        frame->length = packet->data.frame.sz;
-        if (frame->layer == 1) pattern->has_middle_layer = true;
-    } else if (layer == 0) {
-        return false;
-    }
-    pattern->position = (pattern->position + 1) % 8;
-    if (pattern->position == 0) pattern->has_middle_layer = false;
-    return packet != NULL;
+    if (!packet) return false;
+    bool is_keyframe = packet->data.frame.flags & VPX_FRAME_IS_KEY;
+    updates_golden = is_keyframe || !updates_golden;
+    frame->flags = is_keyframe ? FLAG_KEYFRAME : 0;
+    frame->bytes = packet->data.frame.buf;
+    frame->length = packet->data.frame.sz;
+    return true;
 }
 
 static uint8_t *put(uint8_t *to, uint64_t value, unsigned bytes) {
@@ -186,7 +156,7 @@ static void send_frame(int socket, const struct frame *frame) {
             end = put(put(end, 126, 1), count, 2);
         }
         end = put(put(put(end, 1, 1), 0, 1), MEDIA_HEADER_BYTES, 2);
-        end = put(put(put(put(end, flags, 1), 0, 1), frame->layer, 1), 0, 1);
+        end = put(put(end, flags, 1), 0, 3);
         end = put(put(put(end, 1, 4), frame->number, 4), frame->capture_us, 8);
         end = put(put(put(end, frame->length, 4), offset, 4), frame->encode_delay_us, 4);
         end = put(put(put(end, frame->base_layer_index, 2), 0, 2), 0, 8);
@@ -220,7 +190,6 @@ int main(int argument_count, char **arguments) {
     uint8_t *pixels = malloc(length);
     vpx_image_t image;
     vpx_img_wrap(&image, VPX_IMG_FMT_I420, clip.width, clip.height, 1, pixels);
-    struct pattern pattern = {0};
     struct frame frame = {.base_layer_index = UINT16_MAX};
     uint64_t interval_us = 1000000u / (fps ? fps : 30), start_us = now_us();
     for (unsigned i = 0; i < frame_limit; i++) {
@@ -228,8 +197,8 @@ int main(int argument_count, char **arguments) {
         if (fps) wait_until(due_us);
         frame.capture_us = fps ? now_us() : due_us;
         read_picture(&clip, pixels, length);
-        if (!encode(&codec, &image, frame.capture_us - start_us, interval_us, &pattern, &frame)) continue;
-        if (frame.layer == 0) frame.base_layer_index++;
+        if (!encode(&codec, &image, frame.capture_us - start_us, interval_us, &frame)) continue;
+        frame.base_layer_index++;
         frame.encode_delay_us = (uint32_t)(now_us() - frame.capture_us);
         send_frame(peer, &frame);
         frame.number++;

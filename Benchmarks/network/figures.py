@@ -16,6 +16,8 @@ def figures(session, outcome):
     frames = streams[main]
     begin, end = case.flows[0].start or 0, case.seconds
     result = stream_figures(frames, begin, end)
+    result |= counted_freezes(outcome, main)
+    result["cpuLimitedSeconds"] = cpu_limited(outcome)
     result |= shares_of_link(session, outcome, streams, begin, end)
     step_list = metrics.steps(case, frames, outcome.link)
     if case.trace:
@@ -66,6 +68,19 @@ def shares_of_link(session, outcome, streams, begin, end):
         if back is not None and (offered := count("back_capacity_bits")):
             shares["backShare"] = round(count(f"back_out_{back}") * 8 / offered, 4)
     return shares
+
+
+def cpu_limited(outcome):
+    """For how long the CPU limited what the publishers encoded: on a machine that is busy otherwise, a run is void."""
+    summaries = [s for (role, *_), found in outcome.summaries.items() if role == "publisher" for s in found]
+    layers = [layer for summary in summaries for layer in summary.get("layers", [])]
+    return round(max((layer["qualityLimitationSeconds"]["cpu"] for layer in layers), default=0), 1)
+
+
+def counted_freezes(outcome, main):
+    """The freezes that the viewer's program counted itself, in all of its time."""
+    tracks = [t for summary in outcome.summaries.get(("viewer", *main), []) for t in summary["tracks"]]
+    return {"freezesByProgram": sum(track.get("freezeCount") or 0 for track in tracks)} if tracks else {}
 
 
 def span(samples, name, begin, end):

@@ -55,7 +55,7 @@ class Joiner:
             del self.reader.buffer[: end + 4]
             self.is_open = True
             self.connection.sendall(join(self.room, f"joiner-{self.number}"))
-        while message := self.reader._take():
+        while message := self.reader.take():
             self.take(*message)
         return self.result is not None
 

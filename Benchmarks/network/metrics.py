@@ -12,14 +12,15 @@ from roombench.report import percentile
 from . import cases
 
 SIGNAL_HZ = 60
-# A gap between shown frames is a freeze by the definition of W3C webrtc-stats, `freezeCount`: longer than three times
-# the mean of the last 30 intervals, and than that mean plus 150 ms.
-FREEZE_INTERVALS, FREEZE_FACTOR, FREEZE_MARGIN = 30, 3, 0.150
+# A gap between shown frames is a freeze if it is at least three times the mean of the last 30 gaps, itself included, and
+# at least 150 ms longer; among fewer than 5 gaps none is. This is libwebrtc's definition, and FreezeDetector's in Sources.
+FREEZE_GAPS, FREEZE_FEWEST, FREEZE_FACTOR, FREEZE_MARGIN = 30, 5, 3, 0.150
 RECOVERED_SHARE = 0.76  # 1.9 of 2.5 Mbit/s
 LATE = 0.200
 RATE_WINDOW = 1.0
 SETTLING = 5.0
 TRACE_OUTAGE = 1.0  # seconds without an opportunity
+TRACE_RETURN = 0.5  # a return that is shorter is part of the outage
 
 
 class Frame:
@@ -69,14 +70,12 @@ def signal_delays(frames, start, end):
 
 def freezes(moments, end):
     """The freezes as (begin, seconds); one that lasts at the end counts up to there."""
-    found, intervals = [], []
+    found, gaps = [], []
     for before, after in zip(moments, [*moments[1:], end]):
-        gap = after - before
-        if intervals:
-            mean = statistics.fmean(intervals[-FREEZE_INTERVALS:])
-            if gap > max(FREEZE_FACTOR * mean, mean + FREEZE_MARGIN):
-                found.append((before, gap))
-        intervals.append(gap)
+        gaps = [*gaps[1 - FREEZE_GAPS :], after - before]
+        mean = statistics.fmean(gaps)
+        if len(gaps) >= FREEZE_FEWEST and gaps[-1] >= max(FREEZE_FACTOR * mean, mean + FREEZE_MARGIN):
+            found.append((before, gaps[-1]))
     return found
 
 
@@ -204,7 +203,8 @@ def trace_outages(path, seconds):
     while turn * period < seconds:
         for moment in (turn * period + time for time in times):
             if moment - previous >= TRACE_OUTAGE and moment < seconds:
-                found.append((previous, moment))
+                is_same = found and previous - found[-1][1] < TRACE_RETURN
+                found.append((found.pop()[0] if is_same else previous, moment))
             previous = moment
         turn += 1
     return found

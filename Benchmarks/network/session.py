@@ -65,6 +65,7 @@ class Session:
         kind, _, path = self.settings.source.partition(":")
         if kind == "pattern":
             return None
+        path = path.replace("{height}", self.case.size.split("x")[1])
         clip = clips.clip(self.case.size) if kind == "clip" else pathlib.Path(path).absolute()
         return quality.marked(clip) if self.settings.quality else clip
 

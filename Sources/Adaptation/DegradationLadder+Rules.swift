@@ -103,20 +103,21 @@ extension DegradationLadder {
 
     private mutating func stepUp(_ rate: Double, at time: Int64) {
         guard bandwidthRung > 0, time - (lastDown ?? startedAt) >= timeUp,
-            let target = justifiedRung(rate, for: timeUp, at: time)
+            var target = justifiedRung(rate, for: timeUp, at: time)
         else {
             justifiedSince = nil
             return
         }
-        // Wait for a still larger size that is about to be justified, so that one keyframe serves both steps.
+        // Wait for a still larger size that is about to be justified, so that one keyframe serves both steps; and take
+        // it then if it has been so for half of the time.
         let since = justifiedSince ?? time
         justifiedSince = since
-        if let later = justifiedRung(rate, for: min(timeUp, 1_000_000), at: time), later < target,
-            time - since < timeUp / 2
-        {
-            return
+        if let later = justifiedRung(rate, for: settings.risingTime, at: time), later < target {
+            guard time - since >= timeUp / 2 else { return }
+            target = justifiedRung(rate, for: timeUp / 2, at: time) ?? target
         }
-        if move(to: target, .bitrateHigh, rate, at: time) { justifiedSince = nil }
+        let isFast = rate >= rungs[target].needed * settings.marginUp
+        if move(to: target, isFast ? .bitrateHigh : .quantizerLow, rate, at: time) { justifiedSince = nil }
     }
 
     private func justifiedRung(_ rate: Double, for needed: Int64, at time: Int64) -> Int? {

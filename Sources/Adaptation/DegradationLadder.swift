@@ -22,6 +22,8 @@ package struct DegradationLadder: Hashable, Sendable {
         case bitrateHigh
         /// The pictures were too coarse.
         case quantizerHigh
+        /// The pictures were fine, and larger ones will be.
+        case quantizerLow
         /// Encoding took too long.
         case cpuOverused
         /// Encoding left time.
@@ -64,6 +66,8 @@ package struct DegradationLadder: Hashable, Sendable {
         package var timeUp: Int64 = 5_000_000
         /// The same after steps up that had to be taken back, each of which doubles it.
         package var longestTimeUp: Int64 = 60_000_000
+        /// A step up waits, for half of `timeUp` at most, while a still larger size has been justified for this time.
+        package var risingTime: Int64 = 100_000
         /// A step up has failed if one down follows within this time.
         package var trialTime: Int64 = 20_000_000
         /// After this time without a step down, one failure is forgotten.
@@ -78,6 +82,11 @@ package struct DegradationLadder: Hashable, Sendable {
         package var fineQuantizer: UInt8 = 29
         /// The quantizer above which a picture is too coarse (libwebrtc's high threshold for VP8).
         package var coarseQuantizer: UInt8 = 95
+        /// A larger size is justified by the quantizer alone if its step size may be expected to be this part of a fine
+        /// one; so ±15 % of noise in the bitrate does not change the size.
+        package var fineShare = 0.7
+        /// The part of the table's bitrate that such a size needs all the same: its keyframe must be of use.
+        package var marginFine = 0.5
         /// The quantizer that a larger picture may be expected to have.
         package var expectedQuantizer: UInt8 = 80
         /// The time constant of the quantizer's average (libwebrtc's for a high one: 2 s).
@@ -161,6 +170,8 @@ package struct DegradationLadder: Hashable, Sendable {
     /// - Parameters:
     ///   - bitrate: The bitrate that the encoding has now.
     ///   - quantizer: The quantizer of the last encoded frame (VP8: 0 to 127); `nil` if unknown.
+    ///   - used: The bitrate of frames as large as that one; `nil` for `bitrate`. A picture that is as fine as it can be
+    ///     takes less.
     ///   - cpu: What the CPU's controller said since the last call.
     ///   - bounds: The largest size and the highest frame rate that any receiver wants; `nil` for no bound.
     ///   - now: The time; one that goes back counts as the last one.
@@ -168,6 +179,7 @@ package struct DegradationLadder: Hashable, Sendable {
     package mutating func update(
         bitrate: Bitrate,
         quantizer: UInt8?,
+        used: Bitrate? = nil,
         cpu: CPUController.Verdict,
         bounds: (dimensions: Dimensions?, frameRate: FrameRate?),
         at now: MonotonicInstant
@@ -183,7 +195,9 @@ package struct DegradationLadder: Hashable, Sendable {
         }
         let time = max(now.microseconds, lastUpdate)
         let before = history.observe(rate, rungs, bandwidthRung, elapsed: time - lastUpdate, at: time)
-        self.quantizer.observe(quantizer, rate, rungs[rung].weight, elapsed: time - lastUpdate)
+        let usedRate = used.map { Double(max(1, $0.bitsPerSecond)) / tableShare } ?? rate
+        self.quantizer.observe(quantizer, usedRate, rungs[rung].weight, elapsed: time - lastUpdate)
+        history.observe(self.quantizer, rate, rungs, elapsed: time - lastUpdate, at: time)
         lastUpdate = time
         if cpu != .normal { cpuWish = cpu }
         if bounds != self.bounds {

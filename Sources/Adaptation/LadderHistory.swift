@@ -8,6 +8,8 @@ struct RateHistory: Hashable, Sendable {
     private var lastBelow: [Int64] = []
     /// For each rung, when the bitrate was last too low to step up to it early.
     private var lastBelowTwice: [Int64] = []
+    /// For each rung, when its pictures would last not have been fine.
+    private var lastNotFine: [Int64] = []
     /// When the bitrate last was high enough for the present rung.
     private var lastEnough: Int64 = 0
     private var highest: SlidingExtremum
@@ -21,6 +23,7 @@ struct RateHistory: Hashable, Sendable {
     mutating func begin(_ count: Int, _ rate: Double, at time: Int64) {
         lastBelow = Array(repeating: time, count: count)
         lastBelowTwice = lastBelow
+        lastNotFine = lastBelow
         rungChanged(rate, at: time)
     }
 
@@ -53,13 +56,31 @@ struct RateHistory: Hashable, Sendable {
         return max(before, highest.add(rate, at: time))
     }
 
+    /// Takes in what quantizer the pictures of each rung would have.
+    mutating func observe(
+        _ quantizer: QuantizerAverage,
+        _ rate: Double,
+        _ rungs: LadderRungs,
+        elapsed: Int64,
+        at time: Int64
+    ) {
+        let unseen = max(0, elapsed - Self.longestGap)
+        for index in 0..<rungs.count {
+            let isFine =
+                rate >= rungs[index].needed * settings.marginFine && quantizer.staysFine(rate, rungs[index].weight)
+            lastNotFine[index] = isFine ? lastNotFine[index] + unseen : time
+        }
+    }
+
     /// How long the bitrate has been too low for the present rung.
     func timeTooLow(at time: Int64) -> Int64 { time - lastEnough }
 
     /// Whether the bitrate has been high enough to step up to the rung `index` for `needed`, or twice as high as the
-    /// rung needs for half of that time.
+    /// rung needs for half of that time, or whether its pictures would have been fine for half of that time.
     func justifies(_ index: Int, for needed: Int64, at time: Int64) -> Bool {
-        time - lastBelow[index] >= needed || time - lastBelowTwice[index] >= needed / 2
+        time - lastBelow[index] >= needed
+            || time - lastBelowTwice[index] >= needed / 2
+            || time - lastNotFine[index] >= needed / 2
     }
 }
 
@@ -67,6 +88,7 @@ struct RateHistory: Hashable, Sendable {
 struct QuantizerAverage: Hashable, Sendable {
     private let timeConstant: Double
     private let fine: Double
+    private let surelyFine: Double
     private let coarse: Double
     private let expected: Double
     /// The average step size at the present rung; `nil` if unknown.
@@ -78,6 +100,7 @@ struct QuantizerAverage: Hashable, Sendable {
     init(_ settings: DegradationLadder.Settings) {
         timeConstant = settings.quantizerTime
         fine = Self.stepSize(settings.fineQuantizer)
+        surelyFine = settings.fineShare * fine
         coarse = Self.stepSize(settings.coarseQuantizer)
         expected = Self.stepSize(settings.expectedQuantizer)
     }
@@ -88,7 +111,8 @@ struct QuantizerAverage: Hashable, Sendable {
     /// Whether the pictures are too coarse.
     var isCoarse: Bool { average.map { $0 > coarse } ?? false }
 
-    /// Takes in the quantizer that was told `elapsed` microseconds after the last one.
+    /// Takes in the quantizer that was told `elapsed` microseconds after the last one; `rate` is the bitrate of such
+    /// frames.
     mutating func observe(_ quantizer: UInt8?, _ rate: Double, _ weight: Double, elapsed: Int64) {
         guard let quantizer else { return }
         let step = Self.stepSize(quantizer)
@@ -108,6 +132,11 @@ struct QuantizerAverage: Hashable, Sendable {
     /// Twice the fine step size counts, because an encoder that is at its finest already does not use all of its rate.
     func willBeFine(_ rate: Double, _ weight: Double) -> Bool {
         prediction(rate, weight).map { $0 <= 2 * fine } ?? false
+    }
+
+    /// Whether the pictures of a rung of weight `weight` will be fine, also if the bitrate falls a little.
+    func staysFine(_ rate: Double, _ weight: Double) -> Bool {
+        prediction(rate, weight).map { $0 <= surelyFine } ?? false
     }
 
     /// Whether the pictures of a rung of weight `weight` may be expected to stay below the coarse quantizer.

@@ -29,6 +29,8 @@ struct LaneState: Sendable {
     private var cpu = CPUController()
     private var verdict = CPUController.Verdict.normal
     private var quantizer: UInt8?
+    /// The bitrate of frames like the last one; `nil` after a keyframe.
+    private var used: Bitrate?
     private var step: DegradationLadder.Step?
     private var target: EncodingTarget?
     private var limitation: QualityLimitation
@@ -139,6 +141,7 @@ struct LaneState: Sendable {
         let step = ladder.update(
             bitrate: bitrate,
             quantizer: quantizer,
+            used: used,
             cpu: verdict,
             bounds: (bounds?.dimensions, bounds?.frameRate),
             at: instant
@@ -170,12 +173,18 @@ struct LaneState: Sendable {
             keyframe = Keyframe(bytes: Double(max(1, report.bytes)), area: Double(max(1, report.dimensions.area)))
         }
         quantizer = report.quantizer
+        used = report.isKeyframe ? nil : Self.bitrate(ofFramesOf: report.bytes, each: frameInterval)
         let said = cpu.encoded(
             report.encodeDuration,
             interval: frameRate.interval,
             at: MonotonicInstant(microseconds: now)
         )
         if said != .normal { verdict = said }
+    }
+
+    private static func bitrate(ofFramesOf bytes: Int, each interval: Int64) -> Bitrate {
+        let bits = Double(max(0, bytes)) * 8e6 / Double(interval)
+        return Bitrate(bitsPerSecond: Int(min(bits, Double(highestBitrate))))
     }
 
     var status: UplinkStatus.Lane {

@@ -9,6 +9,8 @@ struct SimulatedEncoder: Sendable {
         /// The bits per pixel below which no frame comes, at the coarsest quantizer: 0.02 is a natural scene, 0.065 a very
         /// busy one.
         package var floor = 0.02
+        /// The bits per pixel above which no frame comes, at the finest quantizer: 0.06 is a drawing, 0.6 a natural scene.
+        package var ceiling = 0.6
         /// The spread of sizes from frame to frame.
         package var spread = 0.25
         /// How many times the bytes of another frame a keyframe has.
@@ -29,6 +31,19 @@ struct SimulatedEncoder: Sendable {
         random = SimulationRandom(seed: seed)
     }
 
+    /// VP8's quantizer for a step size of AC coefficients, from 4 to 127: the table of RFC 6386 in its linear parts.
+    private static func quantizer(ofStep step: Double) -> UInt8 {
+        let index =
+            switch step {
+            case ...58: step - 4
+            case ...116: 54 + (step - 58) / 2
+            case ...173: 83 + (step - 116) / 3
+            case ...229: 102 + (step - 173) / 4
+            default: 116 + (step - 229) / 5
+            }
+        return UInt8(min(127, max(4, index)))
+    }
+
     /// The frame, without its packets' headers; `nil` if the encoder leaves it out.
     mutating func encode(_ target: EncodingTarget, forceKeyframe: Bool) -> EncodingReport? {
         let wanted = Double(target.bitrate.bitsPerSecond) / 8 / target.frameRate.framesPerSecond
@@ -46,13 +61,14 @@ struct SimulatedEncoder: Sendable {
             floor *= content.keyframe
         }
         if let largest = target.largestFrame { size = min(size, Double(largest.bytes)) }
+        size = min(size, content.ceiling * Double(target.dimensions.area) / 8 * (isKeyframe ? content.keyframe : 1))
         size = max(size, floor, 200)
         excess += size
         let bitsPerPixel = size * 8 / (isKeyframe ? content.keyframe : 1) / Double(target.dimensions.area)
         return EncodingReport(
             bytes: Int(size),
             isKeyframe: isKeyframe,
-            quantizer: UInt8(min(127, max(4, 2.4 / max(0.001, bitsPerPixel)))),
+            quantizer: Self.quantizer(ofStep: 8 * content.ceiling / max(0.001, bitsPerPixel)),
             encodeDuration: .milliseconds(5),
             dimensions: target.dimensions
         )

@@ -16,6 +16,8 @@ package final class SimulatedFlow {
         )
         /// What is filmed.
         package var floor = 0.02
+        /// How many bits per pixel its pictures have at most.
+        package var ceiling = 0.6
         /// The time from the sender to the receiver and back beside the queue, each, in milliseconds.
         package var delay = 20
         /// When it begins, in seconds.
@@ -114,6 +116,7 @@ package final class SimulatedFlow {
         self.index = index
         var content = SimulatedEncoder.Content()
         content.floor = configuration.floor
+        content.ceiling = configuration.ceiling
         encoder = SimulatedEncoder(content, seed: configuration.seed)
         var settings = AcknowledgementSchedule.Settings()
         settings.longestInterval = Int64(configuration.thinnestAcknowledgements) * 1000

@@ -1,3 +1,5 @@
+import MediaCore
+
 /// What became of a flow; times in milliseconds.
 package struct SimulationFigures: Hashable, Sendable {
     /// Bits per second that arrived.
@@ -61,18 +63,10 @@ package struct SimulationFigures: Hashable, Sendable {
     }
 
     private mutating func noteFreezes(_ arrivals: [SimulatedFlow.Arrival]) {
-        var gaps: [Int] = []
-        for (earlier, later) in zip(arrivals, arrivals.dropFirst()) {
-            let gap = later.arrived - earlier.arrived
-            gaps.append(gap)
-            if gaps.count > 30 { gaps.removeFirst() }
-            guard gaps.count >= 5 else { continue }
-            let mean = Double(gaps.reduce(0, +)) / Double(gaps.count)
-            if Double(gap) >= max(3 * mean, mean + 150) {
-                freezes += 1
-                frozen += gap
-            }
-        }
+        var detector = FreezeDetector()
+        for arrival in arrivals { detector.shown(at: MonotonicInstant(microseconds: Int64(arrival.arrived) * 1000)) }
+        freezes = detector.count
+        frozen = Int(detector.totalDuration.wholeMicroseconds / 1000)
     }
 
     /// Jain's index of fairness: 1 if all are equal, 1/n if one has everything.

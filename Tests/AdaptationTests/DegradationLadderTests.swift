@@ -10,6 +10,7 @@ private struct LadderRun {
     /// The step size at 1 Mbit/s for a million pixels at 30 frames a second; `nil` for an encoder that tells none.
     var complexity: Double?
     var quantizer: UInt8?
+    var used: Bitrate?
     var now = MonotonicInstant(microseconds: 7_000_000)
     var changes: [(time: Int64, step: DegradationLadder.Step)] = []
     var step: DegradationLadder.Step?
@@ -52,7 +53,7 @@ private struct LadderRun {
         bounds: (dimensions: Dimensions?, frameRate: FrameRate?) = (nil, nil)
     ) {
         let bitrate = Bitrate(bitsPerSecond: Int(kilobits * 1000))
-        let new = ladder.update(bitrate: bitrate, quantizer: quantizer, cpu: cpu, bounds: bounds, at: now)
+        let new = ladder.update(bitrate: bitrate, quantizer: quantizer, used: used, cpu: cpu, bounds: bounds, at: now)
         if new.dimensions != step?.dimensions || new.frameRate != step?.frameRate {
             changes.append((now.microseconds, new))
         }
@@ -60,7 +61,12 @@ private struct LadderRun {
         guard let complexity else { return }
         let pixels = Double(new.dimensions.area) / 1e6 * new.frameRate.framesPerSecond / 30
         let size = complexity * pixels / max(0.001, kilobits / 1000)
-        quantizer = (4...127 as ClosedRange<UInt8>).first { QuantizerAverage.stepSize($0) >= size } ?? 127
+        let quantizer = (4...127 as ClosedRange<UInt8>).first { QuantizerAverage.stepSize($0) >= size } ?? 127
+        self.quantizer = quantizer
+        // At its finest, an encoder uses less than it may.
+        used = Bitrate(
+            bitsPerSecond: Int(min(kilobits * 1000, complexity * pixels / QuantizerAverage.stepSize(quantizer) * 1e6))
+        )
     }
 
     var size: String { step.map { "\($0.dimensions)" } ?? "" }
@@ -119,6 +125,33 @@ struct DegradationLadderTests {
             ]
         )
         #expect(run.changes.dropFirst().allSatisfy { $0.step.reason == .bitrateLow })
+    }
+
+    @Test("A bitrate that rises slowly costs one change, to the size that it reaches meanwhile")
+    func slowRise() {
+        var run = LadderRun(complexity: 60)
+        run.run(30) { _ in 2500 }
+        run.run(30) { _ in 450 }
+        #expect(run.size == "640x360")
+        let before = run.changes.count
+        run.run(30) { min(2500, 650 + 120 * $0) }
+        #expect(run.size == "1280x720" && run.changes.count == before + 1, "\(run.changes)")
+    }
+
+    // A small picture that is as fine as it can be uses so little that the rate of the path never shows.
+    @Test(
+        "A picture that is fine becomes as large as it can be fine, whatever the table says",
+        arguments: [500, 700.0, 950]
+    )
+    func fineAgain(kilobits: Double) {
+        var run = LadderRun(complexity: 120)
+        run.run(10) { _ in 2500 }
+        run.run(20) { _ in 450 }
+        #expect(run.size == "640x360" || run.size == "480x270")
+        let before = run.changes.count
+        run.complexity = 8
+        run.run(60) { _ in kilobits }
+        #expect(run.size == "1280x720" && run.changes.count == before + 1, "\(run.changes)")
     }
 
     @Test("A still scene keeps its size at a low bitrate, and loses it when it moves")
@@ -184,7 +217,7 @@ struct DegradationLadderTests {
 
     @Test("While the network limits more, the CPU's limit is not lifted")
     func cpuBehindNetwork() {
-        var run = LadderRun(complexity: 20)
+        var run = LadderRun(complexity: 60)
         run.run(5) { _ in 2500 }
         run.run(5, cpu: .overused) { _ in 2500 }
         run.run(20) { _ in 250 }
