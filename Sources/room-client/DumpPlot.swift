@@ -6,46 +6,15 @@ import RoomKit
 
 /// Draws the frame logs of dumps: age, rate, frame rate and size over time, with freezes.
 struct DumpPlot {
-    /// What the drawing needs of a line of a frame log; times in microseconds.
-    ///
-    /// Fields that not all versions of the program write are optional.
-    private struct Frame: Decodable {
-        var bytes: Int
-        var captured: Int64
-        var received: Int64
-        var decoded: Int64?
-        var catchUp: Bool
-        var shown: Bool?
-        var width: Int?
-        var height: Int?
-        var clock: String
-        var clockError: Int64?
-
-        var isShown: Bool { (shown ?? !catchUp) && decoded != nil }
-    }
-
-    private var dumps: [(name: String, frames: [Frame])] = []
+    private var dumps: [(name: String, frames: [FrameLogEntry])] = []
 
     /// Whether there is nothing to draw.
     var isEmpty: Bool { dumps.allSatisfy(\.frames.isEmpty) }
 
-    /// The log beside the dump `path`.
-    static func log(of path: String) -> String { "\((path as NSString).deletingPathExtension).frames.jsonl" }
-
     /// Adds the dump `path`, if there is a log beside it; an incomplete last line is left out.
-    mutating func add(_ path: String) throws {
-        let log = Self.log(of: path)
-        guard unsafe access(log, F_OK) == 0 else { return }
-        let lines = try WholeFile.read(log).split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
-        let decoder = JSONDecoder()
-        do {
-            let frames = try lines.dropLast().filter { !$0.isEmpty }.map {
-                try decoder.decode(Frame.self, from: Data($0))
-            }
-            dumps.append(((path as NSString).lastPathComponent, frames))
-        } catch {
-            throw MediaFileError(.damaged, .read, log, "a line is no frame's; it cannot be drawn")
-        }
+    mutating func add(_ path: String) throws(MediaFileError) {
+        guard let frames = try DumpFiles.readLog(of: path) else { return }
+        dumps.append(((path as NSString).lastPathComponent, frames))
     }
 
     /// The chart of all dumps, whose times begin with the first frame of all of them.
@@ -60,7 +29,7 @@ struct DumpPlot {
         )
     }
 
-    private func panels(of frames: [Frame], _ origin: Double) -> [TimeChart.Panel] {
+    private func panels(of frames: [FrameLogEntry], _ origin: Double) -> [TimeChart.Panel] {
         func seconds(_ time: Int64) -> Double { (Double(time) - origin) / 1e6 }
         var rate = AmountsOverTime(window: 0.5)
         var frameRate = AmountsOverTime(window: 1)
@@ -102,7 +71,7 @@ struct DumpPlot {
         TimeChart.Panel(title, unit: unit, series: series.map { TimeChart.Series($0.name, $0.style, $0.points) })
     }
 
-    private func note(_ frames: [Frame], _ ages: [Double]) -> String {
+    private func note(_ frames: [FrameLogEntry], _ ages: [Double]) -> String {
         guard let figures = Percentiles(of: ages) else { return "" }
         let shown = frames.filter(\.isShown)
         let clock = shown.allSatisfy { $0.clock == "same-host" } ? "same-host" : "estimated"

@@ -1,8 +1,6 @@
-import Foundation
 import MediaCore
 import MediaFiles
 import RoomKit
-import Threading
 
 /// Checks one dump: the pictures by their barcodes, the frames by the log beside the dump.
 struct DumpVerifier {
@@ -19,7 +17,7 @@ struct DumpVerifier {
     }
 
     func verify() throws -> Outcome {
-        let log = try readLog()
+        let log = try DumpFiles.readLog(of: path)
         // One entry for each frame in the file; `nil` for a frame that is not shown.
         var readings: [BarcodeReading?] = []
         var sizes = SizeCount()
@@ -28,82 +26,49 @@ struct DumpVerifier {
             if let buffer { sizes.observe(buffer.dimensions) }
         }
         var result = VerificationResult(file: path, width: dimensions.width, height: dimensions.height)
-        result.sizeChanges = sizes.changes
         guard let log else {
-            judge(readings, into: &result)
+            judge(readings, into: &result.counts)
+            result.counts.sizeChanges = sizes.changes
             return Outcome(result: result, latencies: [])
         }
         // The dump may still be growing, so the log is read before the file and again after it.
-        result.notInFile = max(0, log.count - readings.count)
-        result.notInLog = max(0, readings.count - (try readLog()?.count ?? 0))
         let logged = Array(log.prefix(readings.count))
+        result.counts.notInFile = log.count - logged.count
+        result.counts.notInLog = max(0, readings.count - (try DumpFiles.readLog(of: path)?.count ?? 0))
         var check = FrameLogCheck()
         var repeated: Set<Int> = []
         for (index, entry) in logged.enumerated() where check.observe(entry) { repeated.insert(index) }
-        judge(readings.enumerated().filter { !repeated.contains($0.offset) }.map(\.element), into: &result)
-        note(check, into: &result)
+        judge(readings.enumerated().filter { !repeated.contains($0.offset) }.map(\.element), into: &result.counts)
+        check.add(to: &result.counts)
+        result.counts.frames = readings.count { $0 != nil }
         // The pictures of a Y4M file all have its size.
-        result.sizeChanges = max(result.sizeChanges, check.sizeChanges)
-        result.frames = readings.count { $0 != nil }
-        result.notSent = max(0, result.notSent - result.layersLeftOut - result.lost)
-        let latencies = latencies(of: logged)
-        note(logged.filter(\.isShown), into: &result)
+        result.counts.sizeChanges = max(sizes.changes, check.sizeChanges)
+        result.simulcastLayers = check.layers.values.sorted { $0.simulcastLayer < $1.simulcastLayer }
+        let shown = logged.filter(\.isShown)
+        note(shown, into: &result.counts)
+        let latencies = latencies(of: shown)
         result.latencyMs = Percentiles(of: latencies)
         return Outcome(result: result, latencies: latencies)
     }
 
-    /// Adds what the barcodes of the pictures say.
-    private func judge(_ readings: [BarcodeReading?], into result: inout VerificationResult) {
+    /// Sets what the barcodes of the pictures say.
+    private func judge(_ readings: [BarcodeReading?], into counts: inout DumpCounts) {
         var checker = FrameSequenceChecker()
         for case let reading? in readings { checker.observe(reading) }
-        let counts = checker.counts
-        result.frames = counts.frames
-        result.duplicated = counts.duplicated
-        result.reordered = counts.reordered
-        result.torn = counts.torn
-        result.unreadable = counts.unreadable
-        result.frozen = counts.frozen
-        result.notSent = counts.notSent
+        counts.frames = checker.counts.frames
+        counts.duplicated = checker.counts.duplicated
+        counts.reordered = checker.counts.reordered
+        counts.torn = checker.counts.torn
+        counts.unreadable = checker.counts.unreadable
+        counts.frozen = checker.counts.frozen
+        counts.notSent = checker.counts.notSent
     }
 
-    /// Adds what the log says.
-    private func note(_ check: FrameLogCheck, into result: inout VerificationResult) {
-        result.simulcastLayers = check.layers.values.sorted { $0.simulcastLayer < $1.simulcastLayer }
-        for layer in result.simulcastLayers {
-            result.lost += layer.lost
-            result.layersLeftOut += layer.layersLeftOut
-            result.duplicated += layer.duplicated
-            result.reordered += layer.reordered
-        }
-        result.simulcastSwitches = check.switches
-        result.catchUp = check.catchUp
-        result.notShown = check.notShown
-        result.freezeCount = check.freezes.count
-        result.totalFreezesDuration = check.freezes.totalDuration.seconds
-    }
-
-    /// Adds the worst clock behind the latencies to the result.
-    private func note(_ shown: [FrameLogEntry], into result: inout VerificationResult) {
+    /// Sets the worst clock behind the latencies.
+    private func note(_ shown: [FrameLogEntry], into counts: inout DumpCounts) {
         guard !shown.isEmpty else { return }
-        result.clock = shown.allSatisfy { $0.clock == "same-host" } ? "same-host" : "estimated"
-        result.clockErrorMs = shown.compactMap(\.clockError).max().map { Double($0) / 1000 }
-    }
-
-    /// The `.frames.jsonl` of the dump; `nil` if there is none.
-    private func readLog() throws -> [FrameLogEntry]? {
-        let log = "\((path as NSString).deletingPathExtension).frames.jsonl"
-        guard unsafe access(log, R_OK) == 0 else {
-            if errno == ENOENT { return nil }
-            throw MediaFileError(.open, log, status: errno)
-        }
-        guard let data = FileManager.default.contents(atPath: log) else {
-            throw MediaFileError(.read, log, status: EIO)
-        }
-        do {
-            return try FrameLogEntry.read(String(decoding: data, as: UTF8.self))
-        } catch {
-            throw MediaFileError(.damaged, .read, log, "a line is no frame's; move it away to verify without it")
-        }
+        counts.clock = shown.allSatisfy { $0.clock == "same-host" } ? "same-host" : "estimated"
+        counts.clockErrorMs = shown.compactMap(\.clockError).max().map { Double($0) / 1000 }
     }
 
     /// Passes the picture of every frame of the dump to `body`, in order.
@@ -122,11 +87,9 @@ struct DumpVerifier {
     }
 
     /// The time from capture to decoding in milliseconds, for every frame that was shown.
-    private func latencies(of log: [FrameLogEntry]) -> [Double] {
-        log.filter(\.isShown).compactMap { entry in
-            // As floating point: a damaged log may have any times.
-            entry.decoded.map { (Double($0) - Double(entry.captured)) / 1000 }
-        }
+    private func latencies(of shown: [FrameLogEntry]) -> [Double] {
+        // As floating point: a damaged log may have any times.
+        shown.compactMap { entry in entry.decoded.map { (Double($0) - Double(entry.captured)) / 1000 } }
     }
 }
 

@@ -5,12 +5,19 @@ import RoomKit
 ///
 /// Frame numbers count in each simulcast layer on its own. So gaps, doubled and reordered frames are looked for within
 /// a layer. Frames of a layer that the relay sent while another one was received are no gap.
+///
+/// TCP loses nothing, so whatever is missing was left out by somebody. It is no fault if everything after it can be
+/// decoded: the next frame is a keyframe, or only higher temporal layers are missing.
 struct FrameLogCheck {
     /// The counts for one simulcast layer.
     struct Layer: Encodable {
         var simulcastLayer: Int
         var frames = 0
+        /// Frames in gaps after which the next frame cannot be decoded.
         var lost = 0
+        /// Frames that were left out up to a keyframe.
+        var skipped = 0
+        /// Frames of higher temporal layers that were left out.
         var layersLeftOut = 0
         var duplicated = 0
         var reordered = 0
@@ -19,15 +26,19 @@ struct FrameLogCheck {
     /// The counts for each simulcast layer, by its number.
     private(set) var layers: [Int: Layer] = [:]
     /// How many times the frames changed to another simulcast layer.
-    private(set) var switches = 0
-    /// Frames from the relay's cache.
-    private(set) var catchUp = 0
-    /// Frames that were decoded and not shown, other than those from the relay's cache.
-    private(set) var notShown = 0
+    private var switches = 0
     /// How many times a picture had another size than the one before.
     private(set) var sizeChanges = 0
+
+    /// Frames from the relay's cache.
+    private var catchUp = 0
+    /// Frames that were decoded and not shown, other than those from the relay's cache.
+    private var notShown = 0
+    /// Frames that were not decoded.
+    private var notDecoded = 0
     /// The freezes between the pictures that were shown.
-    private(set) var freezes = FreezeDetector()
+    private var freezes = FreezeDetector()
+    private var hasShown = false
 
     /// The frame with the highest number of each simulcast layer.
     private var newest: [Int: FrameLogEntry] = [:]
@@ -50,11 +61,24 @@ struct FrameLogCheck {
             if let size, size != dimensions { sizeChanges += 1 }
             size = dimensions
         }
-        if entry.catchUp { catchUp += 1 } else if entry.decoded != nil, !entry.isShown { notShown += 1 }
-        if entry.isShown, let decoded = entry.decoded { freezes.shown(at: MonotonicInstant(microseconds: decoded)) }
+        noteDisplay(of: entry)
         isOverlapping = (isOverlapping || isSwitch) && entry.captured <= newestCapture
         newestCapture = max(newestCapture, entry.captured)
         return isOverlapping
+    }
+
+    private mutating func noteDisplay(of entry: FrameLogEntry) {
+        if entry.catchUp { catchUp += 1 }
+        guard let decoded = entry.decoded else {
+            notDecoded += 1
+            return
+        }
+        if entry.isShown {
+            hasShown = true
+            freezes.shown(at: MonotonicInstant(microseconds: decoded))
+        } else if !entry.catchUp {
+            notShown += 1
+        }
     }
 
     private mutating func judgeNumber(of entry: FrameLogEntry, in layer: Int, isSwitch: Bool) {
@@ -74,6 +98,34 @@ struct FrameLogCheck {
         guard missing > 0, !isSwitch else { return }
         // Frames of temporal layer 0 are never left out on purpose, so their count has no gap.
         let step = (entry.base &- previous.base) & 0xFFFF
-        if step == (entry.layer == 0 ? 1 : 0) { counts.layersLeftOut += missing } else { counts.lost += missing }
+        if entry.key {
+            counts.skipped += missing
+        } else if step == (entry.layer == 0 ? 1 : 0) {
+            counts.layersLeftOut += missing
+        } else {
+            counts.lost += missing
+        }
+    }
+
+    /// Adds the result to what the pictures themselves say.
+    func add(to counts: inout DumpCounts) {
+        for layer in layers.values {
+            counts.lost += layer.lost
+            counts.skipped += layer.skipped
+            counts.layersLeftOut += layer.layersLeftOut
+            counts.duplicated += layer.duplicated
+            counts.reordered += layer.reordered
+        }
+        // A frame that the numbers miss was sent.
+        counts.notSent = max(0, counts.notSent - counts.lost - counts.skipped - counts.layersLeftOut)
+        counts.simulcastSwitches = switches
+        counts.catchUp = catchUp
+        counts.notShown = notShown
+        counts.notDecoded = notDecoded
+        // Without a shown picture nothing is known of freezes.
+        if hasShown {
+            counts.freezeCount = freezes.count
+            counts.totalFreezesDuration = freezes.totalDuration.seconds
+        }
     }
 }

@@ -60,10 +60,12 @@ extension SubscriberStatus.Track {
     }
 }
 
-/// The counts of dropped frames by the names of the reasons for which a received frame can be dropped.
+/// The reasons for which a received frame can be dropped.
+private let dropReasons: [FrameDropReason] = [.late, .network, .corrupt, .notWanted]
+
+/// The counts of dropped frames by the names of the reasons.
 private func reasons(of statistics: RemoteVideoTrackStatistics) -> [String: Int] {
-    let reasons: [FrameDropReason] = [.late, .network, .corrupt, .notWanted]
-    return Dictionary(uniqueKeysWithValues: reasons.map { ($0.name, statistics.framesDroppedByReason[$0]) })
+    Dictionary(uniqueKeysWithValues: dropReasons.map { ($0.name, statistics.framesDroppedByReason[$0]) })
 }
 
 extension RemoteVideoTrack {
@@ -79,11 +81,19 @@ extension RemoteVideoTrack {
             let (p50, p95) = (age.p50.milliseconds, age.p95.milliseconds)
             words.append(String(format: "age p50 %.0f p95 %.0f ms, ", p50, p95) + clock)
         }
+        if let time = statistics.decodeTime { words.append(String(format: "decode %.1f ms", time.milliseconds)) }
+        if let time = statistics.timeSinceLastFrame, time >= .seconds(1) {
+            words.append(String(format: "no picture for %.0f s", time.seconds.rounded(.down)))
+        }
         if statistics.freezeCount > 0 {
             let seconds = statistics.totalFreezesDuration.seconds
             words.append(String(format: "%d freezes %.1f s", statistics.freezeCount, seconds))
         }
-        if statistics.framesDropped > 0 { words.append("\(statistics.framesDropped) dropped") }
+        if statistics.framesDropped > 0 {
+            let counts = dropReasons.map { (statistics.framesDroppedByReason[$0], $0.name) }.filter { $0.0 > 0 }
+            let reasons = counts.map { "\($0) \($1)" }.joined(separator: ", ")
+            words.append("\(statistics.framesDropped) dropped (\(reasons))")
+        }
         return words.joined(separator: "  ")
     }
 }

@@ -16,16 +16,17 @@ struct VerifyCommand: AsyncParsableCommand {
               room-client verify out --plot out.svg
 
             Pictures of --source pattern contain a barcode that identifies the frame. For other sources, only the \
-            frames' numbers are checked. "Lost" counts gaps in the frames' numbers, except those where a temporal \
-            layer was left out. "Not sent" counts gaps in the barcodes alone: frames that the publisher left out. \
-            "Not in the file" counts frames of the log (.frames.jsonl) that the file lacks.
+            frames' numbers are checked. "Lost" counts gaps in the frames' numbers after which the next frame cannot \
+            be decoded. "Left out" counts the other gaps: a temporal layer, or everything up to a keyframe, because \
+            it was too late for this subscriber. "Not sent" counts gaps in the barcodes alone: frames that the \
+            publisher left out. "Not in the file" counts frames of the log (.frames.jsonl) that the file lacks.
 
             A freeze is a time between two shown pictures of at least three times the mean of the last 30, and at \
             least 150 ms longer than that mean. A time in which the publisher paused the track counts, too.
 
             Each frame is written to the file first and to the log second. So if a subscriber is killed, every frame \
             of the log is in the file, and at most one frame of the file is not in the log. The exit code is 65 if \
-            more frames are missing, or if any frame was lost, doubled, reordered or torn.
+            more frames are missing, if any frame was lost, doubled, reordered or torn, or if there is no frame.
 
             \(ExitStatus.pointer)
             """
@@ -83,7 +84,7 @@ struct VerifyCommand: AsyncParsableCommand {
         }
     }
 
-    /// Checks that a name is not that of another part of a dump.
+    /// Checks that a name is not that of another part of a dump, and that it names a file.
     private func checkName(of path: String) throws(CommandFailure) {
         if path.hasSuffix(".frames.jsonl") {
             let dump = "\(path.dropLast(".frames.jsonl".count)).webm"
@@ -91,6 +92,9 @@ struct VerifyCommand: AsyncParsableCommand {
         }
         if path.lowercased().hasSuffix(".png") {
             throw CommandFailure(.usage, "\(path): PNG files cannot be checked; record as webm, ivf or y4m.")
+        }
+        guard DumpFiles.isFile(path) else {
+            throw CommandFailure(.usage, "\(path) is a pipe or a device; store the dump in a file, and name that.")
         }
     }
 
@@ -101,7 +105,7 @@ struct VerifyCommand: AsyncParsableCommand {
             throw MediaFileError(
                 .notFound,
                 .read,
-                DumpPlot.log(of: files[0]),
+                DumpFiles.log(of: files[0]),
                 "without frames in it there is nothing to draw"
             )
         }
@@ -139,177 +143,4 @@ struct UnreadableFile: Encodable {
     var event = "file"
     var file: String
     var error: String
-}
-
-/// The result for one dump.
-struct VerificationResult: Encodable {
-    var event = "file"
-    var file: String
-    var width: Int
-    var height: Int
-    var frames = 0
-    /// Frames that were captured but left out by the publisher.
-    var notSent = 0
-    /// Gaps in the frames' numbers that leaving out a temporal layer does not explain.
-    var lost = 0
-    /// Frames of higher temporal layers that the relay left out.
-    var layersLeftOut = 0
-    var duplicated = 0
-    var reordered = 0
-    var torn = 0
-    /// Pictures without a readable barcode; all of them, if the source is not the pattern.
-    var unreadable = 0
-    var frozen = 0
-    /// Frames from the relay's cache, which were decoded but not shown.
-    var catchUp = 0
-    /// Other frames that were decoded but not shown: a newer picture was there already, or they were too late.
-    var notShown = 0
-    /// How many times a picture had another size than the one before.
-    var sizeChanges = 0
-    /// How many times the frames changed to another simulcast layer.
-    var simulcastSwitches = 0
-    /// The counts for each simulcast layer, in which frame numbers count; empty without a log.
-    var simulcastLayers: [FrameLogCheck.Layer] = []
-    /// The freezes between shown pictures, by W3C's definition; `null` without a log.
-    @Nullable var freezeCount: Int? = nil
-    /// The time of these freezes, in seconds.
-    @Nullable var totalFreezesDuration: Double? = nil
-    /// Frames of the log that the file lacks.
-    var notInFile = 0
-    /// Frames of the file that the log lacks.
-    var notInLog = 0
-    @Nullable var clock: String? = nil
-    @Nullable var clockErrorMs: Double? = nil
-    @Nullable var latencyMs: Percentiles? = nil
-
-    /// The largest number of frames that the log may lack.
-    ///
-    /// A frame is written to the file before its line is written to the log, each by one system call
-    /// (`RecordingFiles.write`). A program that is killed between the two leaves one frame without a line, and never a
-    /// line without its frame.
-    private static let notLoggedAtMost = 1
-
-    /// Whether anything is wrong.
-    var hasFaults: Bool {
-        lost + duplicated + reordered + torn + notInFile > 0 || notInLog > Self.notLoggedAtMost
-    }
-
-    /// The result as text for people.
-    var words: String {
-        let latency = latencyMs.map {
-            String(format: ", latency p50 %.1f p95 %.1f p99 %.1f ms, ", $0.p50, $0.p95, $0.p99 ?? $0.p95)
-                + clockWords(clock ?? "estimated", errorMs: clockErrorMs)
-        }
-        let missing =
-            (notInFile > 0 ? ", \(notInFile) of the log not in the file" : "")
-            + (notInLog > 0 ? ", \(notInLog) not in the log" : "")
-        let smoothness =
-            (sizeChanges > 0 ? ", size changes: \(sizeChanges)" : "")
-            + (simulcastSwitches > 0 ? ", simulcast switches: \(simulcastSwitches)" : "")
-            + freezeWords(freezeCount, seconds: totalFreezesDuration)
-        let barcode = unreadable == 0 ? "" : unreadable == frames ? ", no barcodes" : ", \(unreadable) unreadable"
-        return """
-            \(file): \(width)x\(height), \(frames) frames, \(lost) lost, \(duplicated) doubled, \(reordered) reordered, \
-            \(torn) torn, \(notSent) not sent\(missing)\(barcode)\(smoothness)\(latency ?? "")
-            """
-    }
-}
-
-/// The result for all dumps.
-struct VerificationSummary: Encodable {
-    var event = "summary"
-    var files = 0
-    /// Files that are not among `files`, because they could not be read.
-    var filesUnreadable = 0
-    var frames = 0
-    var notSent = 0
-    var lost = 0
-    var duplicated = 0
-    var reordered = 0
-    var torn = 0
-    var notInFile = 0
-    var notInLog = 0
-    var notShown = 0
-    var sizeChanges = 0
-    var simulcastSwitches = 0
-    /// The freezes of all files; `null` if none has a log.
-    @Nullable var freezeCount: Int? = nil
-    /// The time of these freezes, in seconds.
-    @Nullable var totalFreezesDuration: Double? = nil
-    /// The worst clock of all files.
-    @Nullable var clock: String? = nil
-    @Nullable var clockErrorMs: Double? = nil
-    @Nullable var latencyMs: Percentiles? = nil
-
-    private enum CodingKeys: CodingKey {
-        case event, files, filesUnreadable, frames, notSent, lost, duplicated, reordered, torn, notInFile, notInLog
-        case clock, clockErrorMs
-        case notShown, sizeChanges, simulcastSwitches, freezeCount, totalFreezesDuration, latencyMs
-    }
-
-    private var latencies: [Double] = []
-
-    /// Whether anything is wrong in one of the files.
-    private(set) var hasFaults = false
-
-    mutating func add(_ outcome: DumpVerifier.Outcome) {
-        let result = outcome.result
-        files += 1
-        frames += result.frames
-        notSent += result.notSent
-        lost += result.lost
-        duplicated += result.duplicated
-        reordered += result.reordered
-        torn += result.torn
-        notInFile += result.notInFile
-        notInLog += result.notInLog
-        notShown += result.notShown
-        sizeChanges += result.sizeChanges
-        simulcastSwitches += result.simulcastSwitches
-        if let theirs = result.freezeCount { freezeCount = (freezeCount ?? 0) + theirs }
-        if let theirs = result.totalFreezesDuration { totalFreezesDuration = (totalFreezesDuration ?? 0) + theirs }
-        hasFaults = hasFaults || result.hasFaults
-        if let theirs = result.clock, clock != "estimated" { clock = theirs }
-        clockErrorMs = [clockErrorMs, result.clockErrorMs].compactMap(\.self).max()
-        latencies += outcome.latencies
-    }
-
-    mutating func finish() {
-        latencyMs = Percentiles(of: latencies)
-    }
-
-    /// The summary as text for people.
-    var words: String {
-        let unreadable = filesUnreadable == 0 ? "" : "\(counted(filesUnreadable, "file")) could not be read."
-        guard files > 0 else { return unreadable }
-        let missing = notInFile > 0 ? ", \(notInFile) not in their files" : ""
-        let ages = latencyMs.map {
-            String(format: ", latency p50 %.1f p95 %.1f max %.1f ms, ", $0.p50, $0.p95, $0.max ?? $0.p95)
-                + clockWords(clock ?? "estimated", errorMs: clockErrorMs)
-        }
-        let result = """
-            \(counted(files, "file")), \(counted(frames, "frame")): \(lost) lost, \(duplicated) doubled, \
-            \(reordered) reordered, \(torn) torn\(missing), size changes: \(sizeChanges)\
-            \(freezeWords(freezeCount, seconds: totalFreezesDuration))\(ages ?? "").
-            """
-        return unreadable.isEmpty ? result : "\(result) \(unreadable)"
-    }
-}
-
-/// The freezes as text for people; empty if they are not known.
-private func freezeWords(_ count: Int?, seconds: Double?) -> String {
-    guard let count else { return "" }
-    return ", freezes: \(count)" + (count > 0 ? String(format: " (%.2f s)", seconds ?? 0) : "")
-}
-
-extension Percentiles {
-    /// Computes the percentiles of samples in milliseconds, by nearest rank; `nil` without samples.
-    init?(of samples: [Double]) {
-        guard !samples.isEmpty else { return nil }
-        let sorted = samples.sorted()
-        func rank(_ percent: Double) -> Double {
-            sorted[Swift.max(0, Int((percent / 100 * Double(sorted.count)).rounded(.up)) - 1)]
-        }
-        self.init(p50: rank(50), p95: rank(95), p99: rank(99), max: sorted[sorted.count - 1])
-    }
 }

@@ -10,7 +10,7 @@ struct JSONKeys {
 
     subscript(name: String) -> Set<String>? { keys[name] }
 
-    /// The keys that `docs/json.md` has: the first column of the table below each heading of the third depth.
+    /// The keys that `docs/json.md` has: the first column of the table below each heading of the third depth or more.
     static func documented() throws -> JSONKeys {
         let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .deletingLastPathComponent()
@@ -19,7 +19,8 @@ struct JSONKeys {
         var names: [String] = []
         for line in page.split(separator: "\n") {
             if line.hasPrefix("#") {
-                names = line.hasPrefix("### ") ? expanded(String(line.dropFirst(4))) : []
+                let heading = line.drop { $0 == "#" }.drop { $0 == " " }
+                names = line.hasPrefix("###") ? expanded(String(heading)) : []
             } else if line.hasPrefix("| `") {
                 let cell = line.split(separator: "|")[0]
                 let keys = cell.split(separator: "`").filter { !$0.allSatisfy { " ,".contains($0) } }

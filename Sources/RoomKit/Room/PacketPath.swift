@@ -13,6 +13,8 @@ final class PacketPath {
     private final class Reception {
         var assembler = FrameAssembler()
         var continuity = BaseLayerContinuity()
+        /// Whether a keyframe was requested because of another simulcast layer, and none has come.
+        var hasAskedForKeyframe = false
         let receiver: VideoReceiver
 
         init(_ receiver: VideoReceiver) {
@@ -168,10 +170,22 @@ final class PacketPath {
         }
         note(header, at: now)
         guard let reception = receptions[header.trackAlias] else { return }
+        let foreignFrames = reception.assembler.foreignFrames
         let frame = try reception.assembler.receive(packet, header: header) { count in packets.take(count: count) }
-        guard let frame else { return }
+        guard let frame else {
+            if reception.assembler.foreignFrames > foreignFrames { requestLayerStart(reception) }
+            return
+        }
+        if frame.header.isKeyframe { reception.hasAskedForKeyframe = false }
         let isAfterLoss = reception.continuity.isLoss(before: frame.header)
         reception.receiver.receive(frame, isAfterLoss: isAfterLoss, at: now)
+    }
+
+    /// Requests the keyframe with which another simulcast layer should have begun, once until one comes.
+    private func requestLayerStart(_ reception: Reception) {
+        guard !reception.hasAskedForKeyframe else { return }
+        reception.hasAskedForKeyframe = true
+        reception.receiver.track.requestKeyframe()
     }
 
     private func receiveAcknowledgement(_ packet: PacketBuffer) throws(MalformedPacket) {

@@ -1,0 +1,160 @@
+import FoundationEssentials
+import Glibc
+import RoomKit
+import TestSupport
+import Testing
+
+@testable import room_client
+
+@Suite("The programs' JSON", .timeLimit(.minutes(2)))
+struct ProgramJSONTests {
+    let server: ServerProgram
+    let directory: TemporaryDirectory
+
+    init() async throws {
+        server = try await ServerProgram()
+        directory = try TemporaryDirectory()
+    }
+
+    @Test("With --json every line is an object with the keys that are promised")
+    func json() async throws {
+        let publisher = try await server.publisher([
+            "--identity", "robot", "--json", "--verbose", "--adapt-log", directory("run.log"),
+        ])
+        let subscriber = try await server.subscriber(["--json", "--verbose", "--dump", directory("dumps")])
+        _ = try await recorded(10, in: directory("dumps"))
+        try await subscriber.says("\"tracks\":[{\"")
+        let viewer = try server.client("subscribe", ["--identity", "viewer", "--duration", "0.1"])
+        #expect(try await viewer.end() == .exit(0))
+        try await publisher.says("\"status\"")
+        #expect(try await end([publisher], with: SIGINT) == [.exit(0)])
+        try await subscriber.says("trackUnsubscribed")
+        try await subscriber.says("\"participantDisconnected\",\"participant\":\"robot\"")
+        #expect(try await end([subscriber], with: SIGINT) == [.exit(0)])
+        let published = try publisher.events()
+        let received = try subscriber.events()
+        #expect(published.map { $0.string("event") }.prefix(2) == ["connected", "published"])
+        #expect(published.map { $0.string("event") }.suffix(2) == ["disconnected", "summary"])
+        for event in published + received {
+            #expect(event.string("time")?.hasSuffix("Z") == true && event.string("time")?.count == 24, "\(event)")
+        }
+        #expect(published.first?.string("participant") == "robot")
+        #expect(published.first?.string("participantId")?.hasPrefix("PA_") == true)
+        #expect(
+            received.map { $0.string("event") }.filter { $0 != "status" && $0 != "recordingEnded" } == [
+                "connected", "trackSubscribed", "participantConnected", "participantDisconnected", "trackUnsubscribed",
+                "participantDisconnected", "disconnected", "summary",
+            ]
+        )
+        let joined = received.first { $0.string("event") == "participantConnected" }
+        #expect(joined?.string("participant") == "viewer")
+        #expect(received.first { $0.string("event") == "trackSubscribed" }?.string("participant") == "robot")
+        let statuses = received.filter { $0.string("event") == "status" }
+        #expect(statuses.allSatisfy { $0.number("interval") == 1 })
+        let track = try #require(received.last?.objects("tracks").first)
+        #expect(track.string("participant") == "robot" && track.string("track") == "pattern")
+        #expect(track.string("clock") == "same-host")
+        let verified = try await events(of: ["verify", directory("dumps"), "--plot", directory("dump.svg")])
+        #expect(verified.map { $0.string("event") } == ["plot", "file", "summary"])
+        for key in ["frames", "lost", "duplicated", "reordered", "torn", "notSent", "notInFile", "notInLog"] {
+            for event in verified.dropFirst() { #expect(event.number(key) != nil, "\(key)") }
+        }
+        #expect(verified.last?.number("frames") == track.number("framesRecorded"))
+        let failed = try await verify(directory("none.webm"))
+        #expect(failed.ending == .exit(66))
+        let dump = try #require(fileNames(in: directory("dumps")).first { $0.hasSuffix(".frames.jsonl") })
+        let log = try text(of: directory("dumps/\(dump)")).split(separator: "\n").map { try JSONObject(reading: $0) }
+        var keys = JSONKeys()
+        keys.add(published, by: "connect")
+        keys.add(received, by: "subscribe")
+        keys.add(verified + failed.events, by: "verify")
+        keys.add([try device()], by: "devices")
+        keys.add(try await events(of: ["adapt", "plot", directory("run.log")]), by: "adapt plot")
+        keys.add(try await events(of: ["adapt", "replay", directory("run.log")]), by: "adapt replay")
+        keys.add(log, named: ".frames.jsonl")
+        let documented = try JSONKeys.documented()
+        for name in Set(keys.names).union(documented.names).sorted() {
+            #expect(keys[name] == documented[name], "\(name) in docs/json.md")
+        }
+    }
+
+    /// What a command of the client writes that has to end with 0.
+    private func events(of arguments: [String]) async throws -> [JSONObject] {
+        let program = try Program("room-client", arguments + ["--json"])
+        #expect(try await program.end() == .exit(0), "\(arguments): \(program.errors)")
+        return try program.events()
+    }
+
+    /// What `devices` writes about a camera; the machine may have none.
+    private func device() throws -> JSONObject {
+        var device = DeviceEvent(
+            CaptureDevice(path: "/dev/video0", name: "camera", busInfo: "usb", driver: "uvcvideo"),
+            formats: []
+        )
+        device.formats = [
+            DeviceEvent.Format(
+                pixelFormat: "YUYV",
+                description: "YUYV 4:2:2",
+                decoding: "direct",
+                supported: true,
+                width: 640,
+                height: 480,
+                frameRates: [30]
+            )
+        ]
+        let line = try JSONEncoder().encode(TimedEvent(event: device))
+        return try JSONObject(reading: String(decoding: line, as: UTF8.self))
+    }
+
+    @Test("With --json an error is an object, too")
+    func jsonErrors() async throws {
+        let port = try SilentServer().port
+        let client = try Program(
+            "room-client",
+            ["connect", "--url", "ws://127.0.0.1:\(port)", "--room", "r", "--source", "pattern", "--json"]
+        )
+        #expect(try await client.end() == .exit(69))
+        let events = try client.events()
+        #expect(events.map { $0.string("event") } == ["failure"])
+        #expect(events.first?.string("code") == "serverUnavailable")
+        let twin = try await server.publisher(["--identity", "twin", "--json"])
+        let second = try await server.publisher(["--identity", "twin"])
+        #expect(try await twin.end() == .exit(76))
+        let disconnected = try #require(try twin.events().first { $0.string("event") == "disconnected" })
+        #expect(disconnected.string("code") == "refused" && disconnected.number("serverCode") != nil)
+        #expect(try await end([second], with: SIGINT) == [.exit(0)])
+    }
+
+    // The subscriber asked for keyframes without end, and said nothing.
+    @Test("A track that cannot be received is reported, in words and in JSON")
+    func undecodableTrack() async throws {
+        let scripted = try ScriptedServer()
+        defer { scripted.stop() }
+        let client = try Program("room-client", ["subscribe", "--url", scripted.url, "--room", "stage", "--json"])
+        try await client.says("trackSubscribed")
+        let peer = try await scripted.peer()
+        let payload: [UInt8] = [0x10, 2, 0, 0x9D, 1, 0x2A, 0x00, 0x1E, 0xE0, 0x10, 1, 2, 3]
+        for packet in makeVideoPackets(alias: 7, number: 0, payload: payload) { peer.send(packet) }
+        try await client.complains("\"pattern\" of theirs is not received")
+        try await client.says("\"failure\"")
+        let failure = try #require(try client.events().first { $0.string("event") == "failure" })
+        #expect(failure.string("code") == "decodingFailed" && failure.string("track") == "pattern")
+        #expect(failure.string("participant") == "theirs")
+        #expect(try await end([client], with: SIGINT) == [.exit(0)])
+    }
+
+    @Test("Without a dump a track has the same keys, and null for what is not there")
+    func nullKeys() async throws {
+        let publisher = try await server.publisher()
+        let subscriber = try await server.subscriber(["--json"])
+        #expect(try await end([subscriber, publisher], with: SIGINT) == [.exit(0), .exit(0)])
+        let track = try #require(try subscriber.events().last?.objects("tracks").first)
+        #expect(
+            track.keys.joined(separator: " ")
+                == "bytes clock clockErrorMs file firstFrameMs frameAgeMs frameHeight frameWidth framesDecoded "
+                + "framesDropped framesDroppedByReason framesNotRecorded framesReceived framesRecorded framesRendered "
+                + "freezeCount keyframes participant sizeChanges totalDecodeTime totalFreezesDuration track"
+        )
+        for key in ["file", "framesRecorded", "framesNotRecorded"] { #expect(track.fields[key] == .null, "\(key)") }
+    }
+}

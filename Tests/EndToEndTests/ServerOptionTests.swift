@@ -1,0 +1,131 @@
+import Foundation
+import Glibc
+import TestSupport
+import TestTools
+import Testing
+
+@Suite("A server that cannot do what it is asked", .timeLimit(.minutes(2)))
+struct ServerOptionTests {
+    @Test("A port that is taken ends the server with 69, and it says so")
+    func portTaken() async throws {
+        let other = try SilentServer()
+        let program = try Program("room-server", ["--port", "\(other.port)"])
+        #expect(try await program.end() == .exit(69))
+        #expect(program.errors.contains("\(other.port)"), "\(program.errors)")
+        #expect(program.errors.contains("in use") || program.errors.contains("listens"), "\(program.errors)")
+    }
+
+    @Test("A settings file that cannot be used ends the server with 65, one that cannot be read with 66")
+    func configuration() async throws {
+        let directory = try TemporaryDirectory()
+        let file = "\(directory.path)/room.json"
+        for (text, code, words) in [
+            ("{\"maximumRoms\": 1}", 65, "“maximumRoms”"), ("{\"joinTimeout\": 0}", 65, "“joinTimeout”"),
+            ("[]", 65, "JSON object"), (nil, 66, "cannot be read"),
+        ] {
+            if let text { try write(text, to: file) } else { unlink(file) }
+            let program = try Program("room-server", ["--port", "0", "--config", file])
+            #expect(try await program.end() == .exit(Int32(code)))
+            #expect(program.errors.contains(words) && program.errors.contains(file), "\(program.errors)")
+        }
+        try write("{\"maximumRooms\": 3}", to: file)
+        let socket = "\(directory.path)/room.socket"
+        for _ in 0..<2 {
+            // The second one finds the first one's socket, at which nobody listens any more.
+            let program = try Program("room-server", ["--unix", socket, "--config", file])
+            try await eventually("it listens") { program.errors.contains("listening at \(socket)") }
+            let second = try Program("room-server", ["--unix", socket])
+            #expect(try await second.end() == .exit(69))
+            program.send(SIGTERM)
+            #expect(try await program.end() == .exit(0))
+        }
+    }
+
+    private func write(_ text: String, to path: String) throws {
+        let descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0o600)
+        defer { close(descriptor) }
+        guard Glibc.write(descriptor, text, text.utf8.count) == text.utf8.count else {
+            throw TestFailure("\(path) cannot be written")
+        }
+    }
+
+    @Test("The server does not listen to the world unless it is told to in so many words")
+    func serverOptions() async throws {
+        let wrong = [
+            ["--host", "0.0.0.0"], ["--host", "127.0.0.1", "--insecure-listen", "0.0.0.0"], ["--port", "65536"],
+            ["--port", "-1"], ["--nonsense"], ["--allow-origin", "http://a/b"], ["--unix", "/tmp/x", "--host", "::1"],
+            ["--unix", "/tmp/x", "--port", "9"], ["--host-name", "http://x"], ["--host-name", "lab.example:80"],
+        ]
+        for arguments in wrong {
+            let program = try Program("room-server", arguments, areLeaksSought: false)
+            #expect(try await program.end() == .exit(64), "\(arguments)")
+            #expect(!program.errors.isEmpty && !program.errors.contains("Missing value"), "\(program.errors)")
+        }
+        let program = try Program("room-server", ["--host", "0.0.0.0"], areLeaksSought: false)
+        _ = try await program.end()
+        #expect(program.errors.contains("--insecure-listen"))
+        // A name that nobody has is no danger: it cannot be listened at.
+        let nowhere = try Program("room-server", ["--host", "nowhere.invalid"])
+        #expect(try await nowhere.end() == .exit(69))
+        #expect(nowhere.errors.contains("nowhere.invalid"), "\(nowhere.errors)")
+    }
+
+    @Test("The server listens at any address of the loopback, and logs a URL", arguments: ["127.0.0.2", "::1"])
+    func loopback(host: String) async throws {
+        let program = try Program("room-server", ["--host", host, "--port", "0"])
+        try await eventually("the server listens, or cannot") {
+            program.errors.contains("listening at ws://") || !program.isRunning
+        }
+        program.send(SIGTERM)
+        let ending = try await program.end()
+        let brackets = host.contains(":") ? "[\(host)]" : host
+        // A machine may be without IPv6.
+        #expect(ending == .exit(0) || host == "::1" && ending == .exit(69))
+        #expect(
+            program.errors.contains("\(ending == .exit(0) ? "ws://" : "listen at ")\(brackets):"),
+            "\(program.errors)"
+        )
+    }
+
+    @Test(
+        "Where the server may not listen or read, it ends with 77; where there is no directory, with 66",
+        .enabled(if: ForbiddenDirectory.path != nil, ForbiddenDirectory.absence)
+    )
+    func forbiddenServer() async throws {
+        let forbidden = try #require(ForbiddenDirectory.path)
+        let directory = try TemporaryDirectory()
+        let cases: [(arguments: [String], code: Int32, words: String)] = [
+            (["--unix", "\(forbidden)/x"], 77, "permission denied; check the owner and mode of its directory"),
+            (["--unix", directory("no/x")], 66, "its directory does not exist; create that first (mkdir -p)"),
+            // Not even root may read it.
+            (["--config", "/proc/sys/net/ipv4/route/flush"], 77, "cannot be read: permission denied"),
+            (["--config", directory("none")], 66, "cannot be read: there is no such file"),
+            (["--config", directory.path], 74, "cannot be read"),
+        ]
+        for (arguments, code, words) in cases {
+            let program = try Program("room-server", arguments)
+            #expect(try await program.end() == .exit(code), "\(arguments): \(program.errors)")
+            #expect(program.errors.contains(words), "\(program.errors)")
+        }
+    }
+
+    @Test("A web page that is refused is named in the answer and in the log, which nobody can flood with that")
+    func refusedOrigin() async throws {
+        let server = try await ServerProgram()
+        var body = ""
+        for number in 0..<100 {
+            let peer = try RawPeer(port: UInt16(server.port))
+            let answer = peer.handshake(
+                host: "127.0.0.1:\(server.port)",
+                headers: ["Origin: http://evil.example:\(number + 1)"]
+            )
+            #expect(answer.hasPrefix("HTTP/1.1 403 "))
+            body = String(decoding: peer.receiveAll(), as: UTF8.self)
+        }
+        #expect(body.contains("http://evil.example:100 ") && body.contains("--allow-origin"), "\(body)")
+        try await server.program.complains("http://evil.example:1 ")
+        #expect(try await end([server.program], with: 15) == [.exit(0)])
+        let lines = server.program.errors.split(separator: "\n").filter { $0.contains("evil.example") }
+        #expect((1...25).contains(lines.count), "\(lines.count)")
+    }
+}

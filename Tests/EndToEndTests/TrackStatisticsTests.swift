@@ -1,0 +1,114 @@
+import Glibc
+import MediaCore
+import RoomKit
+import RoomProtocol
+import TestSupport
+import Testing
+
+@Suite("What is known of a received track", .timeLimit(.minutes(2)))
+struct TrackStatisticsTests {
+    /// A member of a scripted room who receives the track with the alias 7, and the server's end of its connection.
+    private func viewer(of server: ScriptedServer) async throws -> (Member, SocketPeer, RemoteVideoTrack) {
+        var options = ConnectOptions(roomName: "stage")
+        options.url = server.url
+        let member = try await Member(options)
+        return (member, try await server.peer(), try await member.subscribedTrack())
+    }
+
+    private func requests(_ peer: SocketPeer) -> Int {
+        peer.texts.count { if case .keyframeRequest? = try? ClientMessage(reading: $0) { true } else { false } }
+    }
+
+    @Test("Counts, rates, ages and decode time of a live track are there, and a pause takes the wait away")
+    func live() async throws {
+        let stage = try Stage()
+        let viewer = try await stage.join("viewer")
+        let pattern = makePattern()
+        let author = try await stage.join("author") { $0.videoTracks = [pattern] }
+        let track = try await viewer.subscribedTrack()
+        try await eventually("pictures are shown") { track.statistics.framesRendered >= 40 }
+        let live = track.statistics
+        #expect(live.framesReceived >= live.framesDecoded && live.framesDecoded >= live.framesRendered)
+        #expect(live.keyframes >= 1 && live.bytes > 0 && live.bitrate.bitsPerSecond > 0 && live.framesPerSecond > 0)
+        #expect(live.dimensions == testSize && live.sizeChanges == 0 && live.simulcastLayer == 0)
+        #expect(try #require(live.decodeTime) > .zero && live.totalDecodeTime > .zero)
+        let (all, recent) = (try #require(live.frameAge), try #require(live.recentFrameAge))
+        #expect(.zero < all.p50 && all.p50 <= all.p95 && all.p95 <= all.maximum)
+        #expect(.zero < recent.p50 && recent.p50 <= recent.p95 && recent.last > .zero)
+        #expect(live.clock == .sameHost && live.ageErrorBound == .zero)
+        #expect(live.timeToFirstFrame != nil && live.timeSinceLastFrame != nil)
+        await pattern.setEnabled(false)
+        try await eventually("the pause is known") { !track.isEnabled }
+        #expect(track.statistics.timeSinceLastFrame == nil)
+        for member in [author, viewer] { await member.room.disconnect() }
+    }
+
+    @Test("A silence between pictures is a freeze, and another simulcast layer shows as such, with its size")
+    func freezesAndLayers() async throws {
+        let server = try ScriptedServer()
+        defer { server.stop() }
+        let (member, peer, track) = try await viewer(of: server)
+        var pattern = try EncodedPattern(alias: 7)
+        for _ in 0..<12 {
+            for packet in try pattern.next() { peer.send(packet) }
+            try await Task.sleep(for: .milliseconds(33))
+        }
+        try await eventually("they are shown") { track.statistics.framesRendered >= 12 }
+        let before = track.statistics
+        try await Task.sleep(for: .milliseconds(700))
+        for packet in try pattern.next() { peer.send(packet) }
+        try await eventually("the next one is shown") { track.statistics.framesRendered >= 13 }
+        let frozen = track.statistics
+        #expect(frozen.freezeCount == before.freezeCount + 1)
+        #expect(frozen.totalFreezesDuration - before.totalFreezesDuration >= .milliseconds(700))
+        let large = Dimensions(width: 2 * testSize.width, height: 2 * testSize.height)
+        var other = try EncodedPattern(alias: 7, size: large)
+        for _ in 0..<3 { for packet in try other.next() { peer.send(inLayer(1, packet)) } }
+        try await eventually("the other layer is decoded") { track.statistics.framesDecoded >= 16 }
+        #expect(track.statistics.simulcastLayer == 1 && track.statistics.dimensions == large)
+        #expect(track.statistics.sizeChanges == 1 && track.statistics.framesDropped == 0)
+        await member.room.disconnect()
+    }
+
+    // The frames were dropped without a word, and the picture stood still until somebody else asked for a keyframe.
+    @Test("A simulcast layer that begins without its keyframe is not decoded, and one keyframe is requested")
+    func headlessLayer() async throws {
+        let server = try ScriptedServer()
+        defer { server.stop() }
+        let (member, peer, track) = try await viewer(of: server)
+        var pattern = try EncodedPattern(alias: 7)
+        var other = try EncodedPattern(alias: 7)
+        for packet in try pattern.next() { peer.send(packet) }
+        try await eventually("the keyframe is decoded") { track.statistics.framesDecoded == 1 }
+        _ = try other.next()
+        for _ in 0..<5 { for packet in try other.next() { peer.send(inLayer(1, packet)) } }
+        try await eventually("a keyframe is requested") { requests(peer) == 1 }
+        for packet in try other.next(isKeyframe: true) { peer.send(inLayer(1, packet)) }
+        for packet in try other.next() { peer.send(inLayer(1, packet)) }
+        try await eventually("the layer is decoded from its keyframe on") { track.statistics.framesDecoded == 3 }
+        #expect(track.statistics.framesDroppedByReason.total == 0 && track.statistics.simulcastLayer == 1)
+        #expect(requests(peer) == 1)
+        await member.room.disconnect()
+    }
+
+    /// The packet in another simulcast layer.
+    private func inLayer(_ layer: UInt8, _ packet: [UInt8]) -> [UInt8] {
+        var packet = packet
+        packet[5] = layer
+        return packet
+    }
+
+    @Test("The status line of a terminal has size, rates, age and decode time")
+    func statusLine() async throws {
+        let server = try await ServerProgram()
+        let publisher = try await server.publisher(["--identity", "robot"])
+        let command = "\(Program.path(of: "room-client")) subscribe --url \(server.url) --room stage --duration 4"
+        let terminal = try Program("script", ["-qefc", command, "/dev/null"], areLeaksSought: false)
+        #expect(try await terminal.end() == .exit(0))
+        let line = try #require(terminal.text.split(separator: "\r").last { $0.contains(" fps  ") })
+        for part in ["robot/pattern  320x180  ", "bit/s  age p50 ", " ms, same clock", "  decode "] {
+            #expect(line.contains(part), "\(part) in \(line)")
+        }
+        #expect(try await end([publisher], with: SIGINT) == [.exit(0)])
+    }
+}

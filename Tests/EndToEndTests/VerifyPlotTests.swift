@@ -1,0 +1,55 @@
+import FoundationEssentials
+import Glibc
+import RoomKit
+import TestSupport
+import Testing
+
+@Suite("room-client verify --plot", .timeLimit(.minutes(2)))
+struct VerifyPlotTests {
+    let directory: TemporaryDirectory
+
+    init() throws {
+        directory = try TemporaryDirectory()
+    }
+
+    @Test("--plot draws the frame logs of all dumps, and replaces a drawing")
+    func plot() async throws {
+        let base = try await recordDump(.webm, in: directory)
+        let drawing = "\(directory.path)/out.svg"
+        try store(Array("old".utf8), at: drawing)
+        let program = try Program("room-client", ["verify", directory.path, "--plot", drawing, "--json"])
+        let ending = try await program.end()
+        #expect(ending == .exit(0), "\(program.errors)")
+        #expect(try program.events().first?.string("event") == "plot")
+        let svg = try text(of: drawing)
+        let name = try #require(base.split(separator: "/").last)
+        for part in ["<svg ", "\(name).webm", "Frame age, ms", "Rate, kbit/s", "Shown frames, 1/s", "class=\"curve\""] {
+            #expect(svg.contains(part), "\(part)")
+        }
+    }
+
+    @Test("--plot says when there is nothing to draw, and replaces no directory")
+    func nothingToPlot() async throws {
+        let base = try await recordDump(.ivf, in: directory)
+        #expect(mkdir(directory("d.svg"), 0o700) == 0)
+        let nowhere = try Program("room-client", ["verify", "\(base).ivf", "--plot", directory("d.svg")])
+        #expect(try await nowhere.end() == .exit(74))
+        #expect(nowhere.errors.contains("it is a directory"), "\(nowhere.errors)")
+        try store([UInt8](), at: "\(base).frames.jsonl")
+        let nothing = try Program("room-client", ["verify", "\(base).ivf", "--plot", "\(directory.path)/a.svg"])
+        #expect(try await nothing.end() == .exit(66))
+        #expect(nothing.errors.contains("nothing to draw"), "\(nothing.errors)")
+        try store(Array("{}\n".utf8), at: "\(base).frames.jsonl")
+        let foreign = try Program("room-client", ["verify", "\(base).ivf", "--plot", "\(directory.path)/a.svg"])
+        #expect(try await foreign.end() == .exit(65))
+    }
+
+    @Test("A drawing replaces no dump")
+    func plotOverDump() async throws {
+        let base = try await recordDump(.ivf, in: directory)
+        let program = try Program("room-client", ["verify", "\(base).ivf", "--plot", "\(base).ivf"])
+        #expect(try await program.end() == .exit(64))
+        #expect(program.errors.contains("ends in .svg"), "\(program.errors)")
+        #expect(try await verify("\(base).ivf").ending == .exit(0))
+    }
+}
