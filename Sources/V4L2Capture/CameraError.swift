@@ -27,6 +27,8 @@ public struct CameraError: Error, Hashable, Sendable {
         public static let noBandwidth = Code(name: "noBandwidth")
         /// The camera streams, but no picture arrived for `CameraSource.patience`.
         public static let noFrames = Code(name: "noFrames")
+        /// Some frames arrived damaged and were left out.
+        public static let damagedFrames = Code(name: "damagedFrames")
         /// The device disappeared: it was unplugged, or its driver was unbound.
         public static let deviceLost = Code(name: "deviceLost")
         /// The system has no thread left for the camera.
@@ -55,6 +57,13 @@ public struct CameraError: Error, Hashable, Sendable {
         self.attempt = attempt
         self.status = status
         self.explanation = explanation
+    }
+}
+
+extension CameraError {
+    /// The same error with another sentence after the explanation.
+    func adding(_ sentence: String) -> CameraError {
+        CameraError(code, device: device, attempt: attempt, status: status, explanation: "\(explanation); \(sentence)")
     }
 }
 

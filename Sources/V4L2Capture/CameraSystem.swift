@@ -27,6 +27,14 @@ protocol CameraSystem: Sendable {
     /// Opens a node.
     func open(_ path: String) throws(SystemCallFailure) -> any V4L2Node
 
+    /// What the kernel knows of the hardware behind the node at `path`; `nil` if that cannot be found out.
+    ///
+    /// The node is not opened.
+    func hardware(of path: String) -> CameraHardware?
+
+    /// Waits until `deadline`, or until `stop` is requested.
+    func sleep(until deadline: MonotonicInstant, or stop: StopSignal)
+
     /// The program, besides the caller, that has the node at `path` open, as in "cheese (pid 4711)".
     ///
     /// `nil` if that cannot be found out.
@@ -57,6 +65,15 @@ struct KernelCameraSystem: CameraSystem {
 
     func open(_ path: String) throws(SystemCallFailure) -> any V4L2Node {
         try KernelNode(path: path)
+    }
+
+    func hardware(of path: String) -> CameraHardware? {
+        guard let number = nodeNumber(of: path) else { return nil }
+        return CameraHardware(folder: "/sys/class/video4linux/video\(number)", resolve: resolve, read: firstLine)
+    }
+
+    func sleep(until deadline: MonotonicInstant, or stop: StopSignal) {
+        stop.wait(until: deadline)
     }
 
     func holder(of path: String) -> String? {

@@ -63,6 +63,8 @@ struct CameraScript: Sendable {
     var passingFailures: [UInt: (after: Int, status: Int32)] = [:]
     /// Calls of which every so many fail.
     var periodicFailures: [UInt: (every: Int, status: Int32)] = [:]
+    /// Pixel formats in which streaming does not start.
+    var failuresOfFormat: [PixelFormat: Int32] = [:]
     /// What the driver makes of a format that is set.
     var substitute: (@Sendable (inout v4l2_pix_format) -> Void)?
     var memoryPlanes: UInt8 = 1

@@ -17,10 +17,16 @@ final class ScriptedSystem: CameraSystem {
         var clock: Int64 = 0
     }
 
-    let openFailures: [String: Int32]
+    private struct Plugged {
+        var scripts: [String: CameraScript]
+        var openFailures: [String: Int32]
+        var links: [StableLink]
+        var hardware: [String: CameraHardware] = [:]
+    }
+
     let record = Monitor(Record())
     /// What is plugged in, to be changed by the test.
-    private let plugged: Monitor<(scripts: [String: CameraScript], links: [StableLink])>
+    private let plugged: Monitor<Plugged>
     private let usesRealClock: Bool
 
     init(
@@ -29,9 +35,8 @@ final class ScriptedSystem: CameraSystem {
         links: [StableLink] = [],
         usesRealClock: Bool = false
     ) {
-        self.openFailures = openFailures
         self.usesRealClock = usesRealClock
-        plugged = Monitor((scripts, links))
+        plugged = Monitor(Plugged(scripts: scripts, openFailures: openFailures, links: links))
     }
 
     convenience init(_ script: CameraScript, usesRealClock: Bool = false) {
@@ -39,8 +44,24 @@ final class ScriptedSystem: CameraSystem {
     }
 
     /// Unplugs everything, and plugs these cameras in.
-    func plug(_ scripts: [String: CameraScript], links: [StableLink] = []) {
-        plugged.withLock { $0 = (scripts, links) }
+    func plug(
+        _ scripts: [String: CameraScript],
+        links: [StableLink] = [],
+        hardware: [String: CameraHardware] = [:],
+        openFailures: [String: Int32] = [:]
+    ) {
+        plugged.withLock {
+            $0 = Plugged(scripts: scripts, openFailures: openFailures, links: links, hardware: hardware)
+        }
+    }
+
+    func hardware(of path: String) -> CameraHardware? { plugged.withLock { $0.hardware[path] } }
+
+    func sleep(until deadline: MonotonicInstant, or stop: StopSignal) {
+        if usesRealClock { return stop.wait(until: deadline) }
+        record.withLock { $0.clock = max($0.clock, deadline.nanoseconds) }
+        // Time passes fast, yet not so fast that slates fill the memory.
+        stop.wait(until: MonotonicClock.now + .milliseconds(1))
     }
 
     var now: MonotonicInstant {
@@ -48,6 +69,7 @@ final class ScriptedSystem: CameraSystem {
     }
 
     private var scripts: [String: CameraScript] { plugged.withLock { $0.scripts } }
+    private var openFailures: [String: Int32] { plugged.withLock { $0.openFailures } }
     private var links: [StableLink] { plugged.withLock { $0.links } }
     func nodePaths() -> [String] { (Array(scripts.keys) + Array(openFailures.keys)).sorted() }
     func stableLinks() -> [StableLink] { links }
@@ -120,7 +142,7 @@ final class ScriptedNode: V4L2Node {
             return 0
         case cv4l2_QUERYBUF, cv4l2_QBUF, cv4l2_DQBUF:
             return exchangeBuffer(request, &argument.assumingMemoryBound(to: v4l2_buffer.self).pointee)
-        case cv4l2_STREAMON: return 0
+        case cv4l2_STREAMON: return script.failuresOfFormat[PixelFormat(rawValue: current.pixelformat)] ?? 0
         case cv4l2_STREAMOFF:
             queued = []
             return 0
