@@ -23,6 +23,12 @@ public struct CameraError: Error, Hashable, Sendable {
         public static let noSuchFormat = Code(name: "noSuchFormat")
         /// The camera offers, or insists on, only formats that we cannot read.
         public static let unsupportedFormat = Code(name: "unsupportedFormat")
+        /// The camera has no control of that name.
+        public static let noSuchControl = Code(name: "noSuchControl")
+        /// The control does not take the value.
+        public static let controlOutOfRange = Code(name: "controlOutOfRange")
+        /// The control cannot be set at present.
+        public static let controlRefused = Code(name: "controlRefused")
         /// The bus has no bandwidth left for the format.
         public static let noBandwidth = Code(name: "noBandwidth")
         /// The camera streams, but no picture arrived for `CameraSource.patience`.

@@ -23,7 +23,9 @@ struct CameraOutage {
     /// How long another cause must last until it is reported too.
     static let persistence = Duration.seconds(3)
 
-    /// How long to wait for pictures; `nil` for ever. Zero turns slates and reopening off.
+    /// How long to wait for pictures; `nil` for ever.
+    ///
+    /// Zero turns slates and reopening off.
     let limit: Duration?
     /// When the present outage began; `nil` while pictures come.
     private(set) var began: MonotonicInstant?

@@ -5,6 +5,8 @@ import Threading
 final class CameraSelection: Sendable {
     private struct State: Sendable {
         var device: CaptureDevice
+        /// What was set, in this order.
+        var settings: [ControlSetting] = []
     }
 
     private let state: Monitor<State>
@@ -17,5 +19,16 @@ final class CameraSelection: Sendable {
     var device: CaptureDevice {
         get { state.withLock { $0.device } }
         set { state.withLock { $0.device = newValue } }
+    }
+
+    /// The controls to set whenever the camera is opened, in order.
+    var settings: [ControlSetting] { state.withLock { $0.settings } }
+
+    /// Keeps a setting, which replaces an earlier one of the same control.
+    func keep(_ setting: ControlSetting) {
+        state.withLock { state in
+            state.settings.removeAll { $0.name == setting.name }
+            state.settings.append(setting)
+        }
     }
 }

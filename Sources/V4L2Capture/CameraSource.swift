@@ -26,7 +26,8 @@ public final class CameraSource: CoreCapturer {
     public var device: CaptureDevice { selection.device }
     /// The core that captures for this source.
     public let core: CaptureCore
-    private let selection: CameraSelection
+    let selection: CameraSelection
+    let system: any CameraSystem
     /// Always `.camera`.
     public var kind: VideoSourceKind { .camera }
 
@@ -70,6 +71,7 @@ public final class CameraSource: CoreCapturer {
             makeConverter: makeConverter
         )
         self.selection = selection
+        self.system = system
         core = CaptureCore(threadName: "camera", makesSizes: true) { shortage in
             CameraError(
                 .outOfResources,

@@ -32,6 +32,12 @@ protocol CameraSystem: Sendable {
     /// The node is not opened.
     func hardware(of path: String) -> CameraHardware?
 
+    /// The number that a node has in the file system, which changes when the node is made anew; `nil` without the node.
+    func inode(of path: String) -> UInt64?
+
+    /// Watches for changes of the nodes; `nil` if that is not possible.
+    func makeNodeNotifier() -> NodeNotifier?
+
     /// Waits until `deadline`, or until `stop` is requested.
     func sleep(until deadline: MonotonicInstant, or stop: StopSignal)
 
@@ -71,6 +77,13 @@ struct KernelCameraSystem: CameraSystem {
         guard let number = nodeNumber(of: path) else { return nil }
         return CameraHardware(folder: "/sys/class/video4linux/video\(number)", resolve: resolve, read: firstLine)
     }
+
+    func inode(of path: String) -> UInt64? {
+        var status = stat()
+        return unsafe stat(path, &status) == 0 ? UInt64(status.st_ino) : nil
+    }
+
+    func makeNodeNotifier() -> NodeNotifier? { NodeNotifier() }
 
     func sleep(until deadline: MonotonicInstant, or stop: StopSignal) {
         stop.wait(until: deadline)

@@ -51,15 +51,27 @@ extension CaptureDevice: CustomStringConvertible {
 struct CameraDirectory {
     let system: any CameraSystem
 
+    /// What a node turned out to be.
+    enum Finding {
+        case camera(CaptureDevice)
+        /// No camera: a metadata or output node.
+        case other
+        /// It could not be opened.
+        case refused
+    }
+
     /// All cameras that can be opened, by node number.
     func devices() -> [CaptureDevice] {
-        let links = system.stableLinks()
-        return system.nodePaths().compactMap { path in
-            guard let node = try? system.open(path), let device = try? V4L2Device(node: node),
-                device.capability.isCamera
-            else { return nil }
-            return describe(device.capability, path: path, links: links)
+        system.nodePaths().compactMap { path in
+            if case .camera(let device) = look(at: path) { device } else { nil }
         }
+    }
+
+    /// Opens the node at `path` briefly to see what it is.
+    func look(at path: String) -> Finding {
+        guard let node = try? system.open(path), let device = try? V4L2Device(node: node) else { return .refused }
+        guard device.capability.isCamera else { return .other }
+        return .camera(describe(device.capability, path: path, links: system.stableLinks()))
     }
 
     /// The first camera; see `CameraSource.defaultDevice()`.

@@ -69,6 +69,7 @@ struct CaptureLoop {
         converter = plan.makeConverter()
         outage = CameraOutage(limit: plan.outageLimit)
         let opened = try Self.open(plan, context, converter)
+        Self.report(opened, context)
         session = opened
         negotiated = opened.negotiated
         wishedDimensions = context.wanted.dimensions
@@ -100,6 +101,11 @@ struct CaptureLoop {
             context.warn(error.adding("it is captured as MJPG instead"))
             return session
         }
+    }
+
+    /// Reports what the camera could not be set to when it was opened.
+    private static func report(_ session: CaptureSession, _ context: CaptureContext) {
+        for error in session.refusedSettings { context.warn(error) }
     }
 
     // MARK: Capturing
@@ -248,6 +254,7 @@ extension CaptureLoop {
     }
 
     private mutating func begin(_ opened: CaptureSession) {
+        Self.report(opened, context)
         session = opened
         negotiated = opened.negotiated
         wishedDimensions = context.wanted.dimensions

@@ -16,6 +16,8 @@ import Threading
     private let picture: UnsafeMutableRawBufferPointer
     /// The path of the camera's node.
     let path: String
+    /// The controls that could not be set again.
+    let refusedSettings: [CameraError]
     private let clock: () -> MonotonicInstant
     private let holder: () -> String?
 
@@ -32,6 +34,7 @@ import Threading
         let (device, path) = try CameraDirectory(system: system).open(camera)
         if path != camera.path { selection.device.path = path }
         let holder = { system.holder(of: path) }
+        refusedSettings = CameraControls(device: device, path: path, holder: holder).set(selection.settings)
         let negotiation = Negotiation(
             device: device,
             path: path,

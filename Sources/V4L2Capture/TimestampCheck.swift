@@ -17,7 +17,7 @@ struct TimestampCheck {
 
     /// Creates a check for a stream that begins at `start`, with frames at `interval`.
     ///
-    /// - Parameter last: The time of the last picture before the stream, which no instant precedes.
+    /// No instant precedes `last`, the time of the last picture before the stream.
     init(interval: Duration, start: MonotonicInstant, after last: MonotonicInstant? = nil) {
         tolerance = max(.seconds(1), min(interval, .seconds(3600)) * 2)
         emptiedAt = start

@@ -93,6 +93,16 @@ struct SourceOptions: ParsableArguments {
     )
     var cameraWait: Double?
 
+    @Option(
+        name: .customLong("control"),
+        help: ArgumentHelp(
+            "Set a control of the camera, such as auto_exposure=1; `devices --controls` lists them. May be repeated.",
+            valueName: "name=value"
+        ),
+        transform: { try ControlArgument.read($0) }
+    )
+    var controls: [ControlArgument] = []
+
     @Flag(help: "Play the clip repeatedly.")
     var loop = false
 
@@ -111,6 +121,7 @@ struct SourceOptions: ParsableArguments {
             let forCameras = [
                 ("--device", device != nil), ("--pixel-format", pixelFormat != nil), ("--crop", crop != nil),
                 ("--rotate", rotate != 0), ("--mirror", mirror), ("--camera-wait", cameraWait != nil),
+                ("--control", !controls.isEmpty),
             ]
             if let option = forCameras.first(where: { $0.1 })?.0 {
                 throw ValidationError("\(option) is for cameras; leave it out with this --source.")
@@ -218,11 +229,13 @@ struct SourceOptions: ParsableArguments {
         transform.rotation = VideoRotation(rawValue: rotate) ?? .none
         transform.isMirrored = mirror
         let request = VideoFormatRequest(dimensions: size, frameRate: fps, pixelFormat: pixelFormat)
-        return CameraSource(
+        let camera = CameraSource(
             device: device,
             request: request,
             outageLimit: cameraWait.map { .milliseconds(Int64(($0 * 1000).rounded())) },
             transform: transform
         )
+        for control in controls { try camera.setControl(control.name, to: control.value) }
+        return camera
     }
 }
