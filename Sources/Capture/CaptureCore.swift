@@ -282,6 +282,12 @@ package struct CaptureContext: Sendable {
 
     /// Reports that frames come again.
     package func interruptionEnded() { core.send(.interruptionEnded) }
+
+    /// Reports that no frame has come since the start, because of `error`.
+    package func noFramesCaptured(because error: any Error) { core.send(.noFramesCaptured(error)) }
+
+    /// Reports something that the user should know; the source goes on.
+    package func warn(_ error: any Error) { core.send(.warning(error)) }
 }
 
 /// A source that captures through a `CaptureCore`: cameras, screens and all painted sources.

@@ -26,10 +26,17 @@ public struct VideoSourceKind: RawRepresentable, Hashable, Sendable {
 
 /// What happens to a source while it captures.
 public enum CaptureEvent: Sendable {
-    /// The source delivers nothing for a while and goes on by itself; the error says why.
+    /// The source has no pictures for a while and goes on by itself; the error says why.
+    ///
+    /// A camera delivers slates meanwhile (`VideoFrame.isSubstitute`). The event comes again during the same
+    /// interruption if the cause changes for longer.
     case interrupted(any Error)
     /// The source delivers frames again.
     case interruptionEnded
+    /// The source was started and has delivered no frame yet, for longer than is usual; the error says what to look at.
+    case noFramesCaptured(any Error)
+    /// The source goes on, but not as requested, or some of its frames cannot be used; the error says what to do.
+    case warning(any Error)
     /// Capturing ended with an error; the device is closed and the counts are final.
     case failed(any Error)
     /// The source has delivered its last frame, as at the end of a clip.

@@ -81,6 +81,9 @@ public protocol CapturedFrameConverter: AnyObject {
     /// Pictures are cropped to its aspect ratio and scaled down to it, never up.
     var requestedDimensions: Dimensions? { get set }
 
+    /// The size of the frame that a captured picture of `dimensions` is converted into.
+    func outputDimensions(for dimensions: Dimensions) -> Dimensions
+
     /// Converts one picture; the result is upright and has the size that the converter was set up for.
     ///
     /// - Parameters:

@@ -96,6 +96,8 @@ public struct VideoFrame: Sendable {
     public var timestamp: MonotonicInstant
     /// The clockwise turn that makes the picture upright; received pictures are upright.
     public var rotation: VideoRotation
+    /// Whether this is a slate, which stands in for pictures of a camera that is gone.
+    public var isSubstitute = false
 
     /// Creates a frame of `buffer`, captured at `timestamp`.
     public init(buffer: VideoBuffer, timestamp: MonotonicInstant, rotation: VideoRotation = .none) {

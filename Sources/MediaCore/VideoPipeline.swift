@@ -100,6 +100,10 @@ public struct CaptureStatistics: Hashable, Sendable {
     ///
     /// They carry the time at which they were taken from the device instead.
     public var timestampsReplaced = 0
+    /// Slates that the source delivered in place of pictures that did not come; they are part of `framesCaptured`.
+    public var framesSubstituted = 0
+    /// How often the source gave no pictures for a while, and went on by itself.
+    public var interruptions = 0
     /// When the first frame since the last start was captured; `nil` before there is one.
     public var firstTimestamp: MonotonicInstant?
     /// When the last frame since the last start was captured; `nil` before there is one.
@@ -132,6 +136,8 @@ public struct CaptureStatistics: Hashable, Sendable {
         framesDropped = framesDropped + later.framesDropped
         framesMissed += later.framesMissed
         timestampsReplaced += later.timestampsReplaced
+        framesSubstituted += later.framesSubstituted
+        interruptions += later.interruptions
         firstTimestamp = firstTimestamp ?? later.firstTimestamp
         lastTimestamp = later.lastTimestamp ?? lastTimestamp
     }

@@ -23,10 +23,18 @@ public struct CameraError: Error, Hashable, Sendable {
         public static let noSuchFormat = Code(name: "noSuchFormat")
         /// The camera offers, or insists on, only formats that we cannot read.
         public static let unsupportedFormat = Code(name: "unsupportedFormat")
+        /// The camera has no control of that name.
+        public static let noSuchControl = Code(name: "noSuchControl")
+        /// The control does not take the value.
+        public static let controlOutOfRange = Code(name: "controlOutOfRange")
+        /// The control cannot be set at present.
+        public static let controlRefused = Code(name: "controlRefused")
         /// The bus has no bandwidth left for the format.
         public static let noBandwidth = Code(name: "noBandwidth")
         /// The camera streams, but no picture arrived for `CameraSource.patience`.
         public static let noFrames = Code(name: "noFrames")
+        /// Some frames arrived damaged and were left out.
+        public static let damagedFrames = Code(name: "damagedFrames")
         /// The device disappeared: it was unplugged, or its driver was unbound.
         public static let deviceLost = Code(name: "deviceLost")
         /// The system has no thread left for the camera.
@@ -55,6 +63,13 @@ public struct CameraError: Error, Hashable, Sendable {
         self.attempt = attempt
         self.status = status
         self.explanation = explanation
+    }
+}
+
+extension CameraError {
+    /// The same error with another sentence after the explanation.
+    func adding(_ sentence: String) -> CameraError {
+        CameraError(code, device: device, attempt: attempt, status: status, explanation: "\(explanation); \(sentence)")
     }
 }
 

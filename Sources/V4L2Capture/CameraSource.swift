@@ -10,6 +10,11 @@ import Threading
 /// frames are left out. The camera itself changes to another size or pixel format at the next start. Starts and
 /// failures report `CameraError`s. A source that is released while it captures stops by itself. All members may be used
 /// from any thread.
+///
+/// A camera that has worked and then gives no pictures, because it was unplugged, hangs or is refused, is an
+/// interruption (`CaptureEvent.interrupted`) and not a failure. The source then delivers two slates a second of the same
+/// size, and looks for the same camera until it is back, under whatever node. It fails after the outage limit, if one is
+/// set. A camera that cannot be opened at the start fails the start.
 public final class CameraSource: CoreCapturer {
     /// How long a streaming camera may deliver nothing before it counts as failed.
     ///
@@ -17,10 +22,12 @@ public final class CameraSource: CoreCapturer {
     /// rates below 0.6 frames per second the limit is three frame intervals.
     public static let patience = Duration.seconds(5)
 
-    /// The camera.
-    public let device: CaptureDevice
+    /// The camera, with the path at which it was last opened.
+    public var device: CaptureDevice { selection.device }
     /// The core that captures for this source.
     public let core: CaptureCore
+    let selection: CameraSelection
+    let system: any CameraSystem
     /// Always `.camera`.
     public var kind: VideoSourceKind { .camera }
 
@@ -30,13 +37,21 @@ public final class CameraSource: CoreCapturer {
     ///   - device: The camera.
     ///   - request: The wanted format. Fields that are `nil` are filled from the sinks' `sourceRequirements`, then by
     ///     640x480 at 30 frames per second.
+    ///   - outageLimit: How long to wait for a camera that stops giving pictures; `nil` for ever, zero not at all.
     ///   - makeConverter: Called on the capture thread at each start; the converter is used and released there.
     package convenience init(
         device: CaptureDevice,
         request: VideoFormatRequest = VideoFormatRequest(),
+        outageLimit: Duration? = nil,
         makeConverter: @escaping @Sendable () -> any CapturedFrameConverter
     ) {
-        self.init(device: device, request: request, system: KernelCameraSystem(), makeConverter: makeConverter)
+        self.init(
+            device: device,
+            request: request,
+            system: KernelCameraSystem(),
+            outageLimit: outageLimit,
+            makeConverter: makeConverter
+        )
     }
 
     init(
@@ -44,14 +59,23 @@ public final class CameraSource: CoreCapturer {
         request: VideoFormatRequest,
         system: any CameraSystem,
         patience: Duration = CameraSource.patience,
+        outageLimit: Duration? = nil,
         makeConverter: @escaping @Sendable () -> any CapturedFrameConverter
     ) {
-        let plan = CaptureLoop.Plan(device: device, system: system, patience: patience, makeConverter: makeConverter)
-        self.device = device
+        let selection = CameraSelection(device)
+        let plan = CaptureLoop.Plan(
+            selection: selection,
+            system: system,
+            patience: patience,
+            outageLimit: outageLimit,
+            makeConverter: makeConverter
+        )
+        self.selection = selection
+        self.system = system
         core = CaptureCore(threadName: "camera", makesSizes: true) { shortage in
             CameraError(
                 .outOfResources,
-                device: device.path,
+                device: selection.device.path,
                 attempt: "open",
                 status: shortage.status,
                 explanation: "\(shortage)"

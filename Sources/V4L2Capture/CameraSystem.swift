@@ -27,6 +27,20 @@ protocol CameraSystem: Sendable {
     /// Opens a node.
     func open(_ path: String) throws(SystemCallFailure) -> any V4L2Node
 
+    /// What the kernel knows of the hardware behind the node at `path`; `nil` if that cannot be found out.
+    ///
+    /// The node is not opened.
+    func hardware(of path: String) -> CameraHardware?
+
+    /// The number that a node has in the file system, which changes when the node is made anew; `nil` without the node.
+    func inode(of path: String) -> UInt64?
+
+    /// Watches for changes of the nodes; `nil` if that is not possible.
+    func makeNodeNotifier() -> NodeNotifier?
+
+    /// Waits until `deadline`, or until `stop` is requested.
+    func sleep(until deadline: MonotonicInstant, or stop: StopSignal)
+
     /// The program, besides the caller, that has the node at `path` open, as in "cheese (pid 4711)".
     ///
     /// `nil` if that cannot be found out.
@@ -57,6 +71,22 @@ struct KernelCameraSystem: CameraSystem {
 
     func open(_ path: String) throws(SystemCallFailure) -> any V4L2Node {
         try KernelNode(path: path)
+    }
+
+    func hardware(of path: String) -> CameraHardware? {
+        guard let number = nodeNumber(of: path) else { return nil }
+        return CameraHardware(folder: "/sys/class/video4linux/video\(number)", resolve: resolve, read: firstLine)
+    }
+
+    func inode(of path: String) -> UInt64? {
+        var status = stat()
+        return unsafe stat(path, &status) == 0 ? UInt64(status.st_ino) : nil
+    }
+
+    func makeNodeNotifier() -> NodeNotifier? { NodeNotifier() }
+
+    func sleep(until deadline: MonotonicInstant, or stop: StopSignal) {
+        stop.wait(until: deadline)
     }
 
     func holder(of path: String) -> String? {

@@ -12,6 +12,10 @@ public struct CaptureDevice: Hashable, Sendable {
     public var driver: String
     /// Its names under `/dev/v4l/by-id` and `/dev/v4l/by-path`, which stay when the node's number changes.
     public var stableLinks: [String]
+    /// The serial number that the camera states, if it has one; it tells cameras of one make apart.
+    public var serialNumber: String? { hardware?.serialNumber }
+    /// What the kernel says about the hardware.
+    var hardware: CameraHardware?
 
     /// The number in a `path` of the form `/dev/video0`, which can also name the camera.
     public var nodeNumber: Int? { V4L2Capture.nodeNumber(of: path) }
@@ -24,6 +28,18 @@ public struct CaptureDevice: Hashable, Sendable {
         self.driver = driver
         self.stableLinks = stableLinks
     }
+
+    init(
+        path: String,
+        name: String,
+        busInfo: String,
+        driver: String,
+        stableLinks: [String],
+        hardware: CameraHardware?
+    ) {
+        self.init(path: path, name: name, busInfo: busInfo, driver: driver, stableLinks: stableLinks)
+        self.hardware = hardware
+    }
 }
 
 extension CaptureDevice: CustomStringConvertible {
@@ -31,22 +47,31 @@ extension CaptureDevice: CustomStringConvertible {
     public var description: String { "\(path) (\(name), \(busInfo))" }
 }
 
-/// The folder in which udev names cameras by make and serial number.
-private let stableNames = "/dev/v4l/by-id/"
-
 /// Finds cameras among the machine's video nodes.
 struct CameraDirectory {
     let system: any CameraSystem
 
+    /// What a node turned out to be.
+    enum Finding {
+        case camera(CaptureDevice)
+        /// No camera: a metadata or output node.
+        case other
+        /// It could not be opened.
+        case refused
+    }
+
     /// All cameras that can be opened, by node number.
     func devices() -> [CaptureDevice] {
-        let links = system.stableLinks()
-        return system.nodePaths().compactMap { path in
-            guard let node = try? system.open(path), let device = try? V4L2Device(node: node),
-                device.capability.isCamera
-            else { return nil }
-            return describe(device.capability, path: path, links: links)
+        system.nodePaths().compactMap { path in
+            if case .camera(let device) = look(at: path) { device } else { nil }
         }
+    }
+
+    /// Opens the node at `path` briefly to see what it is.
+    func look(at path: String) -> Finding {
+        guard let node = try? system.open(path), let device = try? V4L2Device(node: node) else { return .refused }
+        guard device.capability.isCamera else { return .other }
+        return .camera(describe(device.capability, path: path, links: system.stableLinks()))
     }
 
     /// The first camera; see `CameraSource.defaultDevice()`.
@@ -124,42 +149,6 @@ struct CameraDirectory {
         return device
     }
 
-    /// Opens `camera` at its current node, and never another camera.
-    ///
-    /// A camera with a name under `/dev/v4l/by-id` is found only by that name; any other camera is found by its bus and
-    /// card name. The number of a node is not used: after unplugging, another camera may have it.
-    func open(_ camera: CaptureDevice) throws(CameraError) -> (device: V4L2Device, path: String) {
-        if let link = camera.stableLinks.first(where: { $0.hasPrefix(stableNames) }) {
-            guard let path = system.resolve(link) else { throw gone(camera) }
-            let device = try open(path)
-            guard device.capability.card == camera.name else { throw gone(camera) }
-            return (device, path)
-        }
-        var refusal: CameraError?
-        // Try the old node first. It is the likeliest, and for a camera with several nodes it is the right one.
-        for path in [camera.path] + system.nodePaths().filter({ $0 != camera.path }) {
-            do {
-                let device = try open(path)
-                if device.capability.card == camera.name, device.capability.busInfo == camera.busInfo {
-                    return (device, path)
-                }
-            } catch {
-                if path == camera.path { refusal = error }
-            }
-        }
-        guard let refusal, refusal.code != .noSuchDevice else { throw gone(camera) }
-        throw refusal
-    }
-
-    private func gone(_ camera: CaptureDevice) -> CameraError {
-        CameraError(
-            .noSuchDevice,
-            device: "\(camera.name) (\(camera.busInfo))",
-            attempt: "open",
-            explanation: "the camera is not there; plug it in again, into the same port if it has no serial number"
-        )
-    }
-
     /// The camera whose node is at `path`, or at the end of its links.
     private func device(at path: String) throws(CameraError) -> CaptureDevice {
         guard let resolved = system.resolve(path) else { throw notFound(path) }
@@ -172,7 +161,8 @@ struct CameraDirectory {
             name: capability.card,
             busInfo: capability.busInfo,
             driver: capability.driver,
-            stableLinks: links.filter { $0.node == path }.map(\.path)
+            stableLinks: links.filter { $0.node == path }.map(\.path),
+            hardware: system.hardware(of: path)
         )
     }
 

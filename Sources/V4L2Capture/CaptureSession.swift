@@ -16,18 +16,25 @@ import Threading
     private let picture: UnsafeMutableRawBufferPointer
     /// The path of the camera's node.
     let path: String
+    /// The controls that could not be set again.
+    let refusedSettings: [CameraError]
     private let clock: () -> MonotonicInstant
     private let holder: () -> String?
 
-    /// Opens `camera` at its current node, sets it up for `request`, and starts streaming.
+    /// Opens the selected camera at its current node, sets it up for `request`, and starts streaming.
+    ///
+    /// The selection keeps the node's path.
     init(
-        device camera: CaptureDevice,
+        _ selection: CameraSelection,
         system: any CameraSystem,
         request: VideoFormatRequest,
         converter: any CapturedFrameConverter
     ) throws(CameraError) {
+        let camera = selection.device
         let (device, path) = try CameraDirectory(system: system).open(camera)
+        if path != camera.path { selection.device.path = path }
         let holder = { system.holder(of: path) }
+        refusedSettings = CameraControls(device: device, path: path, holder: holder).set(selection.settings)
         let negotiation = Negotiation(
             device: device,
             path: path,
@@ -65,12 +72,6 @@ import Threading
 
     deinit {
         unsafe picture.deallocate()
-    }
-
-    /// The size of pictures from the next one on.
-    var requestedDimensions: Dimensions? {
-        get { converter.requestedDimensions }
-        set { converter.requestedDimensions = newValue }
     }
 
     /// Waits for an event of the driver.

@@ -11,6 +11,8 @@ struct CaptureWatchdog {
         case interrupted
         /// Good frames come again.
         case interruptionEnded
+        /// Since the start, no good frame has come for longer than cameras take.
+        case noFramesYet
     }
 
     /// The longest time for which the camera may deliver nothing.
@@ -24,8 +26,10 @@ struct CaptureWatchdog {
     /// When the first of these damaged frames arrived.
     private var damagedSince: MonotonicInstant?
     /// When the last frame arrived that was not damaged; `nil` before the first, which may take long.
-    private var lastGood: MonotonicInstant?
+    private(set) var lastGood: MonotonicInstant?
     private var isInterrupted = false
+    /// When a camera counts as slow that has given no good frame; `nil` once that was said.
+    private var firstFrameDue: MonotonicInstant?
 
     /// The frame intervals that may pass without a frame, if this is longer than the patience.
     ///
@@ -33,6 +37,8 @@ struct CaptureWatchdog {
     private static let fewestIntervals = 3
     /// The shortest interruption: viewers notice a picture that stands still for a second.
     private static let shortestInterruption = Duration.seconds(1)
+    /// The longest usual time to the first frame: USB cameras take up to a second.
+    private static let usualStart = Duration.seconds(2)
 
     /// Creates a watchdog that waits for `patience`, or for three frames of the `interval` if that is longer.
     init(patience: Duration, interval: Duration, start: MonotonicInstant) {
@@ -41,11 +47,13 @@ struct CaptureWatchdog {
         self.patience = max(patience, intervals)
         interruption = max(Self.shortestInterruption, intervals)
         deadline = start + self.patience
+        firstFrameDue = start + max(Self.usualStart, intervals)
     }
 
     /// When `isOver` and `change` must be asked, even if nothing comes from the camera.
     var nextDeadline: MonotonicInstant {
-        guard let lastGood, !isInterrupted else { return deadline }
+        guard let lastGood else { return firstFrameDue.map { min($0, deadline) } ?? deadline }
+        guard !isInterrupted else { return deadline }
         return min(deadline, lastGood + interruption)
     }
 
@@ -81,7 +89,11 @@ struct CaptureWatchdog {
 
     /// Whether an interruption has begun or ended since the last call.
     mutating func change(at now: MonotonicInstant) -> Change? {
-        guard let lastGood else { return nil }
+        guard let lastGood else {
+            guard let due = firstFrameDue, now >= due else { return nil }
+            firstFrameDue = nil
+            return .noFramesYet
+        }
         let isSilent = now.duration(since: lastGood) >= interruption
         guard isSilent != isInterrupted else { return nil }
         isInterrupted = isSilent

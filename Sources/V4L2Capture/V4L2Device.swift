@@ -38,7 +38,8 @@ import MediaCore
             : V4L2_BUF_TYPE_VIDEO_CAPTURE.rawValue
     }
 
-    private func call<Argument>(
+    /// Makes a call whose argument is `argument`.
+    func call<Argument>(
         _ request: UInt,
         _ argument: inout Argument,
         to attempt: @autoclosure () -> String

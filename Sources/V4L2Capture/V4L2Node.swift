@@ -59,6 +59,14 @@ final class StopSignal: Sendable {
     /// Whether stop was requested.
     var isRequested: Bool { flag.load(ordering: .acquiring) }
 
+    /// Waits until `deadline`, or until the descriptor is readable.
+    func wait(until deadline: MonotonicInstant) {
+        let left = deadline.duration(since: MonotonicClock.now).wholeMicroseconds
+        var file = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+        // A signal may end the wait early; callers look at the time again.
+        _ = unsafe poll(&file, 1, Int32(clamping: max(0, (left + 999) / 1000)))
+    }
+
     /// Requests stop; may be called from any thread, repeatedly.
     func request() {
         flag.store(true, ordering: .releasing)

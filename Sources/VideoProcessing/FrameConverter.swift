@@ -35,6 +35,11 @@ package final class FrameConverter: CapturedFrameConverter {
         RawPictureKind(pixelFormat) != nil || pixelFormat.isCompressed
     }
 
+    /// The size of the frame that a captured picture of `dimensions` is converted into.
+    package func outputDimensions(for dimensions: Dimensions) -> Dimensions {
+        transform.outputDimensions(for: dimensions)
+    }
+
     /// Converts one picture.
     ///
     /// - Throws: `short` if bytes are missing; `undecodable` for damaged JPEG data, JPEG pictures of another size than

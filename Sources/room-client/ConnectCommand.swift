@@ -124,6 +124,16 @@ struct ConnectCommand: AsyncParsableCommand {
             case .disconnected(let error):
                 reporter.reportDisconnection(error)
                 stop.end(.session(error))
+            case .localTrackInterrupted(let track, let error):
+                reporter.reportWarning(
+                    SourceEvent("interrupted", of: track, error),
+                    "\(error). A slate is shown meanwhile."
+                )
+            case .localTrackInterruptionEnded(let track):
+                let words = "The source of \"\(track.name)\" delivers pictures again."
+                reporter.reportWarning(SourceEvent("interruptionEnded", of: track), words)
+            case .localTrackWarning(let track, let error):
+                reporter.reportWarning(SourceEvent("warning", of: track, error), "\(error).")
             case .localTrackFailed(let track, let error): reporter.reportFailure(FailureEvent(error, track))
             case .requestRefused(let error): reporter.reportFailure(FailureEvent(error))
             case .eventsMissed(let count): reporter.reportMissed(count)

@@ -16,6 +16,28 @@ struct DeviceEvent: Encodable {
         var frameRates: [Double]
     }
 
+    /// A control, as `--control` sets it.
+    struct Control: Encodable {
+        var name: String
+        var description: String
+        /// `integer`, `boolean`, `menu`, `integerMenu`, `button` or `bitmask`.
+        var type: String
+        var minimum: Int64
+        var maximum: Int64
+        var step: Int64
+        var `default`: Int64
+        @Nullable var value: Int64?
+        var readOnly: Bool
+        var inactive: Bool
+        var menu: [MenuEntry]
+    }
+
+    struct MenuEntry: Encodable {
+        var value: Int64
+        var name: String
+    }
+
+    /// `device`; with `--watch`, `deviceAdded` or `deviceRemoved`.
     var event = "device"
     /// The node's number, which `--device` takes.
     var index: Int?
@@ -23,10 +45,14 @@ struct DeviceEvent: Encodable {
     var name: String
     var busInfo: String
     var driver: String
+    @Nullable var serialNumber: String?
     var links: [String]
     var formats: [Format]?
+    var controls: [Control]?
 
-    init(_ device: CaptureDevice, formats: [CaptureFormat]?) {
+    init(_ device: CaptureDevice, formats: [CaptureFormat]? = nil, controls: [CaptureControl]? = nil) {
+        serialNumber = device.serialNumber
+        self.controls = controls?.map(Self.describe)
         index = device.nodeNumber
         path = device.path
         name = device.name
@@ -50,6 +76,23 @@ struct DeviceEvent: Encodable {
         }
     }
 
+    private static func describe(_ control: CaptureControl) -> Control {
+        var described = Control(
+            name: control.name,
+            description: control.label,
+            type: control.kind.rawValue,
+            minimum: control.range.lowerBound,
+            maximum: control.range.upperBound,
+            step: control.step,
+            default: control.defaultValue,
+            readOnly: control.isReadOnly,
+            inactive: control.isInactive,
+            menu: control.menu.map { MenuEntry(value: $0.value, name: $0.name) }
+        )
+        described.value = control.value
+        return described
+    }
+
     private static func isSmaller(_ lhs: Format, _ rhs: Format) -> Bool {
         (lhs.width * lhs.height, lhs.width, lhs.pixelFormat) < (rhs.width * rhs.height, rhs.width, rhs.pixelFormat)
     }
@@ -63,6 +106,22 @@ struct DeviceEvent: Encodable {
             let note = format.supported ? (format.decoding == "libv4l" ? "  (by libv4l)" : "") : "  (unsupported)"
             lines.append("   \(format.width)x\(format.height)  \(format.pixelFormat)  \(rates) fps\(note)")
         }
+        for control in controls ?? [] { lines += words(of: control) }
         return lines.joined(separator: "\n")
+    }
+
+    private func words(of control: Control) -> [String] {
+        var notes = control.type == "button" ? [] : ["default \(control.default)"]
+        if control.readOnly { notes.append("read only") }
+        if control.inactive { notes.append("overruled at present") }
+        let value = control.value.map { " = \($0)" } ?? ""
+        let range: String =
+            switch control.type {
+            case "boolean": "0 or 1"
+            case "menu", "integerMenu", "button": control.type == "button" ? "button" : "menu"
+            default: "\(control.minimum) to \(control.maximum)" + (control.step > 1 ? " step \(control.step)" : "")
+            }
+        let line = "   \(control.name)\(value)  (\(([range] + notes).joined(separator: ", ")))"
+        return [line] + control.menu.map { "      \($0.value): \($0.name)" }
     }
 }

@@ -5,11 +5,13 @@ import RoomKit
 struct DevicesCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "devices",
-        abstract: "List the cameras of this machine and their formats.",
+        abstract: "List the cameras of this machine, their formats and their controls.",
         discussion: """
             Examples:
               room-client devices
               room-client devices --formats
+              room-client devices --controls --device 0
+              room-client devices --watch --json
 
             \(ExitStatus.pointer)
             """
@@ -18,20 +20,60 @@ struct DevicesCommand: AsyncParsableCommand {
     @Flag(help: "Also list formats, by increasing size.")
     var formats = false
 
+    @Flag(help: "Also list the controls that `connect --control` sets, with range, default and value.")
+    var controls = false
+
+    @Option(help: "List only this camera: path, number, name or bus.")
+    var device: String?
+
+    @Flag(help: "List the cameras there are, then those that are plugged in and unplugged, until Ctrl-C.")
+    var watch = false
+
     @Flag(help: "Write one JSON object per line instead of text for people.")
     var json = false
+
+    func validate() throws {
+        guard !watch || !(formats || controls || device != nil) else {
+            throw ValidationError("--watch lists all cameras; leave --formats, --controls and --device out.")
+        }
+    }
 
     func run() async throws {
         try await reportingErrors(isJSON: json) {
             let reporter = Reporter(isJSON: json)
-            let devices = CameraSource.devices()
+            if watch { return await watch(reporter) }
+            let devices = try device.map { [try CameraSource.captureDevice(matching: $0)] } ?? CameraSource.devices()
             if devices.isEmpty { try reportAbsence(to: reporter) }
             for device in devices {
                 let formats = self.formats ? try CameraSource.captureFormats(captureDevice: device) : nil
-                let event = DeviceEvent(device, formats: formats)
+                let controls = self.controls ? try CameraSource.controls(captureDevice: device) : nil
+                let event = DeviceEvent(device, formats: formats, controls: controls)
                 reporter.report(event, event.words)
             }
         }
+    }
+
+    /// Reports cameras that come and go, until a signal ends the program.
+    private func watch(_ reporter: Reporter) async {
+        let stop = StopReasons()
+        await stop.heedSignals()
+        let reports = Task {
+            for await change in CameraSource.deviceChanges() {
+                switch change {
+                case .added(let device): report(device, "deviceAdded", "+", to: reporter)
+                case .removed(let device): report(device, "deviceRemoved", "-", to: reporter)
+                }
+            }
+        }
+        _ = await stop.wait(for: nil)
+        reports.cancel()
+        await reports.value
+    }
+
+    private func report(_ device: CaptureDevice, _ name: String, _ sign: String, to reporter: Reporter) {
+        var event = DeviceEvent(device)
+        event.event = name
+        reporter.report(event, "\(sign) \(event.words)")
     }
 
     /// Says why there is no camera.

@@ -79,6 +79,24 @@ struct FailureEvent: Encodable {
     }
 }
 
+/// Something that happened to the source of a local track, which goes on.
+struct SourceEvent: Encodable {
+    /// `interrupted`, `interruptionEnded` or `warning`.
+    var event: String
+    var track: String
+    /// What happened and what to do about it; `null` for `interruptionEnded`.
+    @Nullable var error: String?
+    /// The kind of cause, if it has a stable name.
+    @Nullable var code: String?
+
+    init(_ event: String, of track: LocalVideoTrack, _ error: (any Error)? = nil) {
+        self.event = event
+        self.track = track.name
+        self.error = error.map { "\($0)" }
+        code = (error as? CameraError)?.code.name
+    }
+}
+
 /// The session is over.
 struct DisconnectedEvent: Encodable {
     var event = "disconnected"

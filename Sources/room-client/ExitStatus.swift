@@ -59,7 +59,7 @@ enum ExitStatus: Int32 {
     private static func code(for error: CameraError) -> ExitStatus {
         switch error.code {
         case .noSuchDevice, .notACamera: .noInput
-        case .ambiguousDevice, .noSuchFormat, .unsupportedFormat: .usage
+        case .ambiguousDevice, .noSuchFormat, .unsupportedFormat, .noSuchControl, .controlOutOfRange: .usage
         case .permissionDenied: .noPermission
         default: .unavailable
         }

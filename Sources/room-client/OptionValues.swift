@@ -113,3 +113,19 @@ struct Seconds: AdvisedArgument {
         "give a number of seconds above 0 and without a unit, such as 10 or 0.5"
     }
 }
+
+/// A control of a camera and what it is set to: `auto_exposure=1`.
+struct ControlArgument: AdvisedArgument {
+    var name: String
+    var value: String
+
+    init?(argument: String) {
+        guard let sign = argument.firstIndex(of: "="), sign != argument.startIndex else { return nil }
+        name = String(argument[..<sign])
+        value = String(argument[argument.index(after: sign)...])
+    }
+
+    static func advice(for text: String) -> String {
+        "give a name and a value, such as brightness=128 or power_line_frequency=\"50 Hz\""
+    }
+}

@@ -103,6 +103,10 @@ struct PublisherSummary: Encodable {
     var event = "summary"
     var framesCaptured: Int
     var framesMissed: Int
+    /// Slates in place of pictures that did not come; part of `framesCaptured`.
+    var framesSubstituted: Int
+    /// How often the source gave no pictures for a while.
+    var interruptions: Int
     /// The time from the first to the last captured frame, by the device's stamps.
     ///
     /// The device's own rate is (framesCaptured + framesMissed - 1) / captureSeconds.
@@ -120,6 +124,8 @@ struct PublisherSummary: Encodable {
     init(_ statistics: LocalVideoTrackStatistics, elapsed: Duration) {
         framesCaptured = statistics.framesCaptured
         framesMissed = statistics.framesMissed
+        framesSubstituted = statistics.framesSubstituted
+        interruptions = statistics.interruptions
         captureSeconds = statistics.captureDuration.seconds
         framesEncoded = statistics.framesEncoded
         framesSent = statistics.framesSent

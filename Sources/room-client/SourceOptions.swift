@@ -84,6 +84,25 @@ struct SourceOptions: ParsableArguments {
     @Flag(help: "Mirror the camera's picture, left to right.")
     var mirror = false
 
+    @Option(
+        parsing: .unconditional,
+        help: ArgumentHelp(
+            "How long to wait for a camera that worked and then gives no picture; default for ever. 0 ends at once.",
+            valueName: "seconds"
+        )
+    )
+    var cameraWait: Double?
+
+    @Option(
+        name: .customLong("control"),
+        help: ArgumentHelp(
+            "Set a control of the camera, such as auto_exposure=1; `devices --controls` lists them. May be repeated.",
+            valueName: "name=value"
+        ),
+        transform: { try ControlArgument.read($0) }
+    )
+    var controls: [ControlArgument] = []
+
     @Flag(help: "Play the clip repeatedly.")
     var loop = false
 
@@ -92,13 +111,17 @@ struct SourceOptions: ParsableArguments {
         if let size, size.area > largest.area {
             throw ValidationError("--size \(size) has more pixels than can be published: \(largest) is the limit.")
         }
+        if let cameraWait, !(0...1e8).contains(cameraWait) {
+            throw ValidationError("--camera-wait takes a number of seconds from 0 on, not \(cameraWait).")
+        }
         guard VideoRotation(rawValue: rotate) != nil else {
             throw ValidationError("--rotate takes 0, 90, 180 or 270, not \(rotate).")
         }
         guard case .camera = source else {
             let forCameras = [
                 ("--device", device != nil), ("--pixel-format", pixelFormat != nil), ("--crop", crop != nil),
-                ("--rotate", rotate != 0), ("--mirror", mirror),
+                ("--rotate", rotate != 0), ("--mirror", mirror), ("--camera-wait", cameraWait != nil),
+                ("--control", !controls.isEmpty),
             ]
             if let option = forCameras.first(where: { $0.1 })?.0 {
                 throw ValidationError("\(option) is for cameras; leave it out with this --source.")
@@ -133,7 +156,8 @@ struct SourceOptions: ParsableArguments {
                 switch event {
                 case .failed(let error): whenFinished(error)
                 case .finished: whenFinished(nil)
-                case .interrupted, .interruptionEnded: break
+                // Reported as events of the room.
+                case .interrupted, .interruptionEnded, .noFramesCaptured, .warning: break
                 }
             }
         }
@@ -205,6 +229,13 @@ struct SourceOptions: ParsableArguments {
         transform.rotation = VideoRotation(rawValue: rotate) ?? .none
         transform.isMirrored = mirror
         let request = VideoFormatRequest(dimensions: size, frameRate: fps, pixelFormat: pixelFormat)
-        return CameraSource(device: device, request: request, transform: transform)
+        let camera = CameraSource(
+            device: device,
+            request: request,
+            outageLimit: cameraWait.map { .milliseconds(Int64(($0 * 1000).rounded())) },
+            transform: transform
+        )
+        for control in controls { try camera.setControl(control.name, to: control.value) }
+        return camera
     }
 }

@@ -199,7 +199,9 @@ struct SubscribeCommand: AsyncParsableCommand {
                 if connection.verbose { reporter.reportJoining(of: participant) }
             case .participantDisconnected(let participant):
                 if connection.verbose { reporter.reportLeaving(of: participant) }
-            case .trackEnabled, .trackDisabled, .localTrackFailed: break
+            case .trackEnabled, .trackDisabled, .localTrackFailed, .localTrackInterrupted,
+                .localTrackInterruptionEnded, .localTrackWarning:
+                break
             }
         }
     }

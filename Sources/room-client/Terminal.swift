@@ -101,6 +101,12 @@ struct Reporter: Sendable {
         Terminal.complain(failure.sentence)
     }
 
+    /// Reports something that the user should know: a sentence on standard error and, with `--json`, also an object.
+    func reportWarning(_ event: some Encodable, _ sentence: String) {
+        if isJSON { report(event, nil) } else { endStatus() }
+        Terminal.complain(sentence)
+    }
+
     /// Reports a failure, unless its sentence was already reported when it happened.
     func reportOnce(_ failure: any Error) {
         if !Terminal.hasComplained("\(failure)") { reportFailure(FailureEvent(failure)) }

@@ -82,6 +82,20 @@ publish() {
     mv "$OUT" "$CAMERA_LAB_OUT/"
 }
 
+# Prints how often an event is in a file of JSON lines. Usage: count_events FILE EVENT
+count_events() { grep -c "\"event\":\"$2\"" "$1" 2>/dev/null || true; }
+
+# Usage: has_events FILE EVENT COUNT
+has_events() { (($(count_events "$1" "$2") >= $3)); }
+
+# Prints what a program holds: descriptors, threads, KiB of memory.
+holdings() {
+    local files=(/proc/"$1"/fd/*)
+    echo "${#files[@]} $(awk '/^Threads|^VmRSS/ { printf "%s ", $2 }' "/proc/$1/status" | awk '{ print $2, $1 }')"
+}
+
+publisher_pid() { pgrep -f "room-client connect" | head -n 1; }
+
 # As publish; meanwhile a fault is made. Usage: publish_with_fault NAME FAULT SECONDS [OPTION...]
 publish_with_fault() {
     local name=$1 fault=$2
@@ -133,9 +147,9 @@ vivid_faults() {
     vivid_control percentage_of_dropped_buffers=30
     publish_with_fault drops flag_and_refuse 6 "${small[@]}"
     vivid_control percentage_of_dropped_buffers=0
-    publish_with_fault fatal break_stream 60 "${small[@]}"
-    publish_with_fault disconnected disconnect 60 "${small[@]}"
-    publish_with_fault unbound unbind 60 "${small[@]}"
+    publish_with_fault fatal break_stream 60 "${small[@]}" --camera-wait 0
+    publish_with_fault disconnected disconnect 60 "${small[@]}" --camera-wait 0
+    publish_with_fault unbound unbind 60 "${small[@]}" --camera-wait 1
 }
 
 uvc_stream_faults() {
@@ -145,9 +159,101 @@ uvc_stream_faults() {
     unplug_camera
     plug_camera --damage-first 5 && publish damaged-first 3 "${small[@]}"
     unplug_camera
-    plug_camera --stall-after 40 && publish stalled 60 "${small[@]}"
+    plug_camera --stall-after 40 && publish stalled 60 "${small[@]}" --camera-wait 0
     unplug_camera
-    plug_camera && publish_with_fault unplugged unplug_camera 60 "${small[@]}"
+    plug_camera && publish_with_fault unplugged unplug_camera 60 "${small[@]}" --camera-wait 0
+}
+
+# ---- cameras that come and go ----
+
+REPLUGS=${CAMERA_LAB_REPLUGS:-10}
+
+# Waits until the publisher has told of COUNT interruptions, or of their ends. Usage: when_told NAME EVENT COUNT
+when_told() { wait_for "$3 times $2" has_events "/dev/shm/$1/connect.out" "$2" "$3"; }
+
+# Takes the camera away and gives it back, again and again; notes the time of each return, and what the publisher holds.
+# Usage: come_and_go NAME AWAY BACK
+come_and_go() {
+    local name=$1 round publisher
+    publisher=$(publisher_pid)
+    for ((round = 1; round <= REPLUGS; round++)); do
+        "$2"
+        when_told "$name" interrupted "$round" || break
+        nap; nap; nap; nap; nap
+        date +%s.%N >>"$CAMERA_LAB_OUT/$name.returns"
+        "$3"
+        when_told "$name" interruptionEnded "$round" || break
+        nap; nap; nap; nap; nap
+        holdings "$publisher" >>"$CAMERA_LAB_OUT/$name.holdings"
+    done
+    kill -TERM "$publisher"
+}
+
+rebind() { echo vivid.0 >/sys/bus/platform/drivers/vivid/bind; }
+vivid_comes_and_goes() { come_and_go rebound unbind rebind; }
+
+# Another camera of the same name takes the number; then the right one comes back under another.
+other_takes_number() {
+    local vivid=/sys/bus/platform/drivers/vivid
+    echo vivid.0 >$vivid/unbind
+    when_told other interrupted 1
+    echo vivid.1 >$vivid/bind
+    wait_for "the other camera" test -e "$CAMERA_NODE"
+    "$CLIENT" devices --json >"$CAMERA_LAB_OUT/other.devices"
+    sleep 3
+    count_events /dev/shm/other/connect.out interruptionEnded >"$CAMERA_LAB_OUT/other.early"
+    echo vivid.0 >$vivid/bind
+    when_told other interruptionEnded 1
+    nap; nap; nap; nap; nap
+    kill -TERM "$(publisher_pid)"
+}
+
+vivid_replug() {
+    start_server
+    publish_with_fault rebound vivid_comes_and_goes 170 --pixel-format YUYV --size 320x180 --fps 15
+}
+
+vivid_other() {
+    modprobe vivid n_devs=2 node_types=0x1,0x1 num_inputs=1,1 input_types=0,0 multiplanar=1,1
+    wait_for "two cameras" test -e /dev/video1
+    echo vivid.1 >/sys/bus/platform/drivers/vivid/unbind
+    export CAMERA_NODE=/dev/video0
+    start_server
+    publish_with_fault other other_takes_number 60 --pixel-format YUYV --size 320x180 --fps 15
+}
+
+replug_uvc() { plug_camera --serial A; }
+uvc_comes_and_goes() { come_and_go replugged unplug_camera replug_uvc; }
+
+# In the same port, under the same number, with the same name: only the serial number differs.
+other_serial() {
+    unplug_camera
+    when_told serial interrupted 1
+    plug_camera --serial B
+    sleep 3
+    count_events /dev/shm/serial/connect.out interruptionEnded >"$CAMERA_LAB_OUT/serial.early"
+    plug_camera --serial A
+    when_told serial interruptionEnded 1
+    nap; nap; nap; nap; nap
+    kill -TERM "$(publisher_pid)"
+}
+
+uvc_replug() {
+    local small=(--pixel-format MJPG --size 320x240 --fps 15)
+    start_server
+    plug_camera --serial A && publish_with_fault replugged uvc_comes_and_goes 170 "${small[@]}"
+}
+
+uvc_other() {
+    local small=(--pixel-format MJPG --size 320x240 --fps 15)
+    start_server
+    plug_camera --serial A && publish_with_fault serial other_serial 60 "${small[@]}"
+}
+
+uvc_hangs() {
+    start_server
+    plug_camera --stall-after 40 && publish hung 20 --pixel-format MJPG --size 320x240 --fps 15
+    unplug_camera
 }
 
 # One subscriber for all formats, each published under its own name.

@@ -82,6 +82,7 @@ struct CaptureCoreTests {
                         switch event {
                         case .interrupted(let error): "interrupted \(error)"
                         case .interruptionEnded: "again"
+                        case .noFramesCaptured(let error), .warning(let error): "warning \(error)"
                         case .failed(let error): "failed \(error)"
                         case .finished: "finished"
                         }

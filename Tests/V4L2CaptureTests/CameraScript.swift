@@ -41,6 +41,15 @@ struct CameraScript: Sendable {
         var fill: UInt8 = 100
     }
 
+    struct Control: Sendable {
+        var id: UInt32
+        var type = V4L2_CTRL_TYPE_INTEGER.rawValue
+        var label: String
+        var range: ClosedRange<Int64> = 0...255
+        var flags: UInt32 = 0
+        var menu: [Int: String] = [:]
+    }
+
     enum Event: Sendable {
         /// These frames become ready at once.
         case frames([Frame])
@@ -63,6 +72,12 @@ struct CameraScript: Sendable {
     var passingFailures: [UInt: (after: Int, status: Int32)] = [:]
     /// Calls of which every so many fail.
     var periodicFailures: [UInt: (every: Int, status: Int32)] = [:]
+    /// Pixel formats in which streaming does not start.
+    var failuresOfFormat: [PixelFormat: Int32] = [:]
+    /// In the order of their numbers.
+    var controls: [Control] = []
+    /// The controls that were set, in order.
+    var settings = Monitor<[(id: UInt32, value: Int32)]>([])
     /// What the driver makes of a format that is set.
     var substitute: (@Sendable (inout v4l2_pix_format) -> Void)?
     var memoryPlanes: UInt8 = 1

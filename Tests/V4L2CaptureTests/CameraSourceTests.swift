@@ -107,7 +107,8 @@ struct CameraSourceTests {
             device: testDevice,
             request: VideoFormatRequest(),
             system: system,
-            patience: .milliseconds(20)
+            patience: .milliseconds(20),
+            outageLimit: .zero
         ) { LumaConverter() }
         var failures = source.failures().makeAsyncIterator()
         try await source.startCapture()

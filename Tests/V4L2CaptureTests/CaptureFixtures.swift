@@ -18,6 +18,8 @@ final class LumaConverter: CapturedFrameConverter {
         self.note = note
     }
 
+    func outputDimensions(for dimensions: Dimensions) -> Dimensions { dimensions }
+
     func accepts(_ pixelFormat: PixelFormat) -> Bool { accepted.contains(pixelFormat) }
 
     func convert(
@@ -53,6 +55,10 @@ final class RecordingSink: VideoSink {
         var lumas: [UInt8] = []
         var requests: [VideoFormatRequest] = []
         var dimensions: Dimensions?
+        /// How many were slates.
+        var substitutes = 0
+        /// The last frame that was no slate.
+        var lastPicture: MonotonicInstant?
     }
 
     let received = Monitor(Received())
@@ -68,6 +74,7 @@ final class RecordingSink: VideoSink {
             received.timestamps.append(frame.timestamp)
             received.lumas.append(luma)
             received.dimensions = frame.dimensions
+            if frame.isSubstitute { received.substitutes += 1 } else { received.lastPicture = frame.timestamp }
         }
     }
 
@@ -80,6 +87,14 @@ final class RecordingSink: VideoSink {
         _ = received.wait { $0.timestamps.count >= count ? true : nil }
     }
 
+    /// Waits for `count` slates in all.
+    func waitForSlates(_ count: Int) {
+        _ = received.wait { $0.substitutes >= count ? true : nil }
+    }
+
+    /// The frames that were no slates.
+    var pictures: Int { received.withLock { $0.timestamps.count - $0.substitutes } }
+    var slates: Int { received.withLock { $0.substitutes } }
     var count: Int { received.withLock { $0.timestamps.count } }
     var lumas: [UInt8] { received.withLock { $0.lumas } }
     var timestamps: [MonotonicInstant] { received.withLock { $0.timestamps } }
@@ -87,13 +102,17 @@ final class RecordingSink: VideoSink {
 
 let testDevice = CaptureDevice(path: "/dev/video0", name: "Scripted", busInfo: "test-1", driver: "scripted")
 
-/// A source over a scripted camera.
+/// A source over a scripted camera, which is not waited for unless `outageLimit` says so.
 func makeSource(
     _ system: ScriptedSystem,
+    device: CaptureDevice = testDevice,
     request: VideoFormatRequest = VideoFormatRequest(),
-    accepted: Set<PixelFormat> = LumaConverter.formats
+    accepted: Set<PixelFormat> = LumaConverter.formats,
+    outageLimit: Duration? = .zero
 ) -> CameraSource {
-    CameraSource(device: testDevice, request: request, system: system) { LumaConverter(accepted: accepted) }
+    CameraSource(device: device, request: request, system: system, outageLimit: outageLimit) {
+        LumaConverter(accepted: accepted)
+    }
 }
 
 extension CameraSource {

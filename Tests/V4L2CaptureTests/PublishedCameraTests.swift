@@ -25,9 +25,12 @@ struct PublishedCameraTests {
 
     private func camera(
         _ request: VideoFormatRequest = VideoFormatRequest(),
-        _ transform: FrameTransform = FrameTransform()
+        _ transform: FrameTransform = FrameTransform(),
+        outageLimit: Duration? = nil,
+        on system: ScriptedSystem? = nil
     ) -> CameraSource {
-        CameraSource(device: testDevice, request: request, system: ScriptedSystem(script)) {
+        let system = system ?? ScriptedSystem(script)
+        return CameraSource(device: testDevice, request: request, system: system, outageLimit: outageLimit) {
             do {
                 return try FrameConverter(transform: transform)
             } catch {
@@ -90,11 +93,44 @@ struct PublishedCameraTests {
         await viewer.room.disconnect()
     }
 
-    @Test("A camera that is unplugged while it is published is told of, and can be published again")
+    @Test("A camera that is unplugged and plugged in again is the same track for its viewers, with a slate in between")
+    func replugged() async throws {
+        let stage = try Stage()
+        let (robot, viewer) = (try await stage.join("robot"), try await stage.join("viewer"))
+        let system = ScriptedSystem(["/dev/video0": script], usesRealClock: true)
+        let size = Dimensions(width: 320, height: 180)
+        let local = LocalVideoTrack(source: camera(VideoFormatRequest(dimensions: size), on: system))
+        try await robot.room.localParticipant.publish(local)
+        let track = try await viewer.subscribedTrack()
+        try await eventually("pictures come") { track.statistics.framesDecoded > 0 }
+        system.plug([:])
+        script.isUnplugged.withLock { $0 = true }
+        let cause = try await robot.event("it is told") { event -> (any Error)? in
+            if case .localTrackInterrupted(_, let error) = event { error } else { nil }
+        }
+        #expect((cause as? CameraError)?.code == .deviceLost)
+        let before = track.statistics.framesDecoded
+        try await eventually("slates are seen") { track.statistics.framesDecoded >= before + 2 }
+        #expect(track.statistics.dimensions == size && local.statistics.framesSubstituted >= 2)
+        script.isUnplugged.withLock { $0 = false }
+        system.plug(["/dev/video3": script])
+        _ = try await robot.event("its end is told") { event -> Bool? in
+            if case .localTrackInterruptionEnded = event { true } else { nil }
+        }
+        let later = track.statistics.framesDecoded
+        try await eventually("pictures come again") { track.statistics.framesDecoded >= later + 10 }
+        await robot.room.disconnect()
+        #expect(local.statistics.unaccounted == 0 && local.statistics.interruptions == 1)
+        await viewer.room.disconnect()
+        let subscriptions = viewer.events.count { if case .trackSubscribed = $0 { true } else { false } }
+        #expect(subscriptions == 1, "viewers never resubscribe")
+    }
+
+    @Test("A camera that is unplugged and not waited for is told of, and can be published again")
     func unplugged() async throws {
         let stage = try Stage()
         let (robot, viewer) = (try await stage.join("robot"), try await stage.join("viewer"))
-        let track = LocalVideoTrack(source: camera(VideoFormatRequest(dimensions: testSize)))
+        let track = LocalVideoTrack(source: camera(VideoFormatRequest(dimensions: testSize), outageLimit: .zero))
         try await robot.room.localParticipant.publish(track)
         _ = try await viewer.subscribedTrack()
         script.isUnplugged.withLock { $0 = true }

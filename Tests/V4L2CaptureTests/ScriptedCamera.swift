@@ -17,10 +17,17 @@ final class ScriptedSystem: CameraSystem {
         var clock: Int64 = 0
     }
 
-    let openFailures: [String: Int32]
+    private struct Plugged {
+        var scripts: [String: CameraScript]
+        var openFailures: [String: Int32]
+        var links: [StableLink]
+        var hardware: [String: CameraHardware] = [:]
+        var inodes: [String: UInt64] = [:]
+    }
+
     let record = Monitor(Record())
     /// What is plugged in, to be changed by the test.
-    private let plugged: Monitor<(scripts: [String: CameraScript], links: [StableLink])>
+    private let plugged: Monitor<Plugged>
     private let usesRealClock: Bool
 
     init(
@@ -29,9 +36,8 @@ final class ScriptedSystem: CameraSystem {
         links: [StableLink] = [],
         usesRealClock: Bool = false
     ) {
-        self.openFailures = openFailures
         self.usesRealClock = usesRealClock
-        plugged = Monitor((scripts, links))
+        plugged = Monitor(Plugged(scripts: scripts, openFailures: openFailures, links: links))
     }
 
     convenience init(_ script: CameraScript, usesRealClock: Bool = false) {
@@ -39,8 +45,39 @@ final class ScriptedSystem: CameraSystem {
     }
 
     /// Unplugs everything, and plugs these cameras in.
-    func plug(_ scripts: [String: CameraScript], links: [StableLink] = []) {
-        plugged.withLock { $0 = (scripts, links) }
+    func plug(
+        _ scripts: [String: CameraScript],
+        links: [StableLink] = [],
+        hardware: [String: CameraHardware] = [:],
+        openFailures: [String: Int32] = [:],
+        inodes: [String: UInt64] = [:]
+    ) {
+        plugged.withLock {
+            $0 = Plugged(
+                scripts: scripts,
+                openFailures: openFailures,
+                links: links,
+                hardware: hardware,
+                inodes: inodes
+            )
+        }
+    }
+
+    func inode(of path: String) -> UInt64? {
+        plugged.withLock { plugged in
+            plugged.scripts[path] == nil && plugged.openFailures[path] == nil ? nil : plugged.inodes[path] ?? 1
+        }
+    }
+
+    func makeNodeNotifier() -> NodeNotifier? { nil }
+
+    func hardware(of path: String) -> CameraHardware? { plugged.withLock { $0.hardware[path] } }
+
+    func sleep(until deadline: MonotonicInstant, or stop: StopSignal) {
+        if usesRealClock { return stop.wait(until: deadline) }
+        record.withLock { $0.clock = max($0.clock, deadline.nanoseconds) }
+        // Time passes fast, yet not so fast that slates fill the memory.
+        stop.wait(until: MonotonicClock.now + .milliseconds(1))
     }
 
     var now: MonotonicInstant {
@@ -48,6 +85,7 @@ final class ScriptedSystem: CameraSystem {
     }
 
     private var scripts: [String: CameraScript] { plugged.withLock { $0.scripts } }
+    private var openFailures: [String: Int32] { plugged.withLock { $0.openFailures } }
     private var links: [StableLink] { plugged.withLock { $0.links } }
     func nodePaths() -> [String] { (Array(scripts.keys) + Array(openFailures.keys)).sorted() }
     func stableLinks() -> [StableLink] { links }
@@ -120,10 +158,15 @@ final class ScriptedNode: V4L2Node {
             return 0
         case cv4l2_QUERYBUF, cv4l2_QBUF, cv4l2_DQBUF:
             return exchangeBuffer(request, &argument.assumingMemoryBound(to: v4l2_buffer.self).pointee)
-        case cv4l2_STREAMON: return 0
+        case cv4l2_STREAMON: return script.failuresOfFormat[PixelFormat(rawValue: current.pixelformat)] ?? 0
         case cv4l2_STREAMOFF:
             queued = []
             return 0
+        case cv4l2_QUERY_EXT_CTRL:
+            return answerControl(&argument.assumingMemoryBound(to: v4l2_query_ext_ctrl.self).pointee)
+        case cv4l2_QUERYMENU: return answerMenu(argument)
+        case cv4l2_G_CTRL, cv4l2_S_CTRL:
+            return exchangeControl(request, &argument.assumingMemoryBound(to: v4l2_control.self).pointee)
         default: return ENOTTY
         }
     }
@@ -327,6 +370,43 @@ extension ScriptedNode {
         exchange.parm.capture.capability = UInt32(V4L2_CAP_TIMEPERFRAME)
         if let stated = script.statedRate {
             exchange.parm.capture.timeperframe = v4l2_fract(numerator: stated.seconds, denominator: stated.frames)
+        }
+        return 0
+    }
+
+    private func answerControl(_ answer: inout v4l2_query_ext_ctrl) -> Int32 {
+        let wanted = answer.id & ~UInt32(V4L2_CTRL_FLAG_NEXT_CTRL)
+        guard let control = script.controls.first(where: { $0.id > wanted }) else { return EINVAL }
+        answer = v4l2_query_ext_ctrl()
+        answer.id = control.id
+        answer.type = control.type
+        withUnsafeMutableBytes(of: &answer.name) { $0.copyBytes(from: control.label.utf8.prefix(31)) }
+        answer.minimum = control.range.lowerBound
+        answer.maximum = control.range.upperBound
+        answer.step = 1
+        answer.default_value = control.range.lowerBound
+        answer.flags = control.flags
+        return 0
+    }
+
+    private func answerMenu(_ argument: UnsafeMutableRawPointer) -> Int32 {
+        let (id, index) = (argument.load(as: UInt32.self), argument.load(fromByteOffset: 4, as: UInt32.self))
+        guard let name = script.controls.first(where: { $0.id == id })?.menu[Int(index)] else { return EINVAL }
+        let bytes = UnsafeMutableRawBufferPointer(start: argument + 8, count: 32)
+        bytes.copyBytes(from: name.utf8.prefix(31))
+        bytes[name.utf8.count] = 0
+        return 0
+    }
+
+    private func exchangeControl(_ request: UInt, _ exchange: inout v4l2_control) -> Int32 {
+        let id = exchange.id
+        guard let control = script.controls.first(where: { $0.id == id }) else { return EINVAL }
+        let asked = exchange.value
+        let isInactive = control.flags & UInt32(V4L2_CTRL_FLAG_INACTIVE) != 0
+        if request == cv4l2_S_CTRL, isInactive { return EACCES }
+        exchange.value = script.settings.withLock { settings in
+            if request == cv4l2_S_CTRL { settings.append((id, asked)) }
+            return settings.last { $0.id == id }?.value ?? Int32(control.range.lowerBound)
         }
         return 0
     }

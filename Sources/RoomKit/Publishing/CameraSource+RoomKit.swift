@@ -25,13 +25,16 @@ extension CameraSource {
     ///   - request: The requested format. The camera runs at its smallest size that covers the requested one, or else
     ///     at its largest. Frames are center-cropped and scaled down, never up. Fields that are `nil` default to
     ///     640x480 at 30 frames per second, or the camera's nearest.
+    ///   - outageLimit: How long to wait for a camera that worked and then gives no pictures. `nil` waits for ever; zero
+    ///     makes the source fail at once, without a slate.
     ///   - transform: Crops, turns and mirrors the frames of that size.
     public convenience init(
         device: CaptureDevice,
         request: VideoFormatRequest = VideoFormatRequest(),
+        outageLimit: Duration? = nil,
         transform: CameraTransform = CameraTransform()
     ) {
-        self.init(device: device, request: request) {
+        self.init(device: device, request: request, outageLimit: outageLimit) {
             Self.makeConverter(transform)
         }
     }

@@ -97,6 +97,8 @@ public final class LocalVideoTrack: Sendable {
         statistics.framesCaptured += capture.framesDropped.total
         statistics.framesMissed = capture.framesMissed
         statistics.timestampsReplaced = capture.timestampsReplaced
+        statistics.framesSubstituted = capture.framesSubstituted
+        statistics.interruptions = capture.interruptions
         statistics.captureDuration = capture.captureDuration
         statistics.framesDropped = statistics.framesDropped + capture.framesDropped
         return statistics
@@ -131,7 +133,7 @@ public final class LocalVideoTrack: Sendable {
             for await event in events {
                 switch event {
                 case .failed, .finished: publisher.giveUpWaiting()
-                case .interrupted, .interruptionEnded: break
+                case .interrupted, .interruptionEnded, .noFramesCaptured, .warning: break
                 }
             }
         }

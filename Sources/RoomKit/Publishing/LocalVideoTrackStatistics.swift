@@ -12,6 +12,10 @@ public struct LocalVideoTrackStatistics: Hashable, Sendable {
     public var framesMissed = 0
     /// Frames whose device time stamp could not be true and was replaced by the time at which the frame was taken.
     public var timestampsReplaced = 0
+    /// Slates that the source delivered in place of pictures that did not come; they are part of `framesCaptured`.
+    public var framesSubstituted = 0
+    /// How often the source gave no pictures for a while.
+    public var interruptions = 0
     /// The time from the first to the last captured frame, by the device's stamps; zero if the source does not know it.
     ///
     /// The device's own rate is `framesCaptured + framesMissed - 1` frames in this time.

@@ -51,7 +51,9 @@ extension Room {
             throw error
         }
         publication.watch = Task { [weak self] in
-            for await case .failed(let failure) in events { self?.eventQueue.put(.localTrackFailed(track, failure)) }
+            for await event in events {
+                if let event = RoomEvent(event, of: track) { self?.eventQueue.put(event) }
+            }
         }
     }
 
@@ -217,6 +219,19 @@ extension Room {
                 await stop(track, publisher)
                 publisher.retire()
             }
+        }
+    }
+}
+
+extension RoomEvent {
+    /// The event of a published track that an event of its source is; `nil` for none.
+    fileprivate init?(_ event: CaptureEvent, of track: LocalVideoTrack) {
+        switch event {
+        case .interrupted(let error): self = .localTrackInterrupted(track, error)
+        case .interruptionEnded: self = .localTrackInterruptionEnded(track)
+        case .warning(let error), .noFramesCaptured(let error): self = .localTrackWarning(track, error)
+        case .failed(let error): self = .localTrackFailed(track, error)
+        case .finished: return nil
         }
     }
 }

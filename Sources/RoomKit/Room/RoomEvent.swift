@@ -30,6 +30,15 @@ public enum RoomEvent: Sendable {
     case trackEnabled(RemoteVideoTrack, RemoteParticipant)
     /// The publisher of a track pauses it.
     case trackDisabled(RemoteVideoTrack, RemoteParticipant)
+    /// The source of a local track has no pictures for a while: its camera was unplugged or hangs (`CameraError`).
+    ///
+    /// The track goes on with a slate. The event comes again if the cause changes for longer.
+    case localTrackInterrupted(LocalVideoTrack, any Error)
+    /// The source of a local track delivers pictures again.
+    case localTrackInterruptionEnded(LocalVideoTrack)
+    /// The source of a local track goes on, but not as requested, or some of its frames cannot be used; the error says
+    /// what to do.
+    case localTrackWarning(LocalVideoTrack, any Error)
     /// A local track delivers nothing: its camera failed (`CameraError`), or its pictures cannot be encoded
     /// (`RoomError`).
     ///

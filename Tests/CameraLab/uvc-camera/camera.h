@@ -49,6 +49,9 @@ struct faults {
 // Copies the descriptor that GET_DESCRIPTOR names into `answer`; gives its length, or -1 if there is none.
 int copy_descriptor(uint8_t type, uint8_t index, uint8_t *answer, size_t capacity);
 
+// Sets the serial number; false if it has no letter, or more than 31.
+bool set_serial_number(const char *text);
+
 // ---- control.c ----
 
 // Answers a control transfer: the length of the answer, or -1 to stall. `data` is what the host sent with it.

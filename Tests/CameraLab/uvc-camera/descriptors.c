@@ -206,10 +206,17 @@ static int copy(const void *descriptor, size_t size, uint8_t *answer, size_t cap
     return (int)size;
 }
 
+static const char *serial_number = "0001";
+
+bool set_serial_number(const char *text) {
+    serial_number = text;
+    return *text && strlen(text) < 32;
+}
+
 // USB 2.0 9.6.7: UTF-16 without a terminator; string 0 lists the languages.
 static int copy_string(uint8_t index, uint8_t *answer, size_t capacity) {
-    static const char *const strings[STRINGS] = {
-        [STRING_MANUFACTURER] = "Camera lab", [STRING_PRODUCT] = "Lab UVC camera", [STRING_SERIAL] = "0001"};
+    const char *const strings[STRINGS] = {
+        [STRING_MANUFACTURER] = "Camera lab", [STRING_PRODUCT] = "Lab UVC camera", [STRING_SERIAL] = serial_number};
     if (index >= STRINGS) return -1;
     uint16_t text[32] = {LANGUAGE_US_ENGLISH};
     size_t characters = 1;

@@ -1,4 +1,4 @@
-// uvc-camera [--damage N] [--damage-first N] [--error N] [--stall-after N] CLIP...
+// uvc-camera [--damage N] [--damage-first N] [--error N] [--stall-after N] [--serial TEXT] CLIP...
 //
 // A USB Video Class camera in user space: plugs itself into this kernel's virtual USB host controller (vhci_hcd), so
 // that the real uvcvideo driver binds to it. MJPEG and YUYV, 640x480, 320x240 and 1280x720, 30 and 15 frames a second.
@@ -9,6 +9,7 @@
 //   --damage-first N  the first N MJPEG frames of a stream do
 //   --error N         every Nth payload carries the UVC error bit
 //   --stall-after N   after N frames the camera is silent until the next stream
+//   --serial TEXT     the camera's serial number (default 0001)
 #include <errno.h>
 #include <getopt.h>
 #include <poll.h>
@@ -31,7 +32,8 @@ static int64_t monotonic_now(void) {
 }
 
 static void usage(void) {
-    fprintf(stderr, "usage: uvc-camera [--damage N] [--damage-first N] [--error N] [--stall-after N] CLIP...\n");
+    fprintf(stderr, "usage: uvc-camera [--damage N] [--damage-first N] [--error N] [--stall-after N] "
+                    "[--serial TEXT] CLIP...\n");
     exit(EXIT_USAGE);
 }
 
@@ -49,6 +51,7 @@ static struct faults parse_options(int count, char **words) {
         {"damage-first", required_argument, NULL, 'f'},
         {"error", required_argument, NULL, 'e'},
         {"stall-after", required_argument, NULL, 's'},
+        {"serial", required_argument, NULL, 'n'},
         {0},
     };
     struct faults faults = {0};
@@ -58,6 +61,9 @@ static struct faults parse_options(int count, char **words) {
             case 'f': faults.damage_first = positive_number(optarg); break;
             case 'e': faults.error = positive_number(optarg); break;
             case 's': faults.stall_after = positive_number(optarg); break;
+            case 'n':
+                if (!set_serial_number(optarg)) usage();
+                break;
             default: usage();
         }
     }

@@ -1,0 +1,120 @@
+import MediaCore
+
+/// Decides what is done while a camera gives no pictures: when a slate is due, when to open the camera again, what to
+/// report, and when to give up.
+///
+/// One value lives as long as capturing does, so that a camera that comes and goes is not opened all the time. A pure
+/// value; the driver passes in the time.
+struct CameraOutage {
+    /// The time between two slates: two a second show that the track is alive, and cost next to nothing.
+    static let slateInterval = Duration.milliseconds(500)
+    /// The rate of slates.
+    static let slateRate = FrameRate(2)
+    /// The time between two looks for a camera that is not there; a look reads a few names in sysfs.
+    static let lookInterval = Duration.milliseconds(400)
+    /// The wait after the first failure to open a camera that is there; it doubles with each further one.
+    ///
+    /// udev sets a new node's permissions within a quarter of a second, as a rule.
+    static let firstRetry = Duration.milliseconds(250)
+    /// The longest wait before a camera that is there is opened again.
+    static let longestRetry = Duration.seconds(5)
+    /// How long pictures must come until an earlier failure no longer counts.
+    static let settling = Duration.seconds(5)
+    /// How long another cause must last until it is reported too.
+    static let persistence = Duration.seconds(3)
+
+    /// How long to wait for pictures; `nil` for ever.
+    ///
+    /// Zero turns slates and reopening off.
+    let limit: Duration?
+    /// When the present outage began; `nil` while pictures come.
+    private(set) var began: MonotonicInstant?
+    private var slateDue = MonotonicInstant(nanoseconds: 0)
+    private var attemptDue = MonotonicInstant(nanoseconds: 0)
+    private var failuresInARow = 0
+    private var recoveredAt: MonotonicInstant?
+    /// The cause that was reported last.
+    private var reported: CameraError.Code?
+    /// The present cause, and since when it has been the same.
+    private var present: (code: CameraError.Code, since: MonotonicInstant)?
+
+    init(limit: Duration?) {
+        self.limit = limit
+    }
+
+    /// Whether a camera that fails is waited for.
+    var isWaiting: Bool { limit != .zero }
+
+    /// Whether the camera gives no pictures.
+    var isOn: Bool { began != nil }
+
+    /// Records that no pictures come, because of `code`; the next attempt to open the camera is scheduled.
+    ///
+    /// - Returns: Whether this must be reported.
+    mutating func failed(_ code: CameraError.Code, at now: MonotonicInstant) -> Bool {
+        if began == nil {
+            began = now
+            slateDue = now
+            reported = nil
+            present = nil
+            if let recoveredAt, now.duration(since: recoveredAt) >= Self.settling { failuresInARow = 0 }
+        }
+        schedule(code, at: now)
+        if present?.code != code { present = (code, now) }
+        guard let reported else {
+            self.reported = code
+            return true
+        }
+        // A camera that went away is not there: that is no news.
+        let isNews = reported != code && code != .noSuchDevice && code != .deviceLost
+        guard isNews, let present, now.duration(since: present.since) >= Self.persistence else { return false }
+        self.reported = code
+        return true
+    }
+
+    private mutating func schedule(_ code: CameraError.Code, at now: MonotonicInstant) {
+        if code == .noSuchDevice {
+            failuresInARow = 0
+            attemptDue = now + Self.lookInterval
+        } else {
+            attemptDue = now + min(Self.firstRetry * (1 << min(failuresInARow, 10)), Self.longestRetry)
+            failuresInARow += 1
+        }
+    }
+
+    /// Records a good picture.
+    ///
+    /// - Returns: Whether an outage ends with it.
+    mutating func recovered(at now: MonotonicInstant) -> Bool {
+        guard began != nil else { return false }
+        began = nil
+        recoveredAt = now
+        return true
+    }
+
+    /// Whether a slate must be delivered now; the next one is then due an interval later.
+    mutating func takeSlate(at now: MonotonicInstant) -> Bool {
+        guard began != nil, now >= slateDue else { return false }
+        let next = slateDue + Self.slateInterval
+        slateDue = next > now ? next : now + Self.slateInterval
+        return true
+    }
+
+    /// Whether the camera must be opened now.
+    func isAttemptDue(at now: MonotonicInstant) -> Bool { now >= attemptDue }
+
+    /// Whether the wait for pictures is over.
+    func isOver(at now: MonotonicInstant) -> Bool {
+        guard let began, let limit else { return false }
+        return now.duration(since: began) >= limit
+    }
+
+    /// When something is due while the camera is closed.
+    var nextDeadline: MonotonicInstant { nextSlate.map { min($0, attemptDue) } ?? attemptDue }
+
+    /// When a slate is due, or the wait is over; `nil` while pictures come.
+    var nextSlate: MonotonicInstant? {
+        guard isWaiting, let began else { return nil }
+        return limit.map { min(slateDue, began + $0) } ?? slateDue
+    }
+}

@@ -1,0 +1,120 @@
+import CV4L2
+import Capture
+import Glibc
+import MediaCore
+import Testing
+import Threading
+
+@testable import V4L2Capture
+
+@Suite("Controls", .timeLimit(.minutes(1)))
+struct CameraControlTests {
+    private var script: CameraScript {
+        var script = CameraScript(events: CameraScript.steady(3) + [.trouble([.failed, .gone], status: ENODEV)])
+        script.controls = [
+            .init(id: 10, label: "Brightness", range: -64...64),
+            .init(
+                id: 20,
+                type: V4L2_CTRL_TYPE_MENU.rawValue,
+                label: "Power Line Frequency",
+                range: 0...3,
+                menu: [0: "Disabled", 1: "50 Hz", 3: "Auto"]
+            ),
+            .init(id: 25, type: V4L2_CTRL_TYPE_CTRL_CLASS.rawValue, label: "Camera Controls"),
+            .init(id: 30, label: "Exposure Time, Absolute", range: 1...5000, flags: UInt32(V4L2_CTRL_FLAG_INACTIVE)),
+            .init(id: 40, type: V4L2_CTRL_TYPE_BUTTON.rawValue, label: "Reset", range: 0...0),
+            .init(id: 50, label: "Temperature", flags: UInt32(V4L2_CTRL_FLAG_READ_ONLY)),
+            .init(id: 60, label: "Gone", flags: UInt32(V4L2_CTRL_FLAG_DISABLED)),
+        ]
+        return script
+    }
+
+    @Test(
+        "A control is called as v4l2-ctl calls it",
+        arguments: [
+            ("Brightness", "brightness"), ("White Balance, Automatic", "white_balance_automatic"),
+            ("Exposure Time, Absolute", "exposure_time_absolute"), ("Pan (Absolute)", "pan_absolute"),
+            ("Focus, Auto", "focus_auto"), ("50 Hz  filter", "50_hz_filter"), ("", ""),
+        ]
+    )
+    func names(label: String, name: String) {
+        #expect(CaptureControl.name(for: label) == name)
+    }
+
+    @Test("Controls are listed with range, default, value and the entries of a menu; headings are left out")
+    func listing() throws {
+        let source = makeSource(ScriptedSystem(script))
+        let controls = try source.controls
+        #expect(
+            controls.map(\.name) == [
+                "brightness", "power_line_frequency", "exposure_time_absolute", "reset", "temperature",
+            ]
+        )
+        let brightness = try #require(controls.first)
+        #expect(brightness.range == -64...64 && brightness.defaultValue == -64 && brightness.value == -64)
+        #expect(controls[1].kind == .menu && controls[1].menu.map(\.value) == [0, 1, 3])
+        #expect(controls[1].menu.map(\.name) == ["Disabled", "50 Hz", "Auto"])
+        #expect(controls[2].isInactive && controls[3].value == nil && controls[4].isReadOnly)
+    }
+
+    @Test(
+        "A value is set by number, and that of a menu by name too",
+        arguments: [
+            ("brightness", "-64", -64), ("power_line_frequency", "3", 3), ("power_line_frequency", "50 hz", 1),
+            ("reset", "1", 1),
+        ]
+    )
+    func setting(name: String, text: String, value: Int32) throws {
+        let script = script
+        try makeSource(ScriptedSystem(script)).setControl(name, to: text)
+        #expect(script.settings.withLock { $0.map(\.value) } == [value])
+    }
+
+    @Test(
+        "What cannot be set is refused with what can",
+        arguments: [
+            ("brightnes", "1", "noSuchControl", "brightness, power_line_frequency"),
+            ("brightness", "65", "controlOutOfRange", "-64 to 64, not 65"),
+            ("brightness", "high", "controlOutOfRange", "-64 to 64, not \"high\""),
+            ("power_line_frequency", "2", "controlOutOfRange", "0 (Disabled), 1 (50 Hz), 3 (Auto), not 2"),
+            ("temperature", "20", "controlOutOfRange", "only be read"),
+            ("exposure_time_absolute", "100", "controlRefused", "auto_exposure=1"),
+            ("gone", "1", "noSuchControl", "no such control"),
+        ]
+    )
+    func refused(name: String, text: String, code: String, says: String) throws {
+        let script = script
+        let source = makeSource(ScriptedSystem(script))
+        let error = try #require(throws: CameraError.self) { try source.setControl(name, to: text) }
+        #expect(error.code.name == code && error.description.contains(says), "\(error)")
+        #expect(script.settings.withLock { $0.isEmpty } && source.selection.settings.isEmpty)
+    }
+
+    @Test("A camera without controls says so")
+    func none() throws {
+        let source = makeSource(ScriptedSystem(CameraScript()))
+        #expect(try source.controls.isEmpty)
+        let error = try #require(throws: CameraError.self) { try source.setControl("brightness", to: 1) }
+        #expect(error.description.contains("no controls"))
+    }
+
+    @Test("What was set is set again, in order, when the camera was plugged in anew")
+    func kept() async throws {
+        let system = ScriptedSystem(script)
+        let source = makeSource(system, outageLimit: nil)
+        let sink = RecordingSink()
+        source.sink = sink
+        try source.setControl("brightness", to: 5)
+        try source.setControl("power_line_frequency", to: 1)
+        try source.setControl("brightness", to: 7)
+        try await source.startCapture()
+        sink.waitForFrames(3)
+        var back = script
+        back.events = CameraScript.steady(3) + [.silence]
+        system.plug(["/dev/video4": back])
+        _ = sink.received.wait { $0.timestamps.count - $0.substitutes >= 4 ? true : nil }
+        await source.stopCapture()
+        #expect(back.settings.withLock { $0.map(\.id) }.prefix(2) == [20, 10])
+        #expect(back.settings.withLock { $0.map(\.value) }.prefix(2) == [1, 7])
+    }
+}
