@@ -113,10 +113,17 @@ let programs: [Target] = [
         name: "room-client",
         dependencies: [
             "RoomKit", "RoomProtocol", "MediaCore", "Threading", "MediaFiles", "SyntheticSources", "VP8Codec",
-            "Adaptation", "Charts",
+            "VideoProcessing", "Adaptation", "Charts",
             argumentParser, unixSignals,
         ],
         swiftSettings: strict
+    ),
+    .testTarget(
+        name: "ClientTests",
+        dependencies: [
+            "room-client", "room-view", "RoomKit", "MediaCore", "Threading", "VideoProcessing", "TestTools",
+        ],
+        swiftSettings: settings
     ),
     .executableTarget(
         name: "room-server",
@@ -166,7 +173,8 @@ let endToEnd: [Target] = [
         name: "EndToEndTests",
         dependencies: [
             "TestSupport", "TestTools", "RoomKit", "RelayServer", "RelayCore", "RoomProtocol", "Adaptation",
-            "MediaCore", "Threading", "MediaFiles", "SyntheticSources", "WebSockets", "room-client", "room-server",
+            "MediaCore", "Threading", "MediaFiles", "SyntheticSources", "WebSockets", "room-client",
+            "room-server",
         ],
         swiftSettings: settings
     ),

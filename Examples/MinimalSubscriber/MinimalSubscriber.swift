@@ -2,7 +2,7 @@ import ArgumentParser
 import RoomKit
 import Synchronization
 
-/// Counts the pictures that it receives; the tracks call it on their decoder threads.
+/// Counts the pictures that it receives; each track calls it on a thread of its own for it.
 final class FrameCounter: VideoRenderer {
     let frames = Atomic(0)
 

@@ -17,12 +17,15 @@ public protocol VideoSink: AnyObject, Sendable {
 
 /// Shows the frames of a track, or uses them in another way.
 public protocol VideoRenderer: AnyObject, Sendable {
-    /// Receives a frame.
+    /// Receives the newest frame of a track.
     ///
-    /// A remote track calls it on its decoder thread, in order of decoding; a local track calls it on the source's
-    /// thread. A track makes one call at a time, but a renderer of several tracks is called by several threads at once.
-    /// It must return quickly: until it does, the track's next frames are left out.
-    func render(_ frame: VideoFrame)
+    /// Each track calls it on a thread that it keeps for this renderer, or on the executor that was given when the
+    /// renderer was added: one call at a time, in order of capture. A renderer of several tracks is called by several
+    /// threads at once. It may take its time and even block: meanwhile it alone misses frames, and gets the newest one
+    /// next.
+    ///
+    /// - Throws: Whatever it likes; the track counts it and goes on with the next frame.
+    func render(_ frame: VideoFrame) throws
 }
 
 /// Why a frame was dropped: a captured one before encoding, or a received one before decoding.

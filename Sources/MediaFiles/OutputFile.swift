@@ -51,6 +51,10 @@ struct OutputFile: ~Copyable {
             if count > 0 {
                 list.removeFirst(count)
                 written += Int64(count)
+            } else if count < 0, errno == EAGAIN {
+                // Another program that shares a pipe may have made it non-blocking.
+                var room = pollfd(fd: file.number, events: Int16(POLLOUT), revents: 0)
+                _ = unsafe poll(&room, 1, -1)
             } else if count < 0, errno != EINTR {
                 let status = errno
                 takeBack()

@@ -161,7 +161,7 @@ struct UprightWalk {
 }
 
 /// The colours of BT.601 limited range (ITU-R BT.601-7, sections 2.5.1 to 2.5.3), in units of 1/65,536.
-enum BT601 {
+package enum BT601 {
     private static let luma: Int32 = 76_309  // 255 / 219
     private static let redFromV: Int32 = 104_597  // 255 / 224 × 1.402
     private static let greenFromU: Int32 = 25_675  // 255 / 224 × 1.772 × 0.114 / 0.587
@@ -169,7 +169,11 @@ enum BT601 {
     private static let blueFromU: Int32 = 132_201  // 255 / 224 × 1.772
 
     /// The red, green and blue of one pixel, each rounded and clamped.
-    static func colour(luma value: UInt8, chromaU: UInt8, chromaV: UInt8) -> (red: UInt8, green: UInt8, blue: UInt8) {
+    package static func colour(
+        luma value: UInt8,
+        chromaU: UInt8,
+        chromaV: UInt8
+    ) -> (red: UInt8, green: UInt8, blue: UInt8) {
         let base = luma &* (Int32(value) &- 16) &+ 32_768
         let (chromaU, chromaV) = (Int32(chromaU) &- 128, Int32(chromaV) &- 128)
         return (

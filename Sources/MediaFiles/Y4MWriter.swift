@@ -55,7 +55,7 @@ package final class Y4MWriter {
 
 extension Span<UInt8> {
     /// The address of the bytes, for reading only; valid as long as the span is lent.
-    fileprivate var pointerToReadFrom: UnsafeMutableRawPointer? {
+    var pointerToReadFrom: UnsafeMutableRawPointer? {
         unsafe withUnsafeBufferPointer { unsafe UnsafeMutableRawPointer(mutating: $0.baseAddress) }
     }
 }

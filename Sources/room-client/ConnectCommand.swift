@@ -23,6 +23,7 @@ struct ConnectCommand: AsyncParsableCommand {
 
     @OptionGroup var connection: ConnectionOptions
     @OptionGroup var source: SourceOptions
+    @OptionGroup var previewing: PreviewOptions
 
     @Option(
         parsing: .unconditional,
@@ -60,6 +61,7 @@ struct ConnectCommand: AsyncParsableCommand {
 
     func validate() throws {
         try checkName(trackName, of: "--track-name")
+        try previewing.check(isJSON: connection.json)
         guard adaptLog != "-", adaptLog?.isEmpty != true else {
             throw ValidationError("--adapt-log needs the name of a new file, such as --adapt-log run.log.")
         }
@@ -82,6 +84,9 @@ struct ConnectCommand: AsyncParsableCommand {
         options.adaptationLog = adaptLog
         let room = try await RoomClient.connect(options: options)
         await stop.heedSignals()
+        let screen = try await previewing.begin()
+        defer { Terminal.endPreview() }
+        if let screen { track.addRenderer(screen) }
         let participant = room.localParticipant
         reporter.report(ConnectedEvent(room), "Joined \(room.name) as \(participant.identity).")
         let events = Task { await report(room, to: reporter, endingWith: stop) }
@@ -104,6 +109,7 @@ struct ConnectCommand: AsyncParsableCommand {
         }
         await room.disconnect()
         await events.value
+        Terminal.endPreview()
         reporter.endStatus()
         let failure = failure(of: ending, track) ?? room.adaptationLogFailure
         if let failure { reporter.reportOnce(failure) }
@@ -186,7 +192,7 @@ struct ConnectCommand: AsyncParsableCommand {
     private func failure(of ending: Stop, _ track: LocalVideoTrack) -> (any Error)? {
         let reason: (any Error)? =
             switch ending {
-            case .signal, .duration, .recording: nil
+            case .signal, .duration, .recording, .output: nil
             case .published(let error): error
             case .session(let error): error
             case .source(let error): error

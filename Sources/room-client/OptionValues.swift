@@ -1,6 +1,6 @@
 public import ArgumentParser
 public import MediaCore
-public import RoomKit
+import RoomKit
 
 /// The value of an option, with a sentence about what can be given.
 protocol AdvisedArgument: ExpressibleByArgument {
@@ -85,7 +85,16 @@ extension PixelFormat: ExpressibleByArgument, AdvisedArgument {
     }
 }
 
-extension TrackRecorder.Format: ExpressibleByArgument {}
+/// The formats of `--dump`.
+enum DumpFormat: String, CaseIterable, ExpressibleByArgument {
+    case webm, ivf, y4m, png, raw
+
+    /// The format of files; `nil` for one that only a pipe has.
+    var ofFiles: TrackRecorder.Format? { TrackRecorder.Format(rawValue: rawValue) }
+
+    /// The format of a pipe; `nil` for one that only files have.
+    var ofPipes: VideoPipeRenderer.Format? { VideoPipeRenderer.Format(rawValue: rawValue) }
+}
 
 /// What is given up first: the names of `--degradation`.
 enum Degradation: String, CaseIterable, ExpressibleByArgument {

@@ -21,6 +21,10 @@ final class Reception: Sendable {
         var endings: [Int: Task<Void, Never>] = [:]
         var nextEnding = 0
         var failure: RecordingError?
+        /// The one track that is received for a pipe.
+        var claimed: RemoteVideoTrack?
+        /// The track that `presenter` shows.
+        var shown: RemoteVideoTrack?
     }
 
     /// The largest number of ended tracks that the summary lists; each takes less than a kilobyte.
@@ -29,7 +33,8 @@ final class Reception: Sendable {
     private let recorderID: String
     private let directory: String?
     private let format: TrackRecorder.Format
-    private let snapshot: SnapshotRenderer?
+    private let snapshot: PNGSnapshotRenderer?
+    private let presenter: (any VideoRenderer)?
     private let reporter: Reporter
     private let state = Monitor(State())
 
@@ -37,13 +42,15 @@ final class Reception: Sendable {
         recorderID: String,
         directory: String?,
         format: TrackRecorder.Format,
-        snapshot: SnapshotRenderer?,
+        snapshot: PNGSnapshotRenderer?,
+        presenter: (any VideoRenderer)?,
         reporter: Reporter
     ) {
         self.recorderID = recorderID
         self.directory = directory
         self.format = format
         self.snapshot = snapshot
+        self.presenter = presenter
         self.reporter = reporter
     }
 
@@ -52,7 +59,7 @@ final class Reception: Sendable {
 
     /// The first error of a recording, or else of the snapshot.
     var error: (any Error)? {
-        state.withLock { $0.failure } ?? snapshot?.failure
+        state.withLock { $0.failure } ?? snapshot?.error ?? (presenter as? VideoPipeRenderer)?.failure
     }
 
     /// The path of the snapshot, if no picture arrived for it.
@@ -79,6 +86,49 @@ final class Reception: Sendable {
             }
         }
         state.withLock { state in state.items.append(Item(track: track, recorder: recorder)) }
+        presentNext()
+    }
+
+    /// Claims `track` as the only one that is received; `false` if another one is.
+    func claim(_ track: RemoteVideoTrack) -> Bool {
+        state.withLock { state in
+            state.claimed = state.claimed ?? track
+            return state.claimed === track
+        }
+    }
+
+    /// Gives up the claim on `track`; returns whether there was one.
+    func abandon(_ track: RemoteVideoTrack) -> Bool {
+        state.withLock { state in
+            guard state.claimed === track else { return false }
+            state.claimed = nil
+            return true
+        }
+    }
+
+    /// Shows the oldest track, unless one is shown.
+    private func presentNext() {
+        guard let presenter else { return }
+        let track = state.withLock { state -> RemoteVideoTrack? in
+            guard state.shown == nil, let next = state.items.first?.track else { return nil }
+            state.shown = next
+            return next
+        }
+        guard let track else { return }
+        (presenter as? VideoPipeRenderer)?.prepare(dimensions: track.dimensions, framesPerSecond: track.frameRate)
+        track.addRenderer(presenter)
+    }
+
+    /// Ends showing a track that has ended, in favour of the next.
+    private func endPresenting(_ track: RemoteVideoTrack) {
+        guard let presenter else { return }
+        let isShown = state.withLock { state in
+            defer { if state.shown === track { state.shown = nil } }
+            return state.shown === track
+        }
+        guard isShown else { return }
+        track.removeRenderer(presenter)
+        presentNext()
     }
 
     /// Completes the files of a track that has ended and removes the track, in the background.
@@ -114,6 +164,7 @@ final class Reception: Sendable {
             }
             return isReported
         }
+        endPresenting(track)
         if let error = recording?.error, !isReported { report(error) }
     }
 
@@ -132,7 +183,7 @@ final class Reception: Sendable {
             return (failures, !state.items.isEmpty && isAll)
         }
         for error in failures { report(error) }
-        return isAll && directory != nil && snapshot == nil
+        return isAll && directory != nil && snapshot == nil && presenter == nil
     }
 
     private func report(_ error: RecordingError) {
@@ -151,12 +202,13 @@ final class Reception: Sendable {
         while let ending = state.withLock({ $0.endings.values.first }) { await ending.value }
         for item in state.withLock({ $0.items }) { item.recorder?.stop() }
         _ = reportFailures()
-        snapshot?.finish()
-        if let failure = snapshot?.failure {
+        try? snapshot?.writeNewest()
+        if let failure = snapshot?.error {
             reporter.reportFailure(FailureEvent(failure))
         } else if let snapshot, !snapshot.isEmpty {
             Terminal.note("The newest picture is in \(snapshot.path).")
         }
+        await (presenter as? VideoPipeRenderer)?.finishPiping()
         return state.withLock { state in
             let last = state.items.map { SubscriberSummary.Track($0.track, $0.recorder?.statistics) }
             return SubscriberSummary(tracks: state.ended + last, tracksOmitted: state.endedOmitted)

@@ -15,6 +15,8 @@ enum Stop: Sendable {
     case published((any Error)?)
     /// All recordings have failed, so that there is nothing left to do.
     case recording
+    /// The reader of our pictures has gone, or they cannot be written.
+    case output
     /// The source ended, with the error if it failed.
     case source((any Error)?)
 }
@@ -59,6 +61,7 @@ struct StopReasons: Sendable {
 
     /// Ends the program as the signal does by default.
     private static func endProgram(by number: Int32) {
+        Terminal.endPreview()
         signal(number, SIG_DFL)
         var blocked = sigset_t()
         unsafe sigemptyset(&blocked)

@@ -16,6 +16,8 @@ struct SubscribeCommand: AsyncParsableCommand {
               room-client subscribe --room my-room --snapshot now.png --duration 5
               room-client subscribe --room my-room --participant robot-7 --dump out --json
               room-client subscribe --room my-room --json --status-interval 5
+              room-client subscribe --room my-room --format y4m --dump - | ffplay -
+              room-client subscribe --room my-room --preview
 
             A dump is named out/<publisher>-<track>-<our id>.webm: one file, whatever sizes the pictures take. Beside \
             it is a log, .frames.jsonl, with a line for each frame. Check dumps with: room-client verify out
@@ -25,6 +27,7 @@ struct SubscribeCommand: AsyncParsableCommand {
     )
 
     @OptionGroup var connection: ConnectionOptions
+    @OptionGroup var previewing: PreviewOptions
 
     @Option(help: "Only tracks of this participant (identity or id).")
     var participant: String?
@@ -32,11 +35,22 @@ struct SubscribeCommand: AsyncParsableCommand {
     @Option(help: "Only tracks of this name or id.")
     var track: String?
 
-    @Option(help: ArgumentHelp("Directory for a dump of every track; created if missing.", valueName: "directory"))
+    @Option(
+        help: ArgumentHelp(
+            "Directory for a dump of every track; created if missing. With --format y4m or raw, - pipes one track's "
+                + "pictures to standard output, and all messages go to standard error.",
+            valueName: "directory"
+        )
+    )
     var dump: String?
 
-    @Option(help: "With --dump: webm (the default), ivf, y4m (raw pictures) or png (one file per picture).")
-    var format: TrackRecorder.Format?
+    @Option(
+        help: ArgumentHelp(
+            "With --dump: webm (the default), ivf, y4m (raw pictures), png (one file per picture); raw (I420) with "
+                + "--dump -."
+        )
+    )
+    var format: DumpFormat?
 
     @Option(help: ArgumentHelp("PNG for the first picture, replaced by the newest at the end.", valueName: "file.png"))
     var snapshot: String?
@@ -61,9 +75,8 @@ struct SubscribeCommand: AsyncParsableCommand {
             throw ValidationError("--status-interval is for --json; a terminal has a live status line anyway.")
         }
         guard dump?.isEmpty != true else { throw ValidationError("--dump needs a directory, such as --dump out.") }
-        guard dump != "-" else {
-            throw ValidationError("A dump cannot be piped: --dump needs a directory, such as --dump out.")
-        }
+        try validatePipe()
+        try previewing.check(isJSON: connection.json)
         guard snapshot?.lowercased().hasSuffix(".png") != false else {
             throw ValidationError("--snapshot writes PNG: give a name that ends in .png, such as --snapshot now.png.")
         }
@@ -75,14 +88,37 @@ struct SubscribeCommand: AsyncParsableCommand {
         }
     }
 
+    /// Whether the pictures of one track go to standard output.
+    private var isPiped: Bool { dump == "-" }
+
+    private func validatePipe() throws {
+        guard isPiped else {
+            guard format != .raw || dump == nil else {
+                throw ValidationError("--format raw is for a pipe: --dump -; for files, choose --format y4m.")
+            }
+            return
+        }
+        guard format?.ofPipes != nil else {
+            throw ValidationError(
+                "Only raw pictures can be piped: add --format y4m or raw; or give a directory, such as --dump out."
+            )
+        }
+        guard isatty(STDOUT_FILENO) == 0 else {
+            throw ValidationError("Pictures cannot be piped to a terminal: add a reader, such as | ffplay -.")
+        }
+    }
+
     func run() async throws {
+        if isPiped { Terminal.leaveOutputToPictures() }
         try await reportingErrors(isJSON: connection.json) {
             // A directory or file that cannot be written is reported now rather than with the first picture.
-            if let dump { try TrackRecorder.prepareDirectory(dump) }
-            let snapshot = try snapshot.map { path throws(MediaFileError) in try SnapshotRenderer(path: path) }
+            let directory = isPiped ? nil : dump
+            if let directory { try TrackRecorder.prepareDirectory(directory) }
+            let snapshot = try snapshot.map { path throws(RecordingError) in try PNGSnapshotRenderer(path: path) }
+            let pipe = isPiped ? format?.ofPipes.map { VideoPipeRenderer(format: $0) } : nil
             let reporter = Reporter(isJSON: connection.json)
             var options = connection.connectOptions
-            options.isAutomaticSubscriptionEnabled = participant == nil && track == nil
+            options.isAutomaticSubscriptionEnabled = participant == nil && track == nil && !isPiped
             let stop = StopReasons()
             let room = try await RoomClient.connect(options: options)
             await stop.heedSignals()
@@ -91,20 +127,24 @@ struct SubscribeCommand: AsyncParsableCommand {
                 ConnectedEvent(room),
                 "Joined \(room.name) as \(own.identity). Ctrl-C ends it."
             )
+            let screen = try await previewing.begin()
+            defer { Terminal.endPreview() }
             let reception = Reception(
                 recorderID: own.sid,
-                directory: dump,
-                format: format ?? .webm,
+                directory: directory,
+                format: format?.ofFiles ?? .webm,
                 snapshot: snapshot,
+                presenter: pipe ?? screen,
                 reporter: reporter
             )
-            try await receive(in: room, with: reception, reporter, until: stop)
+            try await receive(in: room, with: reception, piping: pipe, reporter, until: stop)
         }
     }
 
     private func receive(
         in room: Room,
         with reception: Reception,
+        piping pipe: VideoPipeRenderer?,
         _ reporter: Reporter,
         until stop: StopReasons
     ) async throws {
@@ -119,6 +159,7 @@ struct SubscribeCommand: AsyncParsableCommand {
                 try await Task.sleep(for: .seconds(1))
                 if reporter.showsStatus { reporter.status(reception.statusLine()) }
                 if reception.reportFailures() { stop.end(.recording) }
+                if pipe?.isOver == true { stop.end(.output) }
             }
         }
         let statusInterval = statusInterval?.duration ?? (connection.verbose ? .seconds(1) : nil)
@@ -128,14 +169,13 @@ struct SubscribeCommand: AsyncParsableCommand {
                 reporter.report(reception.status(every: statusInterval), nil)
             }
         }
-        for participant in await room.remoteParticipants {
-            for track in participant.videoTracks { await consider(track, of: participant, in: room) }
-        }
+        await considerAll(of: room, for: reception)
         let ending = await stop.wait(for: duration?.duration)
         progress.cancel()
         statuses.cancel()
         await room.disconnect()
         await events.value
+        Terminal.endPreview()
         reporter.endStatus()
         let summary = await reception.finish()
         var status: ExitStatus?
@@ -175,7 +215,7 @@ struct SubscribeCommand: AsyncParsableCommand {
         for await event in room.events {
             switch event {
             case .trackPublished(let track, let participant):
-                await consider(track, of: participant, in: room)
+                await consider(track, of: participant, in: room, for: reception)
             case .trackSubscribed(let track, let participant):
                 reporter.report(
                     TrackEvent("trackSubscribed", track, of: participant),
@@ -187,9 +227,12 @@ struct SubscribeCommand: AsyncParsableCommand {
                     TrackEvent("trackUnsubscribed", track, of: participant),
                     "\"\(track.name)\" of \(track.publisherIdentity) is over."
                 )
-            case .trackUnpublished(let track, _): reception.end(track)
+            case .trackUnpublished(let track, _):
+                reception.end(track)
+                if reception.abandon(track) { await considerAll(of: room, for: reception) }
             case .trackSubscriptionFailed(let track, let participant, let error):
                 reporter.reportFailure(FailureEvent(error, track, of: participant))
+                if reception.abandon(track) { await considerAll(of: room, for: reception, but: track) }
             case .requestRefused(let error): reporter.reportFailure(FailureEvent(error))
             case .eventsMissed(let count): reporter.reportMissed(count)
             case .disconnected(let error):
@@ -206,11 +249,30 @@ struct SubscribeCommand: AsyncParsableCommand {
         }
     }
 
-    /// Subscribes to a track that matches `--participant` and `--track`, if either is given.
-    private func consider(_ track: RemoteVideoTrack, of participant: RemoteParticipant, in room: Room) async {
-        guard self.participant != nil || self.track != nil else { return }
+    /// Considers all tracks of the room but one that has failed.
+    private func considerAll(
+        of room: Room,
+        for reception: Reception,
+        but failed: RemoteVideoTrack? = nil
+    ) async {
+        for participant in await room.remoteParticipants {
+            for track in participant.videoTracks where track !== failed {
+                await consider(track, of: participant, in: room, for: reception)
+            }
+        }
+    }
+
+    /// Subscribes to a track that matches `--participant` and `--track`, if either is given; only one, for a pipe.
+    private func consider(
+        _ track: RemoteVideoTrack,
+        of participant: RemoteParticipant,
+        in room: Room,
+        for reception: Reception
+    ) async {
+        guard self.participant != nil || self.track != nil || isPiped else { return }
         if let name = self.participant, name != participant.identity, name != participant.sid { return }
         if let name = self.track, name != track.name, name != track.sid { return }
+        if isPiped, !reception.claim(track) { return }
         await room.subscribe(to: track)
     }
 }

@@ -5,8 +5,22 @@ import Threading
 
 /// Writes events and results to standard output, and error messages to standard error.
 enum Terminal {
-    /// Whether standard output is a terminal, where a live status line makes sense.
-    static let isInteractive = isatty(STDOUT_FILENO) == 1
+    /// Where events and results go: standard output, or standard error while standard output carries pictures.
+    private static let output = Monitor(STDOUT_FILENO)
+
+    /// Makes everything go to standard error, because standard output is for pictures.
+    static func leaveOutputToPictures() {
+        output.withLock { $0 = STDERR_FILENO }
+    }
+
+    /// Whether the output is a terminal, where a live status line makes sense.
+    static var isInteractive: Bool { isatty(output.withLock { $0 }) == 1 }
+
+    /// Whether standard output is a pipe whose reader has gone.
+    static var isReaderGone: Bool {
+        var request = pollfd(fd: STDOUT_FILENO, events: 0, revents: 0)
+        return unsafe poll(&request, 1, 0) > 0 && request.revents & Int16(POLLERR | POLLHUP) != 0
+    }
 
     /// Why output to standard output was lost, for example on a full disk; `nil` if nothing was lost.
     ///
@@ -14,6 +28,42 @@ enum Terminal {
     static var outputFailure: MediaFileError? { failure.withLock { $0 } }
 
     private static let failure = Monitor<MediaFileError?>(nil)
+    /// The preview that has the terminal, and the lines that wait until it gives the terminal back.
+    private static let preview = Monitor<(screen: PreviewScreen?, held: [HeldLine])>((nil, []))
+
+    private struct HeldLine: Sendable {
+        var text: String
+        var descriptor: Int32
+    }
+
+    /// The largest number of lines that wait for the end of a preview; older ones are left out.
+    private static let maximumHeld = 100
+
+    /// Leaves the terminal to a preview: lines appear below the picture, and again after its end.
+    static func show(_ screen: PreviewScreen) {
+        preview.withLock { $0.screen = screen }
+    }
+
+    /// Ends the preview, if there is one, and writes the lines that waited for its end.
+    static func endPreview() {
+        guard let screen = preview.withLock({ $0.screen }) else { return }
+        screen.close()
+        let held = preview.withLock { preview in
+            defer { preview = (nil, []) }
+            return preview.held
+        }
+        for line in held { write(line.text, to: line.descriptor) }
+    }
+
+    /// Writes a line, or keeps it while a preview has the terminal.
+    private static func writeLine(_ line: String, to descriptor: Int32) {
+        let screen = preview.withLock { preview -> PreviewScreen? in
+            guard let screen = preview.screen else { return nil }
+            preview.held = preview.held.suffix(maximumHeld - 1) + [HeldLine(text: line + "\n", descriptor: descriptor)]
+            return screen
+        }
+        if let screen { screen.setStatus(line) } else { write(line + "\n", to: descriptor) }
+    }
     /// The last error messages, so that they are not repeated when the program ends.
     private static let complaints = Monitor<[String]>([])
 
@@ -23,28 +73,30 @@ enum Terminal {
     /// Writes an error message as one line.
     static func complain(_ text: String) {
         complaints.withLock { $0 = $0.suffix(15) + [text] }
-        write("room-client: \(text)\n", to: STDERR_FILENO)
+        writeLine("room-client: \(text)", to: STDERR_FILENO)
     }
 
     /// Writes a line to standard error that is not an error message.
     static func note(_ text: String) {
-        write("room-client: \(text)\n", to: STDERR_FILENO)
+        writeLine("room-client: \(text)", to: STDERR_FILENO)
     }
 
     /// Writes a line.
     static func say(_ line: String) {
-        write(line + "\n", to: STDOUT_FILENO)
+        writeLine(line, to: output.withLock { $0 })
     }
 
     /// Replaces the current line of a terminal.
     static func showStatus(_ line: String) {
+        if let screen = preview.withLock({ $0.screen }) { return screen.setStatus(line) }
         // Without wrapping, because only the last row of a wrapped line could be replaced.
-        write("\r\u{1B}[K\u{1B}[?7l\(line)\u{1B}[?7h", to: STDOUT_FILENO)
+        write("\r\u{1B}[K\u{1B}[?7l\(line)\u{1B}[?7h", to: output.withLock { $0 })
     }
 
     /// Clears the status line, so that a full line can follow.
     static func clearStatus() {
-        write("\r\u{1B}[K", to: STDOUT_FILENO)
+        guard preview.withLock({ $0.screen == nil }) else { return }
+        write("\r\u{1B}[K", to: output.withLock { $0 })
     }
 
     /// Writes all of `text`; ignores that a reader is gone.

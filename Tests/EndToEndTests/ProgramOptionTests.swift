@@ -219,7 +219,9 @@ struct ProgramOptionTests {
         (["connect", "--room", "a\nb"], "--room has control characters"),
         (["subscribe", "--room", "r", "--url", "ws://127.0.0.1:1/rooms/x"], "names the room \"x\", not \"r\""),
         (["subscribe", "--room", "r", "--snapshot", "x.jpg"], "a name that ends in .png"),
-        (["subscribe", "--room", "r", "--dump", "-"], "--dump needs a directory"),
+        (["subscribe", "--room", "r", "--dump", "-"], "Only raw pictures can be piped: add --format y4m or raw"),
+        (["subscribe", "--room", "r", "--dump", "-", "--format", "webm"], "Only raw pictures can be piped"),
+        (["subscribe", "--room", "r", "--dump", "d", "--format", "raw"], "--format raw is for a pipe: --dump -"),
         (["subscribe", "--room", "r", "--track", ""], "--track needs a name"),
     ]
 

@@ -101,7 +101,11 @@ struct DecodableStreamTests {
         )
         func give(_ frame: FrameAssembler.Frame, isAfterLoss: Bool = false) {
             receiver.receive(frame, isAfterLoss: isAfterLoss, at: MonotonicClock.now)
-            wait { track.statistics.framesReceived == track.statistics.framesDecoded + track.statistics.framesDropped }
+            wait {
+                let statistics = track.statistics
+                return statistics.framesReceived == statistics.framesDecoded + statistics.framesDropped
+                    && track.isSettled(for: renderer)
+            }
         }
         give(frames[0])
         give(frames[1])

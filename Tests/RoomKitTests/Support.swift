@@ -276,3 +276,11 @@ final class NotingRenderer: VideoRenderer {
 
     var count: Int { frames.withLock { $0.count } }
 }
+
+extension RemoteVideoTrack {
+    /// Whether `renderer` has done with every picture that was handed to it.
+    func isSettled(for renderer: any VideoRenderer) -> Bool {
+        guard let counts = rendererStatistics(of: renderer) else { return true }
+        return counts.framesRendered + counts.framesDropped + counts.framesFailed == statistics.framesRendered
+    }
+}

@@ -313,9 +313,9 @@ struct TrackRecorderTests {
         do {
             let made = try TrackRecorder(track: track, directory: directory.path, recorderID: "PA_1", format: .webm)
             recorder = made
-            #expect(track.consumers.sinks.count == 1)
+            #expect(track.sinks.count == 1)
         }
-        #expect(recorder == nil && track.consumers.sinks.isEmpty)
+        #expect(recorder == nil && track.sinks.isEmpty)
     }
 
     @Test(

@@ -89,8 +89,11 @@ struct VideoPublisherTests {
         track.addRenderer(renderer)
         track.addRenderer(renderer)
         let publisher = VideoPublisher(options: VideoPublishOptions(), renderers: track.renderers)
-        for index in 0..<3 { publisher.onVideoFrame(picture(64, 48, at: index, rotation: .clockwise90)) }
-        track.removeRenderer(renderer)
+        for index in 0..<3 {
+            publisher.onVideoFrame(picture(64, 48, at: index, rotation: .clockwise90))
+            wait { track.rendererStatistics(of: renderer)?.framesRendered == index + 1 }
+        }
+        #expect(track.removeRenderer(renderer)?.framesDropped == 0)
         publisher.onVideoFrame(picture(64, 48, at: 3))
         let frames = renderer.frames.withLock { $0 }
         #expect(frames.map(\.timestamp) == (0..<3).map { timestamp(at: $0) })

@@ -22,12 +22,17 @@ struct VideoReceiverTests {
         )
     }
 
-    /// Gives a frame and waits until it is decoded or dropped.
-    private func give(_ frame: FrameAssembler.Frame, to receiver: VideoReceiver) {
+    /// Gives a frame and waits until it is decoded or dropped, and rendered.
+    private func give(
+        _ frame: FrameAssembler.Frame,
+        to receiver: VideoReceiver,
+        seenBy renderer: NotingRenderer? = nil
+    ) {
         receiver.receive(frame, at: MonotonicClock.now)
         wait {
             let statistics = receiver.track.statistics
             return statistics.framesReceived == statistics.framesDecoded + statistics.framesDropped
+                && renderer.map { receiver.track.isSettled(for: $0) } ?? true
         }
     }
 
@@ -39,7 +44,7 @@ struct VideoReceiverTests {
         track.addRenderer(renderer)
         track.addRenderer(renderer)
         let receiver = try receiver(for: track)
-        for frame in frames { give(frame, to: receiver) }
+        for frame in frames { give(frame, to: receiver, seenBy: renderer) }
         await receiver.stop()
         #expect(
             renderer.frames.withLock { $0.map(\.timestamp.microseconds) }
@@ -62,15 +67,15 @@ struct VideoReceiverTests {
         let renderer = NotingRenderer()
         track.addRenderer(renderer)
         let receiver = try receiver(for: track)
-        give(frames[0], to: receiver)
-        give(frames[1], to: receiver)
+        give(frames[0], to: receiver, seenBy: renderer)
+        give(frames[1], to: receiver, seenBy: renderer)
         // A keyframe without its start code (RFC 6386, section 9.1).
         var bytes = whole.bytes
         bytes[3] ^= 0xFF
-        give(whole.with(bytes), to: receiver)
-        for frame in frames[2...] { give(frame, to: receiver) }
+        give(whole.with(bytes), to: receiver, seenBy: renderer)
+        for frame in frames[2...] { give(frame, to: receiver, seenBy: renderer) }
         #expect(requests.withLock { $0 } == 1)
-        give(whole, to: receiver)
+        give(whole, to: receiver, seenBy: renderer)
         await receiver.stop()
         let statistics = track.statistics
         #expect(statistics.framesReceived == 8)
@@ -111,22 +116,24 @@ struct VideoReceiverTests {
         let renderer = NotingRenderer()
         track.addRenderer(renderer)
         let receiver = try receiver(for: track, catchUpThrough: 2)
-        for frame in frames[..<3] { give(frame, to: receiver) }
+        for frame in frames[..<3] { give(frame, to: receiver, seenBy: renderer) }
         #expect(track.statistics.framesDecoded == 3 && renderer.count == 0)
         // Both told of frames that nobody saw.
         #expect(track.statistics.frameAge == nil && track.statistics.timeToFirstFrame == nil)
-        for frame in frames[3...] { give(frame, to: receiver) }
+        for frame in frames[3...] { give(frame, to: receiver, seenBy: renderer) }
         await receiver.stop()
         #expect(renderer.count == 2)
         #expect(track.statistics.frameAge != nil && track.statistics.timeToFirstFrame != nil)
     }
 
-    // A track that was asked for again had two threads that called its renderers at a time.
-    @Test("A new receiver of a track waits until the former one has handed out its last picture")
+    // A track that was requested again had two threads that passed on its pictures at a time.
+    @Test("A new receiver of a track waits until the former one has passed on its last frame")
     func succession() async throws {
-        final class Gate: VideoRenderer {
+        final class Gate: ReceivedFrameSink {
             let state = Monitor((isOpen: false, inside: 0, most: 0, count: 0))
-            func render(_ frame: VideoFrame) {
+            var wantsPictures: Bool { false }
+            func begin(with opening: [ReceivedFrame]) {}
+            func receive(_ frame: ReceivedFrame) {
                 state.change { state in
                     state.inside += 1
                     state.most = max(state.most, state.inside)
@@ -135,11 +142,12 @@ struct VideoReceiverTests {
                 _ = state.wait { $0.isOpen ? true : nil }
                 state.change { $0.inside -= 1 }
             }
+            func end() {}
         }
         let frames = try await encodedFrames(2)
         let track = remoteTrack()
         let gate = Gate()
-        track.addRenderer(gate)
+        track.addSink(gate)
         let former = try receiver(for: track)
         former.receive(frames[0], at: MonotonicClock.now)
         _ = gate.state.wait { $0.inside == 1 ? true : nil }

@@ -26,7 +26,7 @@ public final class LocalVideoTrack: Sendable {
 
     private let state = Monitor(State())
     /// Renderers that receive each captured frame.
-    let renderers = Monitor<[any VideoRenderer]>([])
+    let renderers = TrackRenderers()
 
     /// Creates a track with the frames of `source`; publishing the track starts the source, if it can be started.
     ///
@@ -64,20 +64,27 @@ public final class LocalVideoTrack: Sendable {
         await publisher?.announceEnabled()
     }
 
-    /// Passes every captured picture to `renderer` while the track is published, as a preview; adding it twice does
-    /// nothing.
+    /// Passes every captured picture to `renderer` while the track is published, as a preview; adding it twice does nothing.
     ///
-    /// The renderer is called on the source's thread with the picture as it was captured, even if nobody receives the
-    /// track. A slow renderer makes the track lose pictures. The track keeps the renderer until it is removed.
-    public func addRenderer(_ renderer: any VideoRenderer) {
-        renderers.withLock { renderers in
-            if !renderers.contains(where: { $0 === renderer }) { renderers.append(renderer) }
-        }
+    /// The renderer is called on `executor`, or else on a thread of its own, which begins with the first picture. If it
+    /// is slow it misses pictures, and each call brings the newest one. It holds up neither the track nor other
+    /// renderers, whatever it does. It gets the picture as it was captured, even
+    /// if nobody receives the track. The track keeps the renderer until it is removed.
+    public func addRenderer(_ renderer: any VideoRenderer, on executor: (any TaskExecutor)? = nil) {
+        renderers.add(renderer, on: executor)
     }
 
-    /// Stops passing pictures to `renderer`; a call that has already begun may still finish.
-    public func removeRenderer(_ renderer: any VideoRenderer) {
-        renderers.withLock { renderers in renderers.removeAll { $0 === renderer } }
+    /// Stops passing pictures to `renderer`; a call that has already begun may still finish, and is not waited for.
+    ///
+    /// - Returns: The renderer's counts, without a call that still runs; `nil` if it was not added.
+    @discardableResult
+    public func removeRenderer(_ renderer: any VideoRenderer) -> RendererStatistics? {
+        renderers.remove(renderer)
+    }
+
+    /// What has become of the pictures for `renderer`; `nil` if it is not added.
+    public func rendererStatistics(of renderer: any VideoRenderer) -> RendererStatistics? {
+        renderers.statistics(of: renderer)
     }
 
     /// The published size: upright, cropped and scaled; `nil` before the first picture.

@@ -44,7 +44,7 @@ final class VideoPublisher: VideoSink, Sendable {
 
     private let options: VideoPublishOptions
     /// Renderers that receive each captured picture.
-    private let renderers: Monitor<[any VideoRenderer]>
+    private let renderers: TrackRenderers
     private let firstFrame = Promise<Dimensions?>()
     private let wantedSize = Monitor<Dimensions?>(nil)
     let tally = PictureTally()
@@ -52,7 +52,7 @@ final class VideoPublisher: VideoSink, Sendable {
     private let error = Monitor<RoomError?>(nil)
     private let isRetired = Atomic(false)
 
-    init(options: VideoPublishOptions, renderers: Monitor<[any VideoRenderer]> = Monitor([])) {
+    init(options: VideoPublishOptions, renderers: TrackRenderers = TrackRenderers()) {
         self.options = options
         self.renderers = renderers
     }
@@ -73,8 +73,7 @@ final class VideoPublisher: VideoSink, Sendable {
             firstFrame.fulfill(sizing.outputDimensions(for: upright))
         }
         offer(frame)
-        // Renderers come after the encoders, because they must not delay them.
-        for renderer in renderers.withLock({ $0 }) { renderer.render(frame) }
+        renderers.offer(frame)
     }
 
     /// Counts a picture, and puts it into the slots of the encodings that somebody receives.

@@ -2,8 +2,8 @@ import MediaCore
 
 /// Decides which decoded frames are shown, so that a late picture is left out and never shown in place of a newer one.
 ///
-/// Every frame must be decoded, because later ones refer to it. Showing it costs more: a copy, and whatever the
-/// renderer does. A frame is decoded and not shown in three cases:
+/// Every frame must be decoded, because later ones refer to it. Showing it costs a copy more, and is to
+/// bring what is newest: it is handed to the renderers' slots. A frame is decoded and not shown in three cases:
 /// - A picture that is newer by more than `freshness` waits already. So a decoder that is behind catches up.
 /// - The frame is later than usual by more than `staleness`, as after an outage, or when the program was stopped.
 /// - The track has changed to another simulcast layer, and the picture is not newer than the one on the screen.

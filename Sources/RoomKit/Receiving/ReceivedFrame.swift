@@ -13,7 +13,7 @@ struct ReceivedFrame: Sendable {
     var decoded: MonotonicInstant?
     /// The size of its picture, once decoded; a frame without a picture has the size of the one before.
     var dimensions: Dimensions?
-    /// Whether its picture was decoded in time, and passed to the renderers if there are any.
+    /// Whether its picture was decoded in time, and handed to the slots of the renderers if there are any.
     var isShown = false
     /// The decoded picture, if a renderer or sink wanted it.
     var picture: VideoFrame?

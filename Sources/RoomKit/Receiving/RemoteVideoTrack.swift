@@ -23,7 +23,6 @@ public final class RemoteVideoTrack: Sendable {
 
     private struct State: Sendable {
         var isEnabled: Bool
-        var renderers: [any VideoRenderer] = []
         var sinks: [any ReceivedFrameSink] = []
         var opening = TrackOpening()
         var requestKeyframe: (@Sendable () -> Void)?
@@ -48,6 +47,8 @@ public final class RemoteVideoTrack: Sendable {
     /// Apart from `state`, so that a reader of the statistics holds up only who counts, and for one copy only.
     private let meter = Monitor(ReceptionMeter())
     private let finished = Promise<Void>()
+    /// Renderers that receive each decoded picture.
+    let renderers = TrackRenderers()
 
     init(_ info: TrackInfo, publisherIdentity: String) {
         sid = info.id
@@ -78,19 +79,27 @@ public final class RemoteVideoTrack: Sendable {
         return statistics
     }
 
-    /// Passes every decoded picture to `renderer`, on the track's decoder thread; adding it twice does nothing.
+    /// Passes every decoded picture that is in time to `renderer`; adding it twice does nothing.
     ///
-    /// A late joiner also gets frames from the relay's cache. Their pictures are stale and are not passed on. The track
-    /// keeps the renderer until it is removed.
-    public func addRenderer(_ renderer: any VideoRenderer) {
-        state.withLock { state in
-            if !state.renderers.contains(where: { $0 === renderer }) { state.renderers.append(renderer) }
-        }
+    /// The renderer is called on `executor`, or else on a thread of its own, which begins with the first picture. If it
+    /// is slow it misses pictures, and each call brings the newest one. It holds up neither the track nor other
+    /// renderers, whatever it does. Pictures from the relay's cache, which a
+    /// late joiner gets, are stale and not passed on. The track keeps the renderer until it is removed.
+    public func addRenderer(_ renderer: any VideoRenderer, on executor: (any TaskExecutor)? = nil) {
+        renderers.add(renderer, on: executor)
     }
 
-    /// Stops passing pictures to `renderer`; a call that has already begun may still finish.
-    public func removeRenderer(_ renderer: any VideoRenderer) {
-        state.withLock { state in state.renderers.removeAll { $0 === renderer } }
+    /// Stops passing pictures to `renderer`; a call that has already begun may still finish, and is not waited for.
+    ///
+    /// - Returns: The renderer's counts, without a call that still runs; `nil` if it was not added.
+    @discardableResult
+    public func removeRenderer(_ renderer: any VideoRenderer) -> RendererStatistics? {
+        renderers.remove(renderer)
+    }
+
+    /// What has become of the pictures for `renderer`; `nil` if it is not added.
+    public func rendererStatistics(of renderer: any VideoRenderer) -> RendererStatistics? {
+        renderers.statistics(of: renderer)
     }
 
     /// Waits until the track is withdrawn or the session has ended, and the last picture has been passed on.
@@ -137,10 +146,11 @@ public final class RemoteVideoTrack: Sendable {
         state.withLock { state in state.sinks.removeAll { $0 === sink } }
     }
 
-    /// The renderers and sinks that take frames now.
-    var consumers: (renderers: [any VideoRenderer], sinks: [any ReceivedFrameSink]) {
-        state.withLock { ($0.renderers, $0.sinks) }
-    }
+    /// Whether a sink takes decoded pictures now.
+    var isPictureRecorded: Bool { sinks.contains { $0.wantsPictures } }
+
+    /// The sinks that take frames now.
+    var sinks: [any ReceivedFrameSink] { state.withLock { $0.sinks } }
 
     /// Keeps a decoded frame for later sinks, and returns the sinks that take it now.
     func note(_ frame: ReceivedFrame) -> [any ReceivedFrameSink] {

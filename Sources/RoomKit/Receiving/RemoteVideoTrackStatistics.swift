@@ -45,8 +45,9 @@ public struct RemoteVideoTrackStatistics: Hashable, Sendable {
     public var framesReceived = 0
     /// Frames that were decoded.
     public var framesDecoded = 0
-    /// Frames that were shown: decoded, in time, and passed to the renderers if there are any.
+    /// Frames that were shown: decoded, in time, and handed to the slots of the renderers if there are any.
     ///
+    /// A renderer that is slow may still miss some of them: see `RemoteVideoTrack.rendererStatistics(of:)`.
     /// The other decoded frames came from the relay's cache, or a newer picture was there already, or they were more
     /// than a second late.
     public var framesRendered = 0

@@ -49,7 +49,7 @@ extension Room {
 
     /// Checks that another track may be received.
     ///
-    /// Receivers that were told to stop keep their threads for a while; with slow renderers, for a long while.
+    /// Receivers that were told to stop keep their threads until they have decoded what waits.
     /// Including those, there are at most twice as many threads as tracks may be received.
     private func checkReceptions() throws(RoomError) {
         let limit = options.maximumReceivedTracks

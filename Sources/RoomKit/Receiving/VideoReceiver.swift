@@ -2,7 +2,7 @@ import MediaCore
 import RoomProtocol
 import Threading
 
-/// Decodes a remote track on a thread of its own and passes the pictures to the track's renderers.
+/// Decodes a remote track on a thread of its own and hands the pictures to the slots of the track's renderers.
 final class VideoReceiver: Sendable {
     let track: RemoteVideoTrack
     private let clock: ClockBox
@@ -22,9 +22,8 @@ final class VideoReceiver: Sendable {
     /// Starts to decode.
     ///
     /// `start` says how the packets begin, and `subscribed` is when the track was requested. `former` is the track's
-    /// previous receiver, which was told to stop. It passes on its last pictures first, so that two threads never call
-    /// the track's renderers at once. `reportFailure` is called at most once, on the decoder's thread, if the track
-    /// cannot be decoded. Nothing is decoded after that.
+    /// previous receiver, which was told to stop. It passes on its last pictures first, so that no older picture follows a
+    /// newer one. `reportFailure` is called at most once, on the decoder's thread, if the track cannot be decoded. Nothing is decoded after that.
     ///
     /// - Throws: `outOfResources` if there is no thread.
     init(
@@ -98,7 +97,7 @@ final class VideoReceiver: Sendable {
     /// Stops after the waiting frames are decoded, and waits for the thread.
     func stop() async {
         close()
-        // This suspends instead of blocking, because renderers can be slow.
+        // This suspends instead of blocking, because waiting frames take a while.
         _ = await threadEnded.value()
         join()
     }
@@ -127,12 +126,11 @@ final class VideoReceiver: Sendable {
         var badKeyframes = 0
         var dimensions: Dimensions?
         while var received = queue.take() {
-            let (renderers, sinks) = track.consumers
             let began = MonotonicClock.now
             let isInTime = !received.isCatchUp && isInTime(received, &display, at: began)
             // A file takes each picture, however late.
             let isPictureWanted =
-                isInTime && !renderers.isEmpty || !received.isCatchUp && sinks.contains { $0.wantsPictures }
+                isInTime && !track.renderers.isEmpty || !received.isCatchUp && track.isPictureRecorded
             var hasPicture = false
             let picture: VideoFrame?
             do throws(DecodingFailure) {
@@ -153,9 +151,7 @@ final class VideoReceiver: Sendable {
             received.isShown = isInTime && hasPicture
             received.picture = picture
             count(received, at: ended, decodeTime: ended.duration(since: began))
-            if received.isShown, let picture {
-                for renderer in renderers { renderer.render(picture) }
-            }
+            if received.isShown, let picture { track.renderers.offer(picture) }
             for sink in track.note(received) { sink.receive(received) }
         }
     }

@@ -16,6 +16,8 @@ public struct RecordingError: Error, Hashable, Sendable, CustomStringConvertible
     public var description: String { "\(cause)" }
     /// Whether the disk is full.
     public var isStorageFull: Bool { cause.code == .storageFull }
+    /// Whether the reader of a pipe has gone.
+    public var isReaderGone: Bool { cause.code == .readerGone }
     /// Whether a file with that name exists already.
     var isFileThere: Bool { cause.code == .fileExists }
 

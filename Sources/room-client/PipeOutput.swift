@@ -1,0 +1,18 @@
+import RoomKit
+
+extension VideoPipeRenderer {
+    /// The error for the user; a reader that has gone is none, because it wanted no more.
+    var failure: RecordingError? { error.flatMap { $0.isReaderGone ? nil : $0 } }
+
+    /// Whether nobody takes further pictures.
+    var isOver: Bool { error != nil || Terminal.isReaderGone }
+
+    /// Completes the output, and says what was written.
+    func finishPiping() async {
+        let isWhole = await finish()
+        if let failure { return Terminal.complain("\(failure)") }
+        let size = dimensions.map { " of \($0)" } ?? ""
+        let end = isWhole ? "" : "; its reader had stopped reading, so the last one is incomplete"
+        Terminal.note("\(counted(framesWritten, "picture"))\(size) went to standard output\(end).")
+    }
+}

@@ -1,0 +1,91 @@
+import Foundation
+import RoomKit
+import Threading
+
+/// The terminal that a preview is drawn on, with its settings; confine it to one owner at a time.
+struct TerminalDevice: Sendable {
+    /// The settings of standard input from before; `nil` if that is no terminal.
+    private let settings: termios?
+
+    /// How long the terminal may take to answer.
+    private static let patience = Duration.milliseconds(200)
+
+    /// Takes over the terminal: keys are not shown, and Ctrl-C is still a signal.
+    ///
+    /// Ctrl-Z is switched off, because a stopped program could not give the terminal back.
+    init() {
+        var settings = termios()
+        guard isatty(STDIN_FILENO) == 1, unsafe tcgetattr(STDIN_FILENO, &settings) == 0 else {
+            self.settings = nil
+            return
+        }
+        self.settings = settings
+        settings.c_lflag &= ~tcflag_t(ICANON | ECHO)
+        unsafe withUnsafeMutableBytes(of: &settings.c_cc) { keys in
+            unsafe keys[Int(VSUSP)] = 0
+            unsafe keys[Int(VMIN)] = 0
+            unsafe keys[Int(VTIME)] = 0
+        }
+        unsafe tcsetattr(STDIN_FILENO, TCSANOW, &settings)
+    }
+
+    /// The terminal's size; a usual one if it does not say.
+    var size: TerminalSize {
+        var window = winsize()
+        guard unsafe ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &window) == 0, window.ws_col > 0, window.ws_row > 0 else {
+            return TerminalSize(columns: 80, rows: 24)
+        }
+        return TerminalSize(
+            columns: Int(window.ws_col),
+            rows: Int(window.ws_row),
+            pixels: Dimensions(width: Int(window.ws_xpixel), height: Int(window.ws_ypixel))
+        )
+    }
+
+    /// Asks the terminal what it can draw; a standard input that is no terminal is never read, and nothing is asked.
+    func ask() -> TerminalAnswers {
+        var bytes: [UInt8] = []
+        guard settings != nil else { return TerminalAnswers(bytes) }
+        write(Array("\(TerminalAnswers.questions)".utf8))
+        let deadline = MonotonicClock.now + Self.patience
+        var answers = TerminalAnswers(bytes)
+        while !answers.isComplete, MonotonicClock.now < deadline {
+            let left = deadline.duration(since: MonotonicClock.now).milliseconds
+            var request = pollfd(fd: STDIN_FILENO, events: Int16(POLLIN), revents: 0)
+            guard unsafe poll(&request, 1, Int32(left) + 1) > 0 else { continue }
+            var chunk = [UInt8](repeating: 0, count: 256)
+            let count = unsafe chunk.withUnsafeMutableBytes { unsafe read(STDIN_FILENO, $0.baseAddress, $0.count) }
+            guard count > 0 else { break }
+            bytes += chunk[..<count]
+            answers = TerminalAnswers(bytes)
+        }
+        return answers
+    }
+
+    /// Writes all of `bytes`, or stops at an error, as when the terminal has gone.
+    func write(_ bytes: [UInt8]) {
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            let count = unsafe rest.withUnsafeBytes { unsafe Foundation.write(STDOUT_FILENO, $0.baseAddress, $0.count) }
+            if count < 0, errno == EINTR { continue }
+            if count < 0, errno == EAGAIN {
+                // Another program that has the terminal open may have made it non-blocking.
+                var request = pollfd(fd: STDOUT_FILENO, events: Int16(POLLOUT), revents: 0)
+                _ = unsafe poll(&request, 1, -1)
+                continue
+            }
+            guard count > 0 else { return }
+            rest = rest.dropFirst(count)
+        }
+    }
+
+    /// Gives the terminal back as it was; does not wait for one that takes no output.
+    func restore() {
+        var request = pollfd(fd: STDOUT_FILENO, events: Int16(POLLOUT), revents: 0)
+        if unsafe poll(&request, 1, 100) > 0 { write(Array("\u{1B}[0m\u{1B}[?25h\u{1B}[?1049l".utf8)) }
+        guard var settings else { return }
+        // Late answers and keys would reach the shell.
+        tcflush(STDIN_FILENO, TCIFLUSH)
+        unsafe tcsetattr(STDIN_FILENO, TCSANOW, &settings)
+    }
+}

@@ -1,0 +1,77 @@
+import Glibc
+import TestSupport
+import TestTools
+import Testing
+
+@Suite("Programs that pipe pictures", .timeLimit(.minutes(2)))
+struct ProgramPipeTests {
+    let directory: TemporaryDirectory
+    let server: ServerProgram
+
+    init() async throws {
+        directory = try TemporaryDirectory()
+        server = try await ServerProgram()
+    }
+
+    /// A shell that runs a subscriber whose pictures go to `reader`; the subscriber's exit code goes to a file.
+    private func pipeline(_ options: String, into reader: String) throws -> Program {
+        let client = Program.path(of: "room-client")
+        let common = "--url \(server.url) --room stage --dump -"
+        let subscriber = "\(client) subscribe \(common) \(options) 2>\(directory("log"))"
+        return try Program("sh", ["-c", "{ \(subscriber); echo $? >\(directory("code")); } | \(reader)"])
+    }
+
+    private func text(_ name: String) throws -> String {
+        try TestTools.text(of: directory(name))
+    }
+
+    @Test("Pictures of one track go to a reader, and everything else to standard error", arguments: ["y4m", "raw"])
+    func piped(format: String) async throws {
+        let publishers = [
+            try await server.publisher(),
+            try await server.publisher(["--track-name", "other", "--size", "160x90"]),
+        ]
+        let input = format == "raw" ? "-f rawvideo -pixel_format yuv420p -video_size 320x180" : "-f yuv4mpegpipe"
+        let count = "-count_frames -show_entries stream=width,height,nb_read_frames -of csv=p=0"
+        let options = "--participant \(try await identity(of: publishers[0])) --format \(format) --duration 2 --json"
+        let reader = try pipeline(options, into: "ffprobe -v error \(input) \(count) -")
+        #expect(try await reader.end() == .exit(0))
+        let fields = reader.text.split { $0 == "," || $0 == "\n" }.compactMap { Int($0) }
+        #expect(fields.prefix(2) == [320, 180] && fields.last ?? 0 >= 20, "\(reader.text)")
+        #expect(try text("code") == "0\n")
+        let log = try text("log")
+        #expect(log.contains("\"event\":\"trackSubscribed\"") && log.contains("pictures of 320x180 went to standard"))
+        #expect(try await end(publishers, with: SIGINT) == [.exit(0), .exit(0)])
+    }
+
+    private func identity(of publisher: Program) async throws -> String {
+        let words = try await eventual("it has joined") { publisher.text.firstRange(of: "Joined stage as ") }
+        return String(publisher.text[words.upperBound...].prefix { $0 != "." && $0 != "\n" })
+    }
+
+    @Test("A reader that goes ends the subscriber cleanly")
+    func readerGone() async throws {
+        let publisher = try await server.publisher()
+        let reader = try pipeline("--format y4m", into: "head -c 200000 >\(directory("some"))")
+        #expect(try await reader.end() == .exit(0))
+        #expect(try text("code") == "0\n")
+        #expect(try text("log").contains("went to standard output"))
+        #expect(try await end([publisher], with: SIGINT) == [.exit(0)])
+    }
+
+    @Test("A reader that stops reading misses pictures, and neither the track nor the end waits for it")
+    func stoppedReader() async throws {
+        let publisher = try await server.publisher()
+        // It ends after the subscriber, and reads nothing.
+        let waiting = "while [ ! -s \(directory("code")) ]; do sleep 0.1; done"
+        let reader = try pipeline("--format raw --duration 3 --json", into: "(\(waiting))")
+        #expect(try await reader.end() == .exit(0))
+        #expect(try text("code") == "0\n")
+        let log = try text("log")
+        let summary = try #require(log.split(separator: "\n").first { $0.contains("\"summary\"") })
+        let track = try #require(JSONObject(reading: summary).objects("tracks").first)
+        #expect(track.number("framesDecoded") ?? 0 > 45 && track.number("framesDropped") == 0)
+        #expect(log.contains("incomplete"))
+        #expect(try await end([publisher], with: SIGINT) == [.exit(0)])
+    }
+}
