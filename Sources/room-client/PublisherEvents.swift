@@ -107,6 +107,8 @@ struct PublisherSummary: Encodable {
     ///
     /// The device's own rate is (framesCaptured + framesMissed - 1) / captureSeconds.
     var captureSeconds: Double
+    /// The mean time from a frame's stamp until it was taken from the device.
+    @Nullable var captureDelayMs: Double?
     var framesEncoded: Int
     var framesSent: Int
     var framesExpired: Int
@@ -121,6 +123,7 @@ struct PublisherSummary: Encodable {
         framesCaptured = statistics.framesCaptured
         framesMissed = statistics.framesMissed
         captureSeconds = statistics.captureDuration.seconds
+        captureDelayMs = statistics.captureDelay?.milliseconds
         framesEncoded = statistics.framesEncoded
         framesSent = statistics.framesSent
         framesExpired = statistics.framesExpired

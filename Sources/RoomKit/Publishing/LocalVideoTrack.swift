@@ -98,6 +98,8 @@ public final class LocalVideoTrack: Sendable {
         statistics.framesMissed = capture.framesMissed
         statistics.timestampsReplaced = capture.timestampsReplaced
         statistics.captureDuration = capture.captureDuration
+        statistics.captureDelay = capture.meanCaptureDelay
+        statistics.capturedFramesPerSecond = capture.framesPerSecond
         statistics.framesDropped = statistics.framesDropped + capture.framesDropped
         return statistics
     }
