@@ -62,6 +62,7 @@ public final class CaptureCore: Sendable {
 
     var format: VideoFormat? { state.withLock { $0.format } }
     var failure: (any Error)? { state.withLock { $0.failure } }
+    var isCapturing: Bool { state.withLock { $0.run }?.isCapturing ?? false }
 
     package func requestOutputFormat(_ request: VideoFormatRequest) {
         var forwarded = request
@@ -271,6 +272,9 @@ package struct CaptureContext: Sendable {
         core.sinks.admit(captured, newestAt: timestamp, pacedRate: pacedRate)
     }
 
+    /// The sinks that get the frames.
+    var sinks: VideoSinks { core.sinks }
+
     /// Delivers the admitted frame.
     package func deliver(_ frame: VideoFrame) { core.sinks.handOver(frame) }
 
@@ -314,6 +318,9 @@ extension CoreCapturer {
 
     /// Ends a sink's use; see `VideoCapturer`.
     public func stopCapture(for sink: any VideoSink) async { await core.stop(for: sink) }
+
+    /// Whether frames can arrive; see `VideoCapturer`.
+    public var isCapturing: Bool { core.isCapturing }
 
     /// The format that is being captured; it keeps its value after the end, until the next start.
     public var captureFormat: VideoFormat? { core.format }

@@ -56,6 +56,14 @@ final class CaptureRun: Sendable {
     /// Whether the run was asked to end, or has ended by itself.
     var isEnding: Bool { state.withLock { $0.isStopRequested || $0.hasEnded } }
 
+    /// Whether the source delivers: it has opened, and neither a stop nor its end has come.
+    var isCapturing: Bool {
+        state.withLock { state in
+            guard case .success? = state.opening else { return false }
+            return !state.isStopRequested && !state.hasEnded
+        }
+    }
+
     /// Calls `action` when a stop is requested, or at once if that has already happened.
     func whenStopRequested(_ action: @escaping @Sendable () -> Void) {
         let isRequested = state.withLock { state in

@@ -57,6 +57,9 @@ public protocol VideoSource: AnyObject, Sendable {
     /// Whether the frames show a screen, where detail matters more than frame rate; `false` by default.
     var isScreencast: Bool { get }
 
+    /// What matters in the frames; `.detail` by default for a screencast, and `.none` for the rest.
+    var contentHint: VideoContentHint { get }
+
     /// Asks the source for another output format, for all sinks; fields that are `nil` stay as they are.
     ///
     /// The source applies the request as soon as it can. Check each frame for the actual format. The source passes on
@@ -79,6 +82,9 @@ extension VideoSource {
 
     /// Not a screen.
     public var isScreencast: Bool { false }
+
+    /// The default hint, which follows from `isScreencast`.
+    public var contentHint: VideoContentHint { isScreencast ? .detail : .none }
 
     /// The sink of an application that has only one; setting it replaces the sink that was set before.
     ///
@@ -131,6 +137,9 @@ public protocol VideoCapturer: VideoSource {
     ///
     /// The device closes when its last user ends. The sink stays added, with its counts, until it is removed.
     func stopCapture(for sink: any VideoSink) async
+
+    /// Whether the capturer is started: frames can arrive, and neither a stop nor a failure has ended that.
+    var isCapturing: Bool { get }
 
     /// The format that is being captured, once started; `nil` if the capturer does not know it.
     var captureFormat: VideoFormat? { get }

@@ -6,9 +6,14 @@ public struct CapturedLayout: Hashable, Sendable {
     public var dimensions: Dimensions
     /// Bytes from one row of the first plane to the next; 0 for compressed formats.
     ///
-    /// Further planes follow without a gap; their stride follows from this one as V4L2 prescribes (half of it for the
-    /// chroma planes of `i420` and `yv12`, the same for those of `nv12` and `nv21`).
+    /// If all planes are in one run of bytes, the further ones follow without a gap. Unless `chromaBytesPerRow` states
+    /// their stride, it follows from this one as V4L2 prescribes (half of it for the chroma planes of `i420` and `yv12`,
+    /// the same for those of `nv12` and `nv21`).
     public var bytesPerRow: Int
+    /// Bytes from one row to the next of the second plane and of the third.
+    ///
+    /// A stride that is not stated follows from `bytesPerRow`, as described there.
+    public var chromaBytesPerRow: [Int]
     /// How colours are coded; `nil` means the usual coding of the pixel format.
     ///
     /// The usual coding is BT.601 with limited range for YUV formats, and full range for RGB and grey. JPEG pictures
@@ -16,10 +21,17 @@ public struct CapturedLayout: Hashable, Sendable {
     public var colour: CapturedColour?
 
     /// Creates a layout with the given fields.
-    public init(pixelFormat: PixelFormat, dimensions: Dimensions, bytesPerRow: Int, colour: CapturedColour? = nil) {
+    public init(
+        pixelFormat: PixelFormat,
+        dimensions: Dimensions,
+        bytesPerRow: Int,
+        chromaBytesPerRow: [Int] = [],
+        colour: CapturedColour? = nil
+    ) {
         self.pixelFormat = pixelFormat
         self.dimensions = dimensions
         self.bytesPerRow = bytesPerRow
+        self.chromaBytesPerRow = chromaBytesPerRow
         self.colour = colour
     }
 }

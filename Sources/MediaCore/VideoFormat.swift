@@ -54,6 +54,12 @@ public struct PixelFormat: RawRepresentable, Hashable, Sendable {
     public static let rgb24 = PixelFormat("RGB3")
     /// Packed bytes B G R.
     public static let bgr24 = PixelFormat("BGR3")
+    /// Packed bytes A R G B; the alpha byte is ignored.
+    public static let argb32 = PixelFormat("BA24")
+    /// Packed bytes B G R A, the format of most screens; the alpha byte is ignored.
+    public static let bgra32 = PixelFormat("AR24")
+    /// Packed bytes R G B A; the alpha byte is ignored.
+    public static let rgba32 = PixelFormat("AB24")
 
     /// Whether frames are compressed pictures, which have no fixed length.
     public var isCompressed: Bool { self == .mjpeg || self == PixelFormat("JPEG") }

@@ -100,9 +100,10 @@ import MediaCore
             throw SystemCallFailure(attempt: "make sense of the buffers of", status: EPROTO)
         }
         isQueued[filled.index] = false
-        let (instant, isReplaced) = stamps.instant(for: filled.timestamp, takenAt: clock())
+        let now = clock()
+        let (instant, isReplaced) = stamps.instant(for: filled.timestamp, takenAt: now)
         filled.timestamp = instant
-        statistics.countCaptured(at: instant)
+        statistics.countCaptured(at: instant, takenAt: isReplaced ? nil : now)
         if isReplaced { statistics.timestampsReplaced += 1 }
         statistics.framesMissed += missedFrames(before: filled.sequence)
         return filled

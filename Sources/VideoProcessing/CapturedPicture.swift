@@ -2,7 +2,7 @@ import CYUV
 import MediaCore
 
 /// The uncompressed formats, grouped by what libyuv needs to know about them.
-enum RawPictureKind {
+enum RawPictureKind: CaseIterable {
     case yuyv
     case uyvy
     case nv12
@@ -12,6 +12,9 @@ enum RawPictureKind {
     case grey
     case rgb24
     case bgr24
+    case argb32
+    case bgra32
+    case rgba32
 
     init?(_ format: PixelFormat) {
         switch format {
@@ -24,75 +27,175 @@ enum RawPictureKind {
         case .grey: self = .grey
         case .rgb24: self = .rgb24
         case .bgr24: self = .bgr24
+        case .argb32: self = .argb32
+        case .bgra32: self = .bgra32
+        case .rgba32: self = .rgba32
         default: return nil
+        }
+    }
+
+    /// The format's name.
+    var format: PixelFormat {
+        switch self {
+        case .yuyv: .yuyv
+        case .uyvy: .uyvy
+        case .nv12: .nv12
+        case .nv21: .nv21
+        case .i420: .i420
+        case .yv12: .yv12
+        case .grey: .grey
+        case .rgb24: .rgb24
+        case .bgr24: .bgr24
+        case .argb32: .argb32
+        case .bgra32: .bgra32
+        case .rgba32: .rgba32
+        }
+    }
+
+    var planeCount: Int {
+        switch self {
+        case .i420, .yv12: 3
+        case .nv12, .nv21: 2
+        case .yuyv, .uyvy, .grey, .rgb24, .bgr24, .argb32, .bgra32, .rgba32: 1
+        }
+    }
+
+    /// The bytes of a row of plane `plane` without padding, in a picture `width` pixels wide.
+    func rowBytes(_ width: Int, plane: Int = 0) -> Int {
+        let chromaWidth = (width + 1) / 2
+        switch self {
+        case .yuyv, .uyvy: return chromaWidth * 4
+        case .rgb24, .bgr24: return width * 3
+        case .argb32, .bgra32, .rgba32: return width * 4
+        case .grey: return width
+        case .nv12, .nv21: return plane == 0 ? width : 2 * chromaWidth
+        case .i420, .yv12: return plane == 0 ? width : chromaWidth
         }
     }
 }
 
-/// An uncompressed picture in a device's memory, with the positions of its planes and of the wanted part.
+/// The planes of an uncompressed picture in somebody else's memory, for the length of a call; planes that a format does
+/// not have are the first one.
+@unsafe struct CapturedPlanes {
+    var first: UnsafePointer<UInt8>
+    var second: UnsafePointer<UInt8>
+    var third: UnsafePointer<UInt8>
+}
+
+/// An uncompressed picture in a device's or application's memory, with the strides of its planes.
 struct CapturedPicture {
     let kind: RawPictureKind
     let dimensions: Dimensions
-    /// Bytes from row to row of the first plane, and of the others.
+    /// Bytes from row to row of each plane; planes that the format does not have repeat the last one's.
     let stride: Int
-    let chromaStride: Int
+    let secondStride: Int
+    let thirdStride: Int
 
     /// The largest plausible stride: 16,383 pixels of 4 bytes need a sixteenth of it.
-    private static let largestStride = 1 << 20
+    static let largestStride = 1 << 20
 
+    /// Creates the picture of a device, whose driver may leave out the stride.
     init(_ kind: RawPictureKind, _ layout: CapturedLayout) throws(DamagedPicture) {
         let width = layout.dimensions.width
         let limit = Dimensions.largestCodable
         guard (1...limit.width).contains(width), (1...limit.height).contains(layout.dimensions.height),
-            layout.bytesPerRow <= Self.largestStride
+            layout.bytesPerRow <= Self.largestStride, layout.chromaBytesPerRow.allSatisfy({ $0 <= Self.largestStride })
         else { throw .undecodable }
-        self.kind = kind
-        dimensions = layout.dimensions
-        // If a driver leaves the stride out, its rows have no padding.
-        stride = max(layout.bytesPerRow, Self.rowBytes(kind, width))
-        chromaStride = kind == .i420 || kind == .yv12 ? (stride + 1) / 2 : stride
+        self.init(kind, layout, stride: max(layout.bytesPerRow, kind.rowBytes(width)))
     }
 
-    private static func rowBytes(_ kind: RawPictureKind, _ width: Int) -> Int {
-        switch kind {
-        case .yuyv, .uyvy: (width + 1) / 2 * 4
-        case .rgb24, .bgr24: width * 3
-        case .nv12, .nv21, .i420, .yv12, .grey: width
+    /// Creates the picture of a custom source, whose layout may have any content.
+    init(checking layout: CapturedLayout) throws(InvalidPicture) {
+        guard let kind = RawPictureKind(layout.pixelFormat) else {
+            let formats = RawPictureKind.allCases.map { "\($0.format)" }.joined(separator: ", ")
+            let problem = "Pictures of the format \(layout.pixelFormat) cannot be converted"
+            throw InvalidPicture(.unsupportedFormat, "\(problem): give \(formats) or MJPG.")
         }
+        let (size, limit) = (layout.dimensions, Dimensions.largestCodable)
+        guard (1...limit.width).contains(size.width), (1...limit.height).contains(size.height) else {
+            throw InvalidPicture(.dimensions, "A picture cannot be \(size): each side has 1 to \(limit.width) pixels.")
+        }
+        let what = "a \(layout.pixelFormat) picture of \(size)"
+        guard layout.chromaBytesPerRow.count < kind.planeCount else {
+            let count = layout.chromaBytesPerRow.count + 1
+            throw InvalidPicture(.planeCount, "There are \(count) strides for \(kind.planeCount) planes of \(what).")
+        }
+        for (plane, stride) in ([layout.bytesPerRow] + layout.chromaBytesPerRow).enumerated() {
+            let range = kind.rowBytes(size.width, plane: plane)...Self.largestStride
+            guard range.contains(stride) else {
+                let problem = "The stride of plane \(plane) of \(what) cannot be \(stride)"
+                throw InvalidPicture(.stride, "\(problem): it is \(range.lowerBound) to \(range.upperBound).")
+            }
+        }
+        self.init(kind, layout, stride: layout.bytesPerRow)
+        // A stride that follows from an odd one can be too short.
+        for (plane, stride) in [stride, secondStride, thirdStride].prefix(kind.planeCount).enumerated() {
+            let least = kind.rowBytes(size.width, plane: plane)
+            guard stride >= least else {
+                let problem = "The stride of plane \(plane) of \(what) would be \(stride): it is at least \(least)"
+                throw InvalidPicture(.stride, "\(problem); state it in chromaBytesPerRow.")
+            }
+        }
+    }
+
+    private init(_ kind: RawPictureKind, _ layout: CapturedLayout, stride: Int) {
+        self.kind = kind
+        dimensions = layout.dimensions
+        self.stride = stride
+        let usual = kind == .i420 || kind == .yv12 ? (stride + 1) / 2 : stride
+        secondStride = layout.chromaBytesPerRow.first ?? usual
+        thirdStride = layout.chromaBytesPerRow.dropFirst().first ?? secondStride
     }
 
     private var chromaRows: Int { (dimensions.height + 1) / 2 }
 
-    /// The bytes from the first to the last pixel.
+    /// The bytes from the first to the last pixel of plane `plane`.
+    func neededBytes(plane: Int) -> Int {
+        let rows = plane == 0 ? dimensions.height : chromaRows
+        let stride = plane == 0 ? stride : plane == 1 ? secondStride : thirdStride
+        return stride * (rows - 1) + kind.rowBytes(dimensions.width, plane: plane)
+    }
+
+    /// The bytes from the first to the last pixel, if the planes follow each other.
     var neededBytes: Int {
-        let chromaWidth = (dimensions.width + 1) / 2
-        let luma = stride * dimensions.height
-        switch kind {
-        case .yuyv, .uyvy, .rgb24, .bgr24, .grey:
-            return stride * (dimensions.height - 1) + Self.rowBytes(kind, dimensions.width)
-        case .nv12, .nv21: return luma + stride * (chromaRows - 1) + 2 * chromaWidth
-        case .i420, .yv12: return luma + chromaStride * (2 * chromaRows - 1) + chromaWidth
+        let last = kind.planeCount - 1
+        return offset(ofPlane: last) + neededBytes(plane: last)
+    }
+
+    private func offset(ofPlane plane: Int) -> Int {
+        switch plane {
+        case 0: 0
+        case 1: stride * dimensions.height
+        default: stride * dimensions.height + secondStride * chromaRows
         }
     }
 
-    /// The picture's planes, if it is I420 or YV12; it then need not be converted first.
-    func planes(at bytes: UnsafePointer<UInt8>) -> PlanarPicture? {
-        guard kind == .i420 || kind == .yv12 else { return nil }
-        let first = unsafe bytes + stride * dimensions.height
-        let second = unsafe first + chromaStride * chromaRows
+    /// The planes, if they follow each other from `bytes` on.
+    func planes(at bytes: UnsafePointer<UInt8>) -> CapturedPlanes {
+        let (second, third) = (min(1, kind.planeCount - 1), kind.planeCount - 1)
+        return unsafe CapturedPlanes(
+            first: bytes,
+            second: bytes + offset(ofPlane: second),
+            third: bytes + offset(ofPlane: third)
+        )
+    }
+
+    /// The picture, if it is I420 or YV12 with one stride for both chroma planes; it then need not be converted first.
+    func planar(_ planes: CapturedPlanes) -> PlanarPicture? {
+        guard kind == .i420 || kind == .yv12, secondStride == thirdStride else { return nil }
         return unsafe PlanarPicture(
-            luma: bytes,
-            chromaU: kind == .i420 ? first : second,
-            chromaV: kind == .i420 ? second : first,
+            luma: planes.first,
+            chromaU: kind == .i420 ? planes.second : planes.third,
+            chromaV: kind == .i420 ? planes.third : planes.second,
             lumaStride: Int32(stride),
-            chromaStride: Int32(chromaStride),
+            chromaStride: Int32(secondStride),
             dimensions: dimensions
         )
     }
 
     /// Converts the part `region` into `buffer`, which has its size; upside down if `isFlipped`.
-    func convert(_ bytes: UnsafePointer<UInt8>, _ region: PictureRegion, isFlipped: Bool, into buffer: VideoBuffer) {
-        let status = unsafe buffer.withTarget { unsafe convert(bytes, region, isFlipped: isFlipped, into: $0) }
+    func convert(_ planes: CapturedPlanes, _ region: PictureRegion, isFlipped: Bool, into buffer: VideoBuffer) {
+        let status = unsafe buffer.withTarget { unsafe convert(planes, region, isFlipped: isFlipped, into: $0) }
         precondition(status == 0, "converting \(kind) \(dimensions) to \(buffer.dimensions): \(status)")
     }
 
@@ -100,9 +203,9 @@ struct CapturedPicture {
     var turnsInPassing: Bool { kind == .nv12 || kind == .nv21 }
 
     /// Converts and turns the part `region` into `buffer`, which has the turned size; only if `turnsInPassing`.
-    func convert(_ bytes: UnsafePointer<UInt8>, _ region: PictureRegion, _ turn: Turn, into buffer: VideoBuffer) {
-        let luma = unsafe bytes + region.row * stride + region.column
-        let chroma = unsafe bytes + stride * (dimensions.height + region.row / 2) + region.column
+    func convert(_ planes: CapturedPlanes, _ region: PictureRegion, _ turn: Turn, into buffer: VideoBuffer) {
+        let luma = unsafe planes.first + region.row * stride + region.column
+        let chroma = unsafe planes.second + region.row / 2 * secondStride + region.column
         let status = unsafe buffer.withTarget { target in
             // NV21 is NV12 with U and V swapped.
             let chromaU = unsafe kind == .nv12 ? target.chromaU : target.chromaV
@@ -111,7 +214,7 @@ struct CapturedPicture {
                 luma,
                 Int32(stride),
                 chroma,
-                Int32(stride),
+                Int32(secondStride),
                 target.luma,
                 target.lumaStride,
                 chromaU,
@@ -127,81 +230,83 @@ struct CapturedPicture {
     }
 
     private func convert(
-        _ bytes: UnsafePointer<UInt8>,
+        _ planes: CapturedPlanes,
         _ region: PictureRegion,
         isFlipped: Bool,
         into target: PlanarTarget
     ) -> Int32 {
         let width = Int32(region.dimensions.width)
         let height = Int32(isFlipped ? -region.dimensions.height : region.dimensions.height)
+        let source = unsafe planes.first + region.row * stride + region.column * bytesPerPixel
         let stride = Int32(stride)
-        let row = unsafe bytes + region.row * Int(stride)
-        let pairs = unsafe row + 2 * region.column
-        let triples = unsafe row + 3 * region.column
-        let luma = unsafe row + region.column
-        let chroma = unsafe bytes + Int(stride) * (dimensions.height + region.row / 2) + region.column
         let (y, u, v) = unsafe (target.luma, target.chromaU, target.chromaV)
         let (yStride, uvStride) = unsafe (target.lumaStride, target.chromaStride)
         switch kind {
         case .yuyv:
-            return unsafe YUY2ToI420(pairs, stride, y, yStride, u, uvStride, v, uvStride, width, height)
+            return unsafe YUY2ToI420(source, stride, y, yStride, u, uvStride, v, uvStride, width, height)
         case .uyvy:
-            return unsafe UYVYToI420(pairs, stride, y, yStride, u, uvStride, v, uvStride, width, height)
-        case .nv12:
-            return unsafe NV12ToI420(
-                luma,
-                stride,
-                chroma,
-                stride,
-                y,
-                yStride,
-                u,
-                uvStride,
-                v,
-                uvStride,
-                width,
-                height
-            )
-        case .nv21:
-            return unsafe NV21ToI420(
-                luma,
-                stride,
-                chroma,
-                stride,
-                y,
-                yStride,
-                u,
-                uvStride,
-                v,
-                uvStride,
-                width,
-                height
-            )
+            return unsafe UYVYToI420(source, stride, y, yStride, u, uvStride, v, uvStride, width, height)
         case .grey:
-            return unsafe I400ToI420(luma, stride, y, yStride, u, uvStride, v, uvStride, width, height)
+            return unsafe I400ToI420(source, stride, y, yStride, u, uvStride, v, uvStride, width, height)
+        // libyuv names formats by the order in a little-endian word: RAW is bytes R G B, RGB24 is bytes B G R, ARGB is
+        // bytes B G R A, and so on.
         case .rgb24:
-            // libyuv names formats by the order in a little-endian word: RAW is bytes R G B, RGB24 is bytes B G R.
-            return unsafe RAWToI420(triples, stride, y, yStride, u, uvStride, v, uvStride, width, height)
+            return unsafe RAWToI420(source, stride, y, yStride, u, uvStride, v, uvStride, width, height)
         case .bgr24:
-            return unsafe RGB24ToI420(triples, stride, y, yStride, u, uvStride, v, uvStride, width, height)
-        case .i420, .yv12:
-            guard let part = unsafe planes(at: bytes)?.region(region) else { return -1 }
-            return unsafe I420Copy(
-                part.luma,
-                part.lumaStride,
-                part.chromaU,
-                part.chromaStride,
-                part.chromaV,
-                part.chromaStride,
+            return unsafe RGB24ToI420(source, stride, y, yStride, u, uvStride, v, uvStride, width, height)
+        case .bgra32:
+            return unsafe ARGBToI420(source, stride, y, yStride, u, uvStride, v, uvStride, width, height)
+        case .rgba32:
+            return unsafe ABGRToI420(source, stride, y, yStride, u, uvStride, v, uvStride, width, height)
+        case .argb32:
+            return unsafe BGRAToI420(source, stride, y, yStride, u, uvStride, v, uvStride, width, height)
+        case .nv12, .nv21:
+            // NV21 is NV12 with U and V swapped.
+            let (first, second) = unsafe kind == .nv12 ? (u, v) : (v, u)
+            let pairs = unsafe planes.second + region.row / 2 * secondStride + region.column
+            let pairStride = Int32(secondStride)
+            return unsafe NV12ToI420(
+                source,
+                stride,
+                pairs,
+                pairStride,
                 y,
                 yStride,
-                u,
+                first,
                 uvStride,
-                v,
+                second,
                 uvStride,
                 width,
                 height
             )
+        case .i420, .yv12:
+            let (first, second) = unsafe kind == .i420 ? (u, v) : (v, u)
+            return unsafe I420Copy(
+                source,
+                stride,
+                planes.second + region.row / 2 * secondStride + region.column / 2,
+                Int32(secondStride),
+                planes.third + region.row / 2 * thirdStride + region.column / 2,
+                Int32(thirdStride),
+                y,
+                yStride,
+                first,
+                uvStride,
+                second,
+                uvStride,
+                width,
+                height
+            )
+        }
+    }
+
+    /// The bytes of a pixel in the first plane.
+    private var bytesPerPixel: Int {
+        switch kind {
+        case .nv12, .nv21, .i420, .yv12, .grey: 1
+        case .yuyv, .uyvy: 2
+        case .rgb24, .bgr24: 3
+        case .argb32, .bgra32, .rgba32: 4
         }
     }
 }

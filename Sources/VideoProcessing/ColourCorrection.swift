@@ -19,7 +19,7 @@ enum ColourCorrection {
         switch kind {
         case .grey:
             self = colour?.range == .limited ? .none : .limitLuma
-        case .rgb24, .bgr24:
+        case .rgb24, .bgr24, .argb32, .bgra32, .rgba32:
             // libyuv treats RGB as full range.
             self = colour?.range == .limited ? .matrix(ColourMatrix(from: .convertedRGB, .bt601)) : .none
         case .yuyv, .uyvy, .nv12, .nv21, .i420, .yv12:

@@ -3,7 +3,7 @@ import Threading
 
 /// Converts the pictures of cameras to I420, BT.601 limited range, and transforms them on the way.
 ///
-/// It accepts YUYV, UYVY, NV12, NV21, YU12, YV12, GREY, RGB3, BGR3, MJPG and JPEG. Uncompressed pictures are read once,
+/// It accepts YUYV, UYVY, NV12, NV21, YU12, YV12, GREY, RGB3, BGR3, BA24, AR24, AB24, MJPG and JPEG. Uncompressed pictures are read once,
 /// in place, and converted directly into the delivered buffer, if there is no transform, only a crop, or a half turn
 /// with a mirroring. Scaling and turning take a further pass each, or one pass less for planar formats. Colours that
 /// are coded differently from the result's (`CapturedLayout.colour`) also take a pass. Buffers are reused. Confine to
@@ -73,27 +73,31 @@ package final class FrameConverter: CapturedFrameConverter {
         guard bytes.byteCount >= picture.neededBytes else {
             throw .short(bytes: bytes.byteCount, needed: picture.neededBytes)
         }
-        let steps = transform.steps(for: picture.dimensions)
-        let finisher = PictureFinisher(transform: transform, pool: pool, scalingPool: scalingPool)
         let buffer = unsafe bytes.withUnsafeBytes { bytes -> VideoBuffer? in
             guard let start = unsafe bytes.baseAddress?.assumingMemoryBound(to: UInt8.self) else { return nil }
-            if finisher.isFinished(steps) {
-                let buffer = pool.take(steps.kept.dimensions)
-                unsafe picture.convert(start, steps.kept, isFlipped: transform.isMirrored, into: buffer)
-                return buffer
-            }
-            if let planes = unsafe picture.planes(at: start) { return unsafe finisher.finish(planes, steps) }
-            if picture.turnsInPassing, steps.scaled == steps.kept.dimensions {
-                let buffer = pool.take(transform.outputDimensions(for: picture.dimensions))
-                unsafe picture.convert(start, steps.kept, finisher.turn, into: buffer)
-                return buffer
-            }
-            let whole = wholePool.take(steps.kept.dimensions)
-            unsafe picture.convert(start, steps.kept, isFlipped: false, into: whole)
-            return unsafe whole.withPicture { unsafe finisher.finish($0, transform.steps(afterCropping: steps)) }
+            return unsafe convert(picture.planes(at: start), picture)
         }
         guard let buffer else { throw .short(bytes: 0, needed: picture.neededBytes) }
         return buffer
+    }
+
+    private func convert(_ planes: CapturedPlanes, _ picture: CapturedPicture) -> VideoBuffer {
+        let steps = transform.steps(for: picture.dimensions)
+        let finisher = PictureFinisher(transform: transform, pool: pool, scalingPool: scalingPool)
+        if finisher.isFinished(steps) {
+            let buffer = pool.take(steps.kept.dimensions)
+            unsafe picture.convert(planes, steps.kept, isFlipped: transform.isMirrored, into: buffer)
+            return buffer
+        }
+        if let planar = unsafe picture.planar(planes) { return unsafe finisher.finish(planar, steps) }
+        if picture.turnsInPassing, steps.scaled == steps.kept.dimensions {
+            let buffer = pool.take(transform.outputDimensions(for: picture.dimensions))
+            unsafe picture.convert(planes, steps.kept, finisher.turn, into: buffer)
+            return buffer
+        }
+        let whole = wholePool.take(steps.kept.dimensions)
+        unsafe picture.convert(planes, steps.kept, isFlipped: false, into: whole)
+        return unsafe whole.withPicture { unsafe finisher.finish($0, transform.steps(afterCropping: steps)) }
     }
 
     private func decode(_ bytes: RawSpan, dimensions: Dimensions) throws(DamagedPicture) -> VideoBuffer {
@@ -106,6 +110,76 @@ package final class FrameConverter: CapturedFrameConverter {
         let whole = try jpegDecoder.decode(bytes, dimensions: dimensions, pool: wholePool)
         return unsafe whole.withPicture { unsafe finisher.finish($0, steps) }
     }
+}
+
+// MARK: - Pictures of custom sources
+
+extension FrameConverter {
+    /// Converts a picture of a custom source whose planes follow each other in `bytes`; layout and bytes may have any
+    /// content.
+    ///
+    /// - Throws: `InvalidPicture`, which says what is wrong with the layout or the number of bytes.
+    package func convert(
+        _ bytes: RawSpan,
+        checking layout: CapturedLayout,
+        timestamp: MonotonicInstant
+    ) throws(InvalidPicture) -> VideoFrame {
+        if !layout.pixelFormat.isCompressed { _ = try CapturedPicture(checking: layout) }
+        do throws(DamagedPicture) {
+            return try convert(bytes, layout: layout, timestamp: timestamp)
+        } catch {
+            switch error {
+            case .short(let count, let needed):
+                throw InvalidPicture(.short, "\(layout.name) needs \(needed) bytes; there are \(count).")
+            case .undecodable:
+                let name = "\(layout.pixelFormat) picture of \(layout.dimensions)"
+                throw InvalidPicture(.undecodable, "The bytes are no \(name).")
+            }
+        }
+    }
+
+    /// Converts an uncompressed picture of a custom source whose planes lie anywhere in memory; layout and sizes may have
+    /// any content.
+    ///
+    /// - Throws: `InvalidPicture`, which says what is wrong with the layout, or with the number or length of the planes.
+    package func convert(
+        planes: [UnsafeRawBufferPointer],
+        checking layout: CapturedLayout,
+        timestamp: MonotonicInstant
+    ) throws(InvalidPicture) -> VideoFrame {
+        let picture = try CapturedPicture(checking: layout)
+        guard unsafe planes.count == picture.kind.planeCount else {
+            let counts = unsafe "\(picture.kind.planeCount) planes; there are \(planes.count)"
+            throw InvalidPicture(.planeCount, "\(layout.name) has \(counts).")
+        }
+        for plane in unsafe planes.indices {
+            let (count, needed) = unsafe (planes[plane].count, picture.neededBytes(plane: plane))
+            guard count >= needed else {
+                let counts = "\(needed) bytes; there are \(count)"
+                throw InvalidPicture(.short, "\(layout.name) needs in plane \(plane) \(counts).")
+            }
+        }
+        let first = unsafe planes[0].baseAddress
+        let second = unsafe planes[min(1, planes.count - 1)].baseAddress
+        let third = unsafe planes[planes.count - 1].baseAddress
+        guard let first = unsafe first, let second = unsafe second, let third = unsafe third else {
+            throw InvalidPicture(.short, "A plane of \(layout.name) has no bytes.")
+        }
+        let buffer = unsafe convert(
+            CapturedPlanes(
+                first: first.assumingMemoryBound(to: UInt8.self),
+                second: second.assumingMemoryBound(to: UInt8.self),
+                third: third.assumingMemoryBound(to: UInt8.self)
+            ),
+            picture
+        )
+        correction(of: picture.kind, layout.colour).apply(to: buffer)
+        return VideoFrame(buffer: buffer, timestamp: timestamp)
+    }
+}
+
+extension CapturedLayout {
+    fileprivate var name: String { "A \(pixelFormat) picture of \(dimensions)" }
 }
 
 extension FrameTransform {

@@ -36,8 +36,12 @@ extension Bitrate: ExpressibleByArgument, AdvisedArgument {
 }
 
 extension Dimensions: ExpressibleByArgument, AdvisedArgument {
-    /// Reads `640x480`.
+    /// Reads `640x480`, or the name of a preset such as `hd720`.
     public init?(argument: String) {
+        if let preset = VideoPreset(rawValue: argument) {
+            self = preset.dimensions
+            return
+        }
         let sides = argument.split(separator: "x", omittingEmptySubsequences: false).map { Int($0) }
         guard sides.count == 2, let width = sides[0], let height = sides[1] else { return nil }
         let largest = Dimensions.largestCodable
@@ -47,7 +51,8 @@ extension Dimensions: ExpressibleByArgument, AdvisedArgument {
 
     static func advice(for text: String) -> String {
         let largest = VideoPublishOptions.maximumDimensions
-        return "give width and height, such as 640x480, with at most as many pixels as \(largest)"
+        let presets = VideoPreset.allCases.map(\.rawValue).joined(separator: ", ")
+        return "give width and height, such as 640x480, with at most as many pixels as \(largest), or one of \(presets)"
     }
 }
 

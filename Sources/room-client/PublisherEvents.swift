@@ -111,6 +111,8 @@ struct PublisherSummary: Encodable {
     ///
     /// The device's own rate is (framesCaptured + framesMissed - 1) / captureSeconds.
     var captureSeconds: Double
+    /// The mean time from a frame's stamp until it was taken from the device.
+    @Nullable var captureDelayMs: Double?
     var framesEncoded: Int
     var framesSent: Int
     var framesExpired: Int
@@ -127,6 +129,7 @@ struct PublisherSummary: Encodable {
         framesSubstituted = statistics.framesSubstituted
         interruptions = statistics.interruptions
         captureSeconds = statistics.captureDuration.seconds
+        captureDelayMs = statistics.captureDelay?.milliseconds
         framesEncoded = statistics.framesEncoded
         framesSent = statistics.framesSent
         framesExpired = statistics.framesExpired

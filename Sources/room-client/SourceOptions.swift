@@ -51,6 +51,7 @@ struct SourceOptions: ParsableArguments {
         help: ArgumentHelp(
             "The picture's size: frames of a camera or clip are center-cropped and scaled down to it, never up; "
                 + "default 640x480, the camera's nearest, or the clip's own; 160x120 for noise.",
+            discussion: "Names: cif, vga, hd720, hd1080; low (320x240), medium (640x480), high (1280x720).",
             valueName: "WxH"
         ),
         transform: { try Dimensions.read($0) }

@@ -10,6 +10,7 @@ import Threading
 private final class HandSource: VideoCapturer {
     let sinks = VideoSinks()
     var captureFormat: VideoFormat? { nil }
+    var isCapturing: Bool { true }
     private let whenStopped: @Sendable () async -> Void
 
     init(whenStopped: @escaping @Sendable () async -> Void = {}) {

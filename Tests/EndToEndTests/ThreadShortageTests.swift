@@ -137,6 +137,7 @@ private final class BodyMarker: Sendable {}
 private final class StillSource: VideoCapturer {
     let sinks = VideoSinks()
     var captureFormat: VideoFormat? { nil }
+    var isCapturing: Bool { true }
 
     func startCapture() async throws {}
     func stopCapture() async {}

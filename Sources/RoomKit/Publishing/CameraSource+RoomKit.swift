@@ -39,6 +39,16 @@ extension CameraSource {
         }
     }
 
+    /// Creates a source of frames from `device` in the size of `preset`; the first start opens the device.
+    ///
+    /// - Parameters:
+    ///   - device: One of `CameraSource.devices()`.
+    ///   - preset: The size.
+    ///   - frameRate: The requested rate; `nil` for 30 frames per second, or the camera's nearest.
+    public convenience init(device: CaptureDevice, preset: VideoPreset, frameRate: FrameRate? = nil) {
+        self.init(device: device, request: VideoFormatRequest(preset: preset, frameRate: frameRate))
+    }
+
     private static func makeConverter(_ transform: CameraTransform) -> FrameConverter {
         do {
             return try FrameConverter(

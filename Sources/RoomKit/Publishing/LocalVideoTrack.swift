@@ -107,6 +107,8 @@ public final class LocalVideoTrack: Sendable {
         statistics.framesSubstituted = capture.framesSubstituted
         statistics.interruptions = capture.interruptions
         statistics.captureDuration = capture.captureDuration
+        statistics.captureDelay = capture.meanCaptureDelay
+        statistics.capturedFramesPerSecond = capture.framesPerSecond
         statistics.framesDropped = statistics.framesDropped + capture.framesDropped
         return statistics
     }

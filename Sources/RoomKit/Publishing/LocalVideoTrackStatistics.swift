@@ -20,6 +20,10 @@ public struct LocalVideoTrackStatistics: Hashable, Sendable {
     ///
     /// The device's own rate is `framesCaptured + framesMissed - 1` frames in this time.
     public var captureDuration = Duration.zero
+    /// The mean time from a frame's capture until the source took it from the device; `nil` if the source cannot know it.
+    public var captureDelay: Duration?
+    /// The frames captured in a second, estimated by the timestamps of about the last second; `nil` before that.
+    public var capturedFramesPerSecond: Double?
     /// Frames that were encoded, in one simulcast layer or more.
     public var framesEncoded = 0
     /// Encoded frames that were completely handed to the network, of all simulcast layers.

@@ -1,4 +1,5 @@
 public import Adaptation
+public import Capture
 public import MediaCore
 
 /// How a track is encoded, and what it gives up when the network or the CPU does not carry it whole.
@@ -35,6 +36,17 @@ public struct VideoPublishOptions: Sendable {
 
     /// Creates default options.
     public init() {}
+
+    /// Creates default options for a source whose pictures are as `contentHint` says.
+    ///
+    /// Of motion, the frame rate is maintained; of details and text, the size is.
+    public init(contentHint: VideoContentHint) {
+        switch contentHint {
+        case .none: break
+        case .motion: degradationPreference = .maintainFramerate
+        case .detail, .text: degradationPreference = .maintainResolution
+        }
+    }
 }
 
 extension VideoPublishOptions {

@@ -1,0 +1,165 @@
+import MediaCore
+import Threading
+
+/// Reads the frames of a source for one consumer, from the first request to its end.
+///
+/// Depth 1; the newest frame wins. The source never waits for the consumer, and memory does not grow with its slowness.
+final class FrameReader: Sendable {
+    private enum Use { case idle, starting, reading, ended }
+
+    private struct State: Sendable {
+        var use = Use.idle
+        var watch: Task<Void, Never>?
+    }
+
+    private let source: any VideoSource
+    private let frameRate: FrameRate?
+    private let slot = NewestFrameSlot()
+    private let state = Monitor(State())
+
+    /// Creates a reader of `source` that gets at most `frameRate`; `nil` for every frame.
+    init(_ source: any VideoSource, frameRate: FrameRate?) {
+        self.source = source
+        self.frameRate = frameRate
+    }
+
+    deinit {
+        guard let watch = close() else { return }
+        watch.cancel()
+        let (source, slot) = (source, slot)
+        Task { await Self.stop(slot, in: source) }
+    }
+
+    /// Frames that a newer one replaced before they were read.
+    var framesDropped: Int { slot.framesDropped }
+
+    /// Adds the reader to the source's users, and starts the source if it is the first one.
+    ///
+    /// - Throws: The error of the source's start.
+    func begin() async throws {
+        let isFirst = state.withLock { state in
+            defer { if state.use == .idle { state.use = .starting } }
+            return state.use == .idle
+        }
+        guard isFirst else { return }
+        source.sinks.add(slot)
+        if let frameRate { source.sinks.request(VideoFormatRequest(frameRate: frameRate), for: slot) }
+        let capturer = source as? any VideoCapturer
+        do {
+            try await capturer?.startCapture(for: slot)
+        } catch {
+            slot.finish()
+            source.sinks.remove(slot)
+            state.withLock { $0.use = .ended }
+            throw error
+        }
+        let (events, slot) = (source.captureEvents(), slot)
+        let watch = Task {
+            for await event in events {
+                switch event {
+                case .failed, .finished: slot.finish()
+                case .interrupted, .interruptionEnded: break
+                }
+            }
+        }
+        // An end before the events were asked for is not among them.
+        if let capturer, !capturer.isCapturing { slot.finish() }
+        let isEnded = state.withLock { state in
+            guard state.use == .starting else { return true }
+            state.use = .reading
+            state.watch = watch
+            return false
+        }
+        guard isEnded else { return }
+        // The reader was ended while the source started.
+        watch.cancel()
+        await Self.stop(slot, in: source)
+    }
+
+    /// Waits for the next frame; `nil` once the source or the reader has ended, or the task is cancelled.
+    func next() async -> VideoFrame? {
+        await slot.next()
+    }
+
+    /// Ends the use of the source, which stops after its last user; a second call does nothing.
+    func end() async {
+        guard let watch = close() else { return }
+        watch.cancel()
+        await Self.stop(slot, in: source)
+    }
+
+    /// Ends the reading; returns the watch to cancel, if the source must be stopped now.
+    private func close() -> Task<Void, Never>? {
+        slot.finish()
+        return state.withLock { state in
+            defer { (state.use, state.watch) = (.ended, nil) }
+            return state.watch
+        }
+    }
+
+    private static func stop(_ slot: NewestFrameSlot, in source: any VideoSource) async {
+        await (source as? any VideoCapturer)?.stopCapture(for: slot)
+        source.sinks.remove(slot)
+    }
+}
+
+/// Holds the newest frame until its one reader takes it.
+private final class NewestFrameSlot: VideoSink {
+    private struct State: Sendable {
+        var frame: VideoFrame?
+        var reader: CheckedContinuation<VideoFrame?, Never>?
+        var isFinished = false
+        var framesDropped = 0
+    }
+
+    private let state = Monitor(State())
+
+    var sourceRequirements: VideoFormatRequest { VideoFormatRequest() }
+    var framesDropped: Int { state.withLock { $0.framesDropped } }
+
+    func onVideoFormatRequest(_ request: VideoFormatRequest) {}
+
+    func onVideoFrame(_ frame: VideoFrame) {
+        let reader = state.withLock { state -> CheckedContinuation<VideoFrame?, Never>? in
+            guard !state.isFinished else { return nil }
+            if let reader = state.reader {
+                state.reader = nil
+                return reader
+            }
+            if state.frame != nil { state.framesDropped += 1 }
+            state.frame = frame
+            return nil
+        }
+        reader?.resume(returning: frame)
+    }
+
+    /// Waits for a frame; after the end, the frame that still waits is the last.
+    func next() async -> VideoFrame? {
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                let answer = state.withLock { state -> VideoFrame?? in
+                    precondition(state.reader == nil, "two tasks read from one frame iterator")
+                    if let frame = state.frame {
+                        state.frame = nil
+                        return .some(frame)
+                    }
+                    if state.isFinished { return .some(nil) }
+                    state.reader = continuation
+                    return nil
+                }
+                if let answer { continuation.resume(returning: answer) }
+            }
+        } onCancel: {
+            finish()
+        }
+    }
+
+    func finish() {
+        let reader = state.withLock { state in
+            state.isFinished = true
+            defer { state.reader = nil }
+            return state.reader
+        }
+        reader?.resume(returning: nil)
+    }
+}

@@ -1,0 +1,57 @@
+public import MediaCore
+
+/// The frames of a source as an asynchronous sequence: always the newest one.
+///
+///     for await frame in camera.frames { … }
+///
+/// Each loop is a user of the source: the source starts with the first user and stops after the last. Several loops, and
+/// published tracks beside them, share each frame, which is converted once. A loop that is slower than the source misses
+/// frames; none waits, and memory does not grow.
+///
+/// The sequence ends with the source, or when the task is cancelled. It also ends if the source cannot start: call
+/// `startCapture()` first to get the error. When a loop ends, its use of the source ends a moment later.
+public struct FrameStream: AsyncSequence, Sendable {
+    /// A frame, as it was captured.
+    public typealias Element = VideoFrame
+    /// Reading does not fail.
+    public typealias Failure = Never
+
+    fileprivate let source: any VideoSource
+    fileprivate let frameRate: FrameRate?
+
+    /// Begins to read: the source is started by the first call of `next`.
+    public func makeAsyncIterator() -> Iterator {
+        Iterator(reader: FrameReader(source, frameRate: frameRate))
+    }
+
+    /// Reads the frames for one loop; for one task at a time.
+    public struct Iterator: AsyncIteratorProtocol {
+        fileprivate let reader: FrameReader
+
+        /// The frames so far that a newer one replaced before they were read.
+        public var framesDropped: Int { reader.framesDropped }
+
+        /// Waits for the next frame; `nil` at the end.
+        public mutating func next() async -> VideoFrame? {
+            await next(isolation: #isolation)
+        }
+
+        /// Waits for the next frame; `nil` at the end.
+        public mutating func next(isolation actor: isolated (any Actor)?) async -> VideoFrame? {
+            do {
+                try await reader.begin()
+            } catch {
+                return nil
+            }
+            return await reader.next()
+        }
+    }
+}
+
+extension VideoSource {
+    /// The frames of the source, each loop always getting the newest one; see `FrameStream`.
+    public var frames: FrameStream { FrameStream(source: self, frameRate: nil) }
+
+    /// The frames of the source, of which at most `frameRate` are read; see `FrameStream`.
+    public func frames(atMost frameRate: FrameRate) -> FrameStream { FrameStream(source: self, frameRate: frameRate) }
+}

@@ -1,0 +1,39 @@
+public import MediaCore
+
+/// A source whose frames the application writes, whenever it has one.
+///
+/// Nothing is queued: a frame is either taken at once or dropped. May be used from any thread.
+public final class PushedSource: VideoSource {
+    /// The sinks of the source.
+    public let sinks = VideoSinks()
+    /// What the source shows.
+    public let kind: VideoSourceKind
+    /// What matters in the frames.
+    public let contentHint: VideoContentHint
+    /// Whether the frames show a screen.
+    public var isScreencast: Bool { kind == .screen }
+
+    private let entrance: FrameEntrance
+
+    /// Creates a source that has no frame yet.
+    ///
+    /// - Parameters:
+    ///   - kind: What the source shows.
+    ///   - contentHint: What matters in the frames; by default `.detail` for a screen and `.none` for the rest.
+    public init(kind: VideoSourceKind = .other, contentHint: VideoContentHint? = nil) {
+        self.kind = kind
+        self.contentHint = contentHint ?? (kind == .screen ? .detail : .none)
+        entrance = FrameEntrance(to: sinks, measuresDelay: false)
+    }
+
+    /// Passes a frame on to the sinks; returns `false` if it was dropped, and never waits.
+    ///
+    /// A frame is dropped if no sink wants it, if a sink is still taking another thread's frame, or if it is older than
+    /// the one before. Do not write it again: the next frame is fresher. A frame that was taken may still be replaced by
+    /// a newer one before it is encoded.
+    @discardableResult
+    public func write(_ frame: VideoFrame) -> Bool { entrance.take(frame) }
+
+    /// The frames that were written, and those that were dropped by reason; the former contain the latter.
+    public var writeStatistics: CaptureStatistics { captureStatistics }
+}

@@ -1,0 +1,178 @@
+import MediaCore
+import TestTools
+import Testing
+import Threading
+
+@testable import Capture
+
+@Suite("Frame extraction", .timeLimit(.minutes(1)))
+struct FrameStreamTests {
+    /// Keeps the frames that it is given.
+    private final class FrameSink: VideoSink {
+        let frames = Monitor<[VideoFrame]>([])
+        var sourceRequirements: VideoFormatRequest { VideoFormatRequest() }
+        func onVideoFrame(_ frame: VideoFrame) { frames.withLock { $0.append(frame) } }
+        func onVideoFormatRequest(_ request: VideoFormatRequest) {}
+    }
+
+    @Test("A loop starts the source and gets its frames; its end stops the source")
+    func oneLoop() async throws {
+        let source = HandCapturer()
+        source.give(.frame(milliseconds: 1), .end)
+        var stamps: [Int64] = []
+        for await frame in source.frames { stamps.append(frame.timestamp.microseconds) }
+        #expect(stamps == [1000])
+        #expect(source.openings == 1)
+        try await eventually { source.sinks.isEmpty && !source.isCapturing }
+
+        // A loop that is left early ends its use too, and a later one starts the source again.
+        source.give(.frame(milliseconds: 2))
+        for await _ in source.frames { break }
+        try await eventually { source.sinks.isEmpty && !source.isCapturing }
+        #expect(source.openings == 2)
+    }
+
+    @Test("Several readers and a sink beside them share each frame")
+    func sharing() async throws {
+        let source = HandCapturer()
+        let sink = FrameSink()
+        try await source.startCapture(for: sink)
+        let readers = (0..<3).map { _ in FrameReader(source, frameRate: nil) }
+        for reader in readers { try await reader.begin() }
+        source.give(.frame(milliseconds: 5))
+        for reader in readers {
+            let frame = try #require(await reader.next())
+            #expect(frame.buffer === sink.frames.withLock { $0.first?.buffer })
+        }
+        await source.stopCapture(for: sink)
+        #expect(source.isCapturing)
+        for reader in readers { await reader.end() }
+        #expect(!source.isCapturing && source.openings == 1)
+    }
+
+    @Test("A slow reader gets the newest frame, and what it missed is counted")
+    func newestWins() async throws {
+        let source = HandCapturer()
+        let (reader, sink) = (FrameReader(source, frameRate: nil), StampSink())
+        try await reader.begin()
+        try await source.startCapture(for: sink)
+        source.give(.frame(milliseconds: 1), .frame(milliseconds: 2), .frame(milliseconds: 3))
+        try await eventually { sink.count == 3 }
+        #expect(await reader.next()?.timestamp.microseconds == 3000)
+        #expect(reader.framesDropped == 2)
+        await reader.end()
+        #expect(await reader.next() == nil)
+        await source.stopCapture(for: sink)
+    }
+
+    @Test("A reader may ask for fewer frames, without a change for others")
+    func rate() async throws {
+        let source = PushedSource()
+        let sink = StampSink()
+        source.sinks.add(sink)
+        let reader = FrameReader(source, frameRate: FrameRate(10))
+        try await reader.begin()
+        for number in 0..<60 { source.write(frame(atMilliseconds: Int64(number) * 1000 / 60)) }
+        #expect(await reader.next() != nil)
+        #expect(sink.count == 60 && (9...11).contains(reader.framesDropped + 1))
+        await reader.end()
+    }
+
+    @Test("A source that cannot start ends the loop, and a cancelled task leaves it")
+    func noFrames() async throws {
+        let source = HandCapturer()
+        source.failsToOpen.withLock { $0 = true }
+        for await _ in source.frames { Issue.record("a frame of a source that cannot start") }
+        #expect(source.sinks.isEmpty)
+        source.failsToOpen.withLock { $0 = false }
+        let task = Task { for await _ in source.frames {} }
+        try await eventually { source.isCapturing }
+        task.cancel()
+        await task.value
+        try await eventually { !source.isCapturing }
+    }
+
+    @Test("Memory stays the same at any speed of the reader", arguments: [0, 1, 2, 7, 50, .max])
+    func flatMemory(framesBetweenReads: Int) async throws {
+        let source = PushedSource()
+        let pool = VideoBufferPool()
+        let readers = (0..<3).map { _ in FrameReader(source, frameRate: nil) }
+        for reader in readers { try await reader.begin() }
+        var buffers: Set<ObjectIdentifier> = []
+        var read = 0
+        for number in 0..<2000 {
+            let buffer = pool.take(Dimensions(width: 32, height: 32))
+            buffers.insert(ObjectIdentifier(buffer))
+            #expect(source.write(VideoFrame(buffer: buffer, timestamp: MonotonicInstant(nanoseconds: Int64(number)))))
+            guard framesBetweenReads == 0 || number % framesBetweenReads == 0 else { continue }
+            for reader in readers where await reader.next() != nil { read += 1 }
+        }
+        // The one that is painted, the one that waits, and the one that a pool looks at next.
+        #expect(buffers.count <= 3, "\(buffers.count) buffers")
+        #expect(read + readers.reduce(0) { $0 + $1.framesDropped } >= 3 * 2000 - 3)
+        for reader in readers { await reader.end() }
+    }
+}
+
+@Suite("Frame extractor", .timeLimit(.minutes(1)))
+struct FrameExtractorTests {
+    /// Its methods run on the actor, as those of a main-actor class run on the main thread.
+    private actor Collector: FrameExtractorDelegate {
+        var stamps: [Int64] = []
+        var ends: [String] = []
+
+        func captured(_ frame: VideoFrame) {
+            preconditionIsolated()
+            stamps.append(frame.timestamp.microseconds)
+        }
+
+        func extractionEnded(with error: (any Error)?) { ends.append(error.map { "\($0)" } ?? "end") }
+    }
+
+    @Test("The delegate is called on its own executor, from start to stop, as often as is wanted")
+    func startAndStop() async throws {
+        let (source, collector) = (HandCapturer(), Collector())
+        let extractor = FrameExtractor(source: source, delegate: collector)
+        for round in 1...3 {
+            try await extractor.start()
+            try await extractor.start()
+            #expect(extractor.isRunning && source.isCapturing)
+            source.give(.frame(milliseconds: Int64(round)))
+            try await eventually { await collector.stamps.count == round }
+            await extractor.stop()
+            await extractor.stop()
+            #expect(!extractor.isRunning && !source.isCapturing)
+        }
+        #expect(await collector.stamps == [1000, 2000, 3000])
+        #expect(await collector.ends.isEmpty)
+        #expect(source.openings == 3)
+    }
+
+    @Test("The end of the source is reported, with the error if there is one")
+    func sourceEnds() async throws {
+        let (source, collector) = (HandCapturer(), Collector())
+        let extractor = FrameExtractor(source: source, delegate: collector)
+        try await extractor.start()
+        source.give(.failure)
+        try await eventually { await collector.ends.count == 1 }
+        #expect(await collector.ends[0].contains("read"))
+        #expect(!extractor.isRunning)
+        try await extractor.start()
+        source.give(.end)
+        try await eventually { await collector.ends.count == 2 }
+        #expect(await collector.ends[1] == "end")
+        source.failsToOpen.withLock { $0 = true }
+        await #expect(throws: HandCapturer.Trouble.self) { try await extractor.start() }
+        #expect(!extractor.isRunning)
+    }
+
+    @Test("An extractor that is released stops its source")
+    func release() async throws {
+        let (source, collector) = (HandCapturer(), Collector())
+        var extractor: FrameExtractor? = FrameExtractor(source: source, delegate: collector)
+        try await extractor?.start()
+        #expect(source.isCapturing)
+        extractor = nil
+        try await eventually { !source.isCapturing }
+    }
+}
