@@ -22,7 +22,8 @@ extension Relay {
             codec: request.codec,
             width: request.width,
             height: request.height,
-            frameRate: request.frameRate
+            frameRate: request.frameRate,
+            simulcastLayers: request.simulcastLayers
         )
         nextAlias += 1
         let track = add(info, of: publisher, in: participant.room, at: now)
@@ -99,6 +100,26 @@ extension Relay {
         }
         guard frameRate > 0, frameRate <= 1000 else {
             return (.invalidArgument, "a rate of \(frameRate); allowed are more than 0 to 1000 fps")
+        }
+        guard let layers = request.simulcastLayers else { return nil }
+        return refusal(of: layers, within: Dimensions(width: width, height: height))
+    }
+
+    private func refusal(of layers: [SimulcastLayer], within largest: Dimensions) -> (RoomErrorCode, String)? {
+        let most = WireFormat.maximumSimulcastLayers
+        guard (1...most).contains(layers.count), layers.map(\.simulcastLayer) == Array(layers.indices) else {
+            return (.invalidArgument, "simulcastLayers that are not numbered from 0, at most \(most)")
+        }
+        var smallest = Dimensions(width: 1, height: 1)
+        for layer in layers {
+            guard (smallest.width...largest.width).contains(layer.width),
+                (smallest.height...largest.height).contains(layer.height)
+            else {
+                let size = "\(layer.width)x\(layer.height)"
+                return (.invalidArgument, "a simulcast layer of \(size); allowed are \(smallest) to \(largest)")
+            }
+            if let rate = layer.bitrate, rate < 1 { return (.invalidArgument, "a simulcast layer of \(rate) bit/s") }
+            smallest = Dimensions(width: layer.width, height: layer.height)
         }
         return nil
     }
