@@ -62,6 +62,8 @@ package struct Publish: SignalingBody {
     package var height: Int?
     /// The highest rate that will be sent, in frames per second.
     package var frameRate: Double?
+    /// The separate encodings that can be sent, by ascending number; `nil` means one, number 0.
+    package var simulcastLayers: [SimulcastLayer]?
 
     package init(
         requestId: Int,
@@ -71,7 +73,8 @@ package struct Publish: SignalingBody {
         codec: String? = VideoCodec.vp8,
         width: Int? = nil,
         height: Int? = nil,
-        frameRate: Double? = nil
+        frameRate: Double? = nil,
+        simulcastLayers: [SimulcastLayer]? = nil
     ) {
         self.requestId = requestId
         self.name = name
@@ -81,6 +84,7 @@ package struct Publish: SignalingBody {
         self.width = width
         self.height = height
         self.frameRate = frameRate
+        self.simulcastLayers = simulcastLayers
     }
 }
 

@@ -49,8 +49,14 @@ package struct ClientSession: Sendable {
         case refused(ErrorMessage)
         /// The simulcast layers of our own track that somebody receives.
         case layersWanted(trackID: String, layers: [WantedLayer])
-        /// Somebody needs a keyframe of our own track.
-        case keyframeRequested(trackID: String)
+        /// Somebody needs a keyframe of our own track, in one simulcast layer or (`nil`) in all.
+        case keyframeRequested(trackID: String, simulcastLayer: Int?)
+        /// The network of a participant, which may be this one, carries its media better or worse: 0 to 5.
+        case networkQuality(participantID: String, level: Int)
+        /// The server sends nothing of a track for now; `reason` is one of `SwitchOffReason`, or unknown.
+        case trackSwitchedOff(TrackInfo, by: ParticipantInfo, reason: String)
+        /// The server sends a track again.
+        case trackSwitchedOn(TrackInfo, by: ParticipantInfo)
         /// The session is over; no event follows.
         case ended(Ending)
     }
@@ -290,7 +296,14 @@ package struct ClientSession: Sendable {
         case .layersWanted(let body):
             return [.notify(.layersWanted(trackID: body.trackId, layers: body.layers))]
         case .keyframeRequest(let body):
-            return [.notify(.keyframeRequested(trackID: body.trackId))]
+            return [.notify(.keyframeRequested(trackID: body.trackId, simulcastLayer: body.simulcastLayer))]
+        case .networkQuality(let body):
+            guard (0...5).contains(body.level) else { return [] }
+            return [.notify(.networkQuality(participantID: body.participantId, level: body.level))]
+        case .trackSwitchedOff(let body):
+            return about(body.trackId) { .trackSwitchedOff($0, by: $1, reason: body.reason) }
+        case .trackSwitchedOn(let body):
+            return about(body.trackId) { .trackSwitchedOn($0, by: $1) }
         case .timeSync(let body):
             guard let serverTime = body.serverTime else { return [] }
             clock.receive(

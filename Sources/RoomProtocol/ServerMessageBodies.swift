@@ -238,6 +238,52 @@ package struct LayersWanted: SignalingBody {
     package var simulcastLayers: [Int] { layers.map(\.simulcastLayer) }
 }
 
+/// Tells how well a participant's network carries its media.
+package struct NetworkQuality: SignalingBody {
+    package static let type = "networkQuality"
+    package var participantId: String
+    /// From 0 (broken) to 5 (excellent).
+    package var level: Int
+
+    package init(participantId: String, level: Int) {
+        self.participantId = participantId
+        self.level = level
+    }
+}
+
+/// Somebody else's track is not sent to this subscriber for now.
+package struct TrackSwitchedOff: SignalingBody {
+    package static let type = "trackSwitchedOff"
+    package var participantId: String
+    package var trackId: String
+    /// Why: `SwitchOffReason.network`; others may follow, and count as that one.
+    package var reason: String
+
+    package init(participantId: String, trackId: String, reason: String) {
+        self.participantId = participantId
+        self.trackId = trackId
+        self.reason = reason
+    }
+}
+
+/// Somebody else's track is sent to this subscriber again.
+package struct TrackSwitchedOn: SignalingBody {
+    package static let type = "trackSwitchedOn"
+    package var participantId: String
+    package var trackId: String
+
+    package init(participantId: String, trackId: String) {
+        self.participantId = participantId
+        self.trackId = trackId
+    }
+}
+
+/// The values of a `reason` of `trackSwitchedOff` that this version knows; there may be others on the wire.
+package enum SwitchOffReason {
+    /// The subscriber's network does not carry the track.
+    package static let network = "network"
+}
+
 /// Says that a request was refused, or why the server ends the session.
 package struct ErrorMessage: SignalingBody, Error, CustomStringConvertible {
     package static let type = "error"

@@ -20,6 +20,8 @@ package struct TrackInfo: Codable, Hashable, Sendable {
     package var height: Int?
     /// The published rate, in frames per second, which every video track has.
     package var frameRate: Double?
+    /// The separate encodings that the publisher can make, by ascending number; `nil` means one, number 0.
+    package var simulcastLayers: [SimulcastLayer]?
     /// Whether the publisher currently sends the track.
     package var enabled: Bool
 
@@ -33,6 +35,7 @@ package struct TrackInfo: Codable, Hashable, Sendable {
         width: Int? = nil,
         height: Int? = nil,
         frameRate: Double? = nil,
+        simulcastLayers: [SimulcastLayer]? = nil,
         enabled: Bool = true
     ) {
         self.id = id
@@ -44,7 +47,27 @@ package struct TrackInfo: Codable, Hashable, Sendable {
         self.width = width
         self.height = height
         self.frameRate = frameRate
+        self.simulcastLayers = simulcastLayers
         self.enabled = enabled
+    }
+}
+
+/// One of the separate encodings of a track, as its publisher announces it.
+package struct SimulcastLayer: Codable, Hashable, Sendable {
+    /// The encoding's number: 0 for the smallest, then one more for each larger one.
+    package var simulcastLayer: Int
+    /// The largest width that will be sent, in pixels.
+    package var width: Int
+    /// The largest height that will be sent, in rows.
+    package var height: Int
+    /// The highest bit rate that will be sent, in bits per second; `nil` if the publisher does not say.
+    package var bitrate: Int?
+
+    package init(simulcastLayer: Int, width: Int, height: Int, bitrate: Int? = nil) {
+        self.simulcastLayer = simulcastLayer
+        self.width = width
+        self.height = height
+        self.bitrate = bitrate
     }
 }
 
@@ -142,7 +165,7 @@ package struct Leave: SignalingBody {
 package struct KeyframeRequest: SignalingBody {
     package static let type = "keyframeRequest"
     package var trackId: String
-    /// The simulcast layer; `nil` means all.
+    /// The simulcast layer that is meant, from the server; `nil` means all.
     package var simulcastLayer: Int?
     /// From a client: a number that an error repeats.
     package var requestId: Int?

@@ -47,6 +47,9 @@ package enum WireFormat {
 
     /// The most tracks that one participant may publish at a time.
     package static let maximumTracksPerParticipant = 16
+
+    /// The most separate encodings of a track.
+    package static let maximumSimulcastLayers = 3
 }
 
 extension StringProtocol {

@@ -254,10 +254,33 @@ struct ClientSessionTests {
         )
         #expect(
             receive(.keyframeRequest(KeyframeRequest(trackId: "TR_own")), &session)
-                == [.notify(.keyframeRequested(trackID: "TR_own"))]
+                == [.notify(.keyframeRequested(trackID: "TR_own", simulcastLayer: nil))]
         )
         let refusal = ErrorMessage(.limitReached, "enough", fatal: false, requestId: 4)
         #expect(receive(.error(refusal), &session) == [.notify(.refused(refusal))])
+    }
+
+    @Test("A track that is switched off and on is told of, and so is a network's quality from 0 to 5")
+    func networkConditions() {
+        var session = joinedSession([track("TR_1")])
+        let off = TrackSwitchedOff(participantId: "PA_1", trackId: "TR_1", reason: SwitchOffReason.network)
+        let publisher = robot([track("TR_1")])
+        #expect(
+            receive(.trackSwitchedOff(off), &session)
+                == [.notify(.trackSwitchedOff(track("TR_1"), by: publisher, reason: "network"))]
+        )
+        #expect(
+            receive(.trackSwitchedOn(TrackSwitchedOn(participantId: "PA_1", trackId: "TR_1")), &session)
+                == [.notify(.trackSwitchedOn(track("TR_1"), by: publisher))]
+        )
+        #expect(
+            receive(.trackSwitchedOn(TrackSwitchedOn(participantId: "PA_1", trackId: "TR_9")), &session) == []
+        )
+        for level in [-1, 0, 5, 6, .max] {
+            let actions = receive(.networkQuality(NetworkQuality(participantId: "PA_1", level: level)), &session)
+            let isLevel = level == 0 || level == 5
+            #expect(actions == (isLevel ? [.notify(.networkQuality(participantID: "PA_1", level: level))] : []))
+        }
     }
 
     @Test("Leaving says so, ends the session and closes, once")

@@ -41,7 +41,8 @@ struct ProtocolDocumentTests {
             Joined.type, ParticipantConnected.type, ParticipantsComplete.type, ParticipantDisconnected.type,
             Published.type, TrackPublished.type,
             TrackUnpublished.type, TrackEnabled.type, TrackDisabled.type, Subscribed.type, Unsubscribed.type,
-            LayersWanted.type, KeyframeRequest.type, TimeSync.type, ErrorMessage.type, Leave.type,
+            LayersWanted.type, NetworkQuality.type, TrackSwitchedOff.type, TrackSwitchedOn.type, KeyframeRequest.type,
+            TimeSync.type, ErrorMessage.type, Leave.type,
         ]
         #expect(types == expected)
     }
@@ -58,7 +59,7 @@ struct ProtocolDocumentTests {
     @Test("Reserved messages are unknown types to the code")
     func reservedExamples() throws {
         let examples = document.blocks("json reserved")
-        #expect(examples.count == 5)
+        #expect(examples.count == 2)
         for example in examples {
             let type = try #require(try object(example)["type"] as? String)
             #expect(throws: UnreadableMessage.unknownType(type)) { try ServerMessage(reading: example) }
@@ -85,6 +86,8 @@ struct ProtocolDocumentTests {
         try checkFields(of: #require(participant.tracks.first), in: "Object `track`")
         let wanted = try #require(bodies.compactMap { $0 as? LayersWanted }.first)
         try checkFields(of: #require(wanted.layers.first), in: "Object `wantedLayer`")
+        let publish = try #require(bodies.compactMap { $0 as? Publish }.first)
+        try checkFields(of: #require(publish.simulcastLayers?.first), in: "Object `simulcastLayer`")
     }
 
     @Test("An optional field that is null counts as left out, and an unknown field is ignored")

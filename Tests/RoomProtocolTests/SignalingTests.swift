@@ -44,6 +44,27 @@ let clientMessages: [(ClientMessage, String)] = [
         "type":"publish","width":640}
         """
     ),
+    (
+        .publish(
+            Publish(
+                requestId: 3,
+                name: "front",
+                source: "camera",
+                width: 640,
+                height: 480,
+                frameRate: 30,
+                simulcastLayers: [
+                    SimulcastLayer(simulcastLayer: 0, width: 320, height: 240, bitrate: 200_000),
+                    SimulcastLayer(simulcastLayer: 1, width: 640, height: 480),
+                ]
+            )
+        ),
+        """
+        {"codec":"vp8","frameRate":30,"height":480,"kind":"video","name":"front","requestId":3,"simulcastLayers":\
+        [{"bitrate":200000,"height":240,"simulcastLayer":0,"width":320},\
+        {"height":480,"simulcastLayer":1,"width":640}],"source":"camera","type":"publish","width":640}
+        """
+    ),
     (.unpublish(Unpublish(trackId: "TR_1")), #"{"trackId":"TR_1","type":"unpublish"}"#),
     (.enable(Enable(trackId: "TR_1")), #"{"trackId":"TR_1","type":"enable"}"#),
     (.disable(Disable(trackId: "TR_1")), #"{"trackId":"TR_1","type":"disable"}"#),
@@ -184,6 +205,20 @@ let serverMessages: [(ServerMessage, String)] = [
     (
         .layersWanted(LayersWanted(trackId: "TR_1", simulcastLayers: [0, 2])),
         #"{"layers":[{"simulcastLayer":0},{"simulcastLayer":2}],"trackId":"TR_1","type":"layersWanted"}"#
+    ),
+    (
+        .networkQuality(NetworkQuality(participantId: "PA_1", level: 3)),
+        #"{"level":3,"participantId":"PA_1","type":"networkQuality"}"#
+    ),
+    (
+        .trackSwitchedOff(
+            TrackSwitchedOff(participantId: "PA_1", trackId: "TR_1", reason: SwitchOffReason.network)
+        ),
+        #"{"participantId":"PA_1","reason":"network","trackId":"TR_1","type":"trackSwitchedOff"}"#
+    ),
+    (
+        .trackSwitchedOn(TrackSwitchedOn(participantId: "PA_1", trackId: "TR_1")),
+        #"{"participantId":"PA_1","trackId":"TR_1","type":"trackSwitchedOn"}"#
     ),
     (.keyframeRequest(KeyframeRequest(trackId: "TR_1")), #"{"trackId":"TR_1","type":"keyframeRequest"}"#),
     (

@@ -44,8 +44,9 @@ extension Room {
             eventQueue.put(.requestRefused(failure))
         case .layersWanted(let trackID, let layers):
             publications.setWanted(layers, trackID: trackID)
-        case .keyframeRequested(let trackID):
+        case .keyframeRequested(let trackID, _):
             publications.publication(withID: trackID)?.publisher.requestKeyframe()
+        case .networkQuality, .trackSwitchedOff, .trackSwitchedOn: break
         case .ended(let ending): end(RoomError(ending))
         }
     }
