@@ -279,11 +279,3 @@ struct SubscriberSummary: Encodable {
     /// The number of earlier tracks that are not listed in `tracks`.
     var tracksOmitted = 0
 }
-
-/// Percentiles in milliseconds.
-struct Percentiles: Encodable, Sendable {
-    var p50: Double
-    var p95: Double
-    var p99: Double?
-    var max: Double?
-}

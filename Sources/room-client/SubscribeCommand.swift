@@ -185,7 +185,8 @@ struct SubscribeCommand: AsyncParsableCommand {
         } else if let error = reception.error {
             status = ExitStatus(error)
         } else if let path = reception.snapshotWithoutPicture {
-            reporter.reportFailure(FailureEvent("No picture came for \(path); does anybody publish in \(room.name)?"))
+            let advice = "check that somebody publishes in \(room.name)"
+            reporter.reportFailure(FailureEvent("No picture came for \(path); \(advice)."))
             status = .unavailable
         }
         reporter.report(summary, summary.words)

@@ -181,7 +181,8 @@ struct Reporter: Sendable {
 
     /// Reports that a slow terminal or pipe made the program miss events.
     func reportMissed(_ count: Int) {
-        reportFailure(FailureEvent("\(count) events were missed: the program's output is read too slowly."))
+        let problem = "\(count) events were missed: the program's output is read too slowly"
+        reportFailure(FailureEvent("\(problem); write it to a file."))
     }
 
     /// Whether there is a live status line: only for text output at a terminal.

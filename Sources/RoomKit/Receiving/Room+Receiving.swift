@@ -55,7 +55,10 @@ extension Room {
         let limit = options.maximumReceivedTracks
         let received = remote.receivedCount
         guard received >= limit || (received + remote.endingReceivers) / 2 >= limit else { return }
-        throw RoomError(.tooManyTracks, "Too many tracks: at most \(limit) are received at once.")
+        throw RoomError(
+            .tooManyTracks,
+            "Too many tracks: at most \(limit) are received at once; choose some (--participant, --track)."
+        )
     }
 
     /// Ends the reception of a track that cannot be decoded.

@@ -194,7 +194,7 @@ final class VideoReceiver: Sendable {
         if failure.isFinal { throw RoomError(.decodingFailed, "The track cannot be decoded. \(failure)") }
         guard badKeyframes < Self.maximumBadKeyframes else {
             let problem = "The track cannot be decoded: \(badKeyframes) keyframes in a row were damaged"
-            throw RoomError(.decodingFailed, "\(problem). \(failure)")
+            throw RoomError(.decodingFailed, "\(problem); publish it again. \(failure)")
         }
         if isKeyframeNeeded { track.requestKeyframe() }
     }

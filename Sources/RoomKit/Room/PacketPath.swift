@@ -13,8 +13,8 @@ final class PacketPath {
     private final class Reception {
         var assembler = FrameAssembler()
         var continuity = BaseLayerContinuity()
-        /// Whether a keyframe was requested because of another simulcast layer, and none has come.
-        var hasAskedForKeyframe = false
+        /// How many frames of another simulcast layer have come since the last frame of the received one.
+        var foreignInARow = 0
         let receiver: VideoReceiver
 
         init(_ receiver: VideoReceiver) {
@@ -48,6 +48,9 @@ final class PacketPath {
         settings.coalescing = 0
         return settings
     }()
+
+    /// So many frames of another simulcast layer in a row are a change, and not frames between those of the received one.
+    private static let foreignFramesOfChange = 5
 
     /// A path that reports to `uplink`.
     init(uplink: Uplink) {
@@ -173,18 +176,18 @@ final class PacketPath {
         let foreignFrames = reception.assembler.foreignFrames
         let frame = try reception.assembler.receive(packet, header: header) { count in packets.take(count: count) }
         guard let frame else {
-            if reception.assembler.foreignFrames > foreignFrames { requestLayerStart(reception) }
+            if reception.assembler.foreignFrames > foreignFrames { noteForeignFrame(of: reception) }
             return
         }
-        if frame.header.isKeyframe { reception.hasAskedForKeyframe = false }
+        reception.foreignInARow = 0
         let isAfterLoss = reception.continuity.isLoss(before: frame.header)
         reception.receiver.receive(frame, isAfterLoss: isAfterLoss, at: now)
     }
 
-    /// Requests the keyframe with which another simulcast layer should have begun, once until one comes.
-    private func requestLayerStart(_ reception: Reception) {
-        guard !reception.hasAskedForKeyframe else { return }
-        reception.hasAskedForKeyframe = true
+    /// Requests a keyframe, once, if the server has changed to another simulcast layer without one.
+    private func noteForeignFrame(of reception: Reception) {
+        reception.foreignInARow += 1
+        guard reception.foreignInARow == Self.foreignFramesOfChange else { return }
         reception.receiver.track.requestKeyframe()
     }
 

@@ -132,7 +132,7 @@ public actor Room {
         guard let result = answer, !Task.isCancelled else {
             perform(link.session.leave())
             try Task.checkCancellation()
-            throw RoomError(.serverUnavailable, "No answer from \(options.url) in time.")
+            throw RoomError(.serverUnavailable, "No answer from \(options.url) in time; check that the server runs.")
         }
         let joined = try result.get()
         link.sid = joined.room.id

@@ -64,9 +64,13 @@ extension RoomError {
     init(_ failure: ClientSession.SubscriptionFailure) {
         switch failure {
         case .unknownCodec(let codec):
-            self.init(.unsupportedTrack, "The track cannot be received: its codec \"\(codec)\" is not supported.")
+            let problem = "The track cannot be received: its codec \"\(codec)\" is not supported"
+            self.init(.unsupportedTrack, "\(problem); publish it as VP8.")
         case .incompleteDescription:
-            self.init(.unsupportedTrack, "The track cannot be received: it has no codec, size or frame rate.")
+            self.init(
+                .unsupportedTrack,
+                "The track cannot be received: it has no codec, size or frame rate; its publisher must state them."
+            )
         }
     }
 
@@ -74,7 +78,9 @@ extension RoomError {
     init?(_ ending: ClientSession.Ending) {
         switch ending {
         case .left: return nil
-        case .dismissed(let reason, _, _): self.init(.connectionLost, "The server ended the session: \(reason).")
+        case .dismissed(let reason, let reconnect, _):
+            let advice = reconnect ? " Connect again in a moment." : ""
+            self.init(.connectionLost, "The server ended the session: \(reason).\(advice)")
         case .refused(let error) where error.code == RoomErrorCode.duplicateIdentity.rawValue:
             self.init(
                 .refused,
@@ -85,8 +91,11 @@ extension RoomError {
             self.init(.refused, "The server refused: \(error.message).", serverCode: error.code)
         case .connectionLost(let reason): self.init(.connectionLost, reason)
         case .protocolViolation(let problem):
-            self.init(.protocolViolation, "The server breaks the protocol: \(problem).")
-        case .joinTimedOut: self.init(.serverUnavailable, "The server did not answer the request to join in time.")
+            let advice = "Check that it is a room server of this program's version."
+            self.init(.protocolViolation, "The server breaks the protocol: \(problem). \(advice)")
+        case .joinTimedOut:
+            let problem = "The server did not answer the request to join in time"
+            self.init(.serverUnavailable, "\(problem); check that it is a room server, and try again.")
         }
     }
 }
