@@ -15,14 +15,14 @@ final class RendererSlot: Sendable {
     /// The suspended task on an executor; resumed exactly once, by whoever takes it out of the state.
     @safe private struct Waiter: Sendable {
         // A checked continuation would allocate for each picture.
-        private let continuation: UnsafeContinuation<Work?, Never>
+        private let continuation: UnsafeContinuation<Void, Never>
 
-        init(_ continuation: UnsafeContinuation<Work?, Never>) {
+        init(_ continuation: UnsafeContinuation<Void, Never>) {
             unsafe self.continuation = continuation
         }
 
-        func resume(with work: Work?) {
-            unsafe continuation.resume(returning: work)
+        func resume() {
+            unsafe continuation.resume()
         }
     }
 
@@ -64,7 +64,6 @@ final class RendererSlot: Sendable {
     func put(_ frame: VideoFrame) {
         var replaced: VideoFrame?
         var waiter: Waiter?
-        var work: Work?
         var isFirst = false
         monitor.change { state in
             guard state.renderer != nil else { return }
@@ -73,12 +72,11 @@ final class RendererSlot: Sendable {
             state.frame = frame
             isFirst = !state.isServed
             state.isServed = true
-            guard let waiting = state.waiter, let next = state.next() else { return }
-            (waiter, work, state.waiter) = (waiting, next, nil)
+            (waiter, state.waiter) = (state.waiter, nil)
         }
         // Released outside the lock: this may free its memory.
         withExtendedLifetime(replaced) {}
-        waiter?.resume(with: work)
+        waiter?.resume()
         if isFirst { begin() }
     }
 
@@ -96,7 +94,7 @@ final class RendererSlot: Sendable {
             (state.renderer, state.frame, state.waiter) = (nil, nil, nil)
             return state.statistics
         }
-        waiter?.resume(with: nil)
+        waiter?.resume()
         withExtendedLifetime(released) {}
         return statistics
     }
@@ -135,14 +133,23 @@ final class RendererSlot: Sendable {
 
     /// Suspends the task until there is work; `nil` once the slot is closed.
     private func next() async -> Work? {
-        await unsafe withUnsafeContinuation { (continuation: UnsafeContinuation<Work?, Never>) in
+        while true {
+            // Taken only now that the executor runs the task, so that it is the newest.
+            if let work = monitor.withLock({ $0.next() }) { return work }
+            await suspend()
+        }
+    }
+
+    private func suspend() async {
+        // A checked continuation would allocate for each picture.
+        await unsafe withUnsafeContinuation { (continuation: UnsafeContinuation<Void, Never>) in
             let waiter = unsafe Waiter(continuation)
-            let work = monitor.withLock { state -> Work?? in
-                if let work = state.next() { return work }
+            let isIdle = monitor.withLock { state in
+                guard state.renderer != nil, state.frame == nil else { return false }
                 state.waiter = waiter
-                return nil
+                return true
             }
-            if let work { waiter.resume(with: work) }
+            if !isIdle { waiter.resume() }
         }
     }
 
