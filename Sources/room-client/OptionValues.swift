@@ -92,6 +92,8 @@ extension PixelFormat: ExpressibleByArgument, AdvisedArgument {
 
 extension TrackRecorder.Format: ExpressibleByArgument {}
 
+extension VideoPublishOptions.Orientation: ExpressibleByArgument {}
+
 /// What is given up first: the names of `--degradation`.
 enum Degradation: String, CaseIterable, ExpressibleByArgument {
     case balanced, framerate, resolution

@@ -85,6 +85,14 @@ struct SourceOptions: ParsableArguments {
     @Flag(help: "Mirror the camera's picture, left to right.")
     var mirror = false
 
+    @Option(
+        help: ArgumentHelp(
+            "Who carries out --rotate and --mirror: applied (the publisher, before encoding) or tagged (each subscriber).",
+            valueName: "way"
+        )
+    )
+    var orientation = VideoPublishOptions.Orientation.applied
+
     @Flag(help: "Play the clip repeatedly.")
     var loop = false
 
@@ -99,7 +107,7 @@ struct SourceOptions: ParsableArguments {
         guard case .camera = source else {
             let forCameras = [
                 ("--device", device != nil), ("--pixel-format", pixelFormat != nil), ("--crop", crop != nil),
-                ("--rotate", rotate != 0), ("--mirror", mirror),
+                ("--rotate", rotate != 0), ("--mirror", mirror), ("--orientation", orientation != .applied),
             ]
             if let option = forCameras.first(where: { $0.1 })?.0 {
                 throw ValidationError("\(option) is for cameras; leave it out with this --source.")
@@ -205,6 +213,7 @@ struct SourceOptions: ParsableArguments {
         transform.crop = crop
         transform.rotation = VideoRotation(rawValue: rotate) ?? .none
         transform.isMirrored = mirror
+        transform.tagsOrientation = orientation == .tagged
         let request = VideoFormatRequest(dimensions: size, frameRate: fps, pixelFormat: pixelFormat)
         return CameraSource(device: device, request: request, transform: transform)
     }

@@ -43,6 +43,16 @@ struct FrameLogTests {
         #expect(entries.map(\.isShown) == [true, false, false])
     }
 
+    @Test("Orientation and metadata are in the line of a frame that has them, and in no other")
+    func extensions() throws {
+        var tagged = bareFrame(1)
+        let metadata = try FrameMetadata([0, 255, 62])
+        tagged.extensions = PacketExtensions(rotation: .clockwise270, isMirrored: true, metadata: metadata)
+        let entries = try FrameLogEntry.read(write([tagged, bareFrame(2)]))
+        #expect(entries[0].rotation == 270 && entries[0].mirrored == true && entries[0].metadata == "AP8+")
+        #expect(entries[1].rotation == nil && entries[1].mirrored == nil && entries[1].metadata == nil)
+    }
+
     @Test("A frame that was not decoded has the key all the same, with null")
     func notDecoded() throws {
         let lines = try write(frames).split(separator: "\n")

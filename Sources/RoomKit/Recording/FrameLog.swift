@@ -37,6 +37,12 @@ package struct FrameLogEntry: Codable, Hashable, Sendable {
     package var clock: String
     /// The largest error of the offset at this end, in microseconds; `nil` in logs of older programs.
     package var clockError: Int64?
+    /// The clockwise turn, in degrees, by which a viewer turned the decoded picture; `nil` for none.
+    package var rotation: Int?
+    /// Whether a viewer exchanged left and right after that; `nil` for no.
+    package var mirrored: Bool?
+    /// The application's bytes that came with the frame, in base64; `nil` for none.
+    package var metadata: String?
 }
 
 extension FrameLogEntry {
@@ -58,6 +64,10 @@ extension FrameLogEntry {
         catchUp = frame.isCatchUp
         clock = frame.clock.basis.rawValue
         clockError = frame.clock.errorBound.wholeNanoseconds / 1000
+        let extensions = frame.extensions
+        rotation = extensions.rotation == .none ? nil : extensions.rotation.rawValue
+        mirrored = extensions.isMirrored ? true : nil
+        metadata = extensions.metadata.map { Data($0.bytes).base64EncodedString() }
     }
 
     /// Whether a viewer saw the picture.
@@ -87,11 +97,14 @@ extension FrameLogEntry {
         try container.encode(catchUp, forKey: .catchUp)
         try container.encode(clock, forKey: .clock)
         try container.encodeIfPresent(clockError, forKey: .clockError)
+        try container.encodeIfPresent(rotation, forKey: .rotation)
+        try container.encodeIfPresent(mirrored, forKey: .mirrored)
+        try container.encodeIfPresent(metadata, forKey: .metadata)
     }
 
     private enum CodingKeys: CodingKey {
         case number, simulcastLayer, layer, base, key, bytes, width, height, captured, received, decoded, shown, catchUp
-        case clock, clockError
+        case clock, clockError, rotation, mirrored, metadata
     }
 
     /// Reads the lines of a `.frames.jsonl`; an incomplete last line is ignored.
