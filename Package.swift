@@ -149,14 +149,17 @@ let benchmarks: [Target] = [
 /// What the library's users read first.
 ///
 /// Here rather than in a package of their own, which would build everything anew.
-let examples: [Target] = ["MinimalPublisher", "MinimalSubscriber", "NoisePublisher"].map { name in
-    .executableTarget(
-        name: name,
-        dependencies: ["RoomKit", argumentParser],
-        path: "Examples/\(name)",
-        swiftSettings: strict
-    )
-}
+let examples: [Target] =
+    [
+        "MinimalPublisher", "MinimalSubscriber", "NoisePublisher", "MotionDetector", "GrayscalePublisher", "PlanesToC",
+    ].map { name in
+        .executableTarget(
+            name: name,
+            dependencies: ["RoomKit", argumentParser] + (name == "PlanesToC" ? ["CLuma"] : []),
+            path: "Examples/\(name)",
+            swiftSettings: strict
+        )
+    } + [.systemLibrary(name: "CLuma", path: "Examples/CLuma")]
 
 /// Publisher, relay and subscriber together, in one process and as the programs; to be run with `--no-parallel`.
 let endToEnd: [Target] = [

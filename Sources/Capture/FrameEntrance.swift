@@ -50,7 +50,7 @@ final class FrameEntrance: Sendable {
             return false
         }
         defer { state.change { $0.isBusy = false } }
-        captured.countCaptured(at: timestamp, takenAt: measuresDelay ? now : nil)
+        captured.countCaptured(at: timestamp, takenAt: measuresDelay && captured.timestampsReplaced == 0 ? now : nil)
         guard sinks.admit(captured, newestAt: timestamp) else { return false }
         sinks.handOver(frame)
         return true

@@ -26,11 +26,18 @@ public protocol FramePainter: AnyObject {
     var dimensions: Dimensions { get }
     /// The highest rate of the pictures.
     var frameRate: FrameRate { get }
+    /// The application's bytes for the picture that was painted last; `nil`, the default, for none.
+    var metadata: FrameMetadata? { get }
 
     /// Paints a picture into a buffer that nobody else writes; returns `nil` after the last picture.
     ///
     /// - Throws: An error that ends the source; it is reported as `CaptureEvent.failed`.
     func paint(_ assignment: FrameAssignment) throws -> VideoBuffer?
+}
+
+extension FramePainter {
+    /// No metadata.
+    public var metadata: FrameMetadata? { nil }
 }
 
 extension Dimensions {

@@ -134,16 +134,17 @@ private final class NewestFrameSlot: VideoSink {
     }
 
     /// Waits for a frame; after the end, the frame that still waits is the last.
+    ///
+    /// A second task that waits at the same time gets `nil`.
     func next() async -> VideoFrame? {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 let answer = state.withLock { state -> VideoFrame?? in
-                    precondition(state.reader == nil, "two tasks read from one frame iterator")
                     if let frame = state.frame {
                         state.frame = nil
                         return .some(frame)
                     }
-                    if state.isFinished { return .some(nil) }
+                    if state.isFinished || state.reader != nil { return .some(nil) }
                     state.reader = continuation
                     return nil
                 }

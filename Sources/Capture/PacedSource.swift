@@ -138,7 +138,7 @@ private struct PaintingLoop {
             guard let buffer = try painter.paint(assignment) else { return }
             context.note(VideoFormat(dimensions: buffer.dimensions, frameRate: schedule.rate, pixelFormat: .i420))
             guard context.admit(captured, newestAt: now, pacedRate: schedule.rate) else { continue }
-            context.deliver(VideoFrame(buffer: buffer, timestamp: now))
+            context.deliver(VideoFrame(buffer: buffer, timestamp: now, metadata: painter.metadata))
         }
     }
 

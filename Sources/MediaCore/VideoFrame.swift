@@ -98,14 +98,39 @@ public struct VideoFrame: Sendable {
     public var rotation: VideoRotation
     /// Whether this is a slate, which stands in for pictures of a camera that is gone.
     public var isSubstitute = false
+    /// Whether left and right must be exchanged after the turn; `false` in received pictures.
+    public var isMirrored: Bool
+    /// Bytes of the application's own, which reach the subscribers with the frame; `nil` for none.
+    public var metadata: FrameMetadata?
 
     /// Creates a frame of `buffer`, captured at `timestamp`.
-    public init(buffer: VideoBuffer, timestamp: MonotonicInstant, rotation: VideoRotation = .none) {
+    public init(
+        buffer: VideoBuffer,
+        timestamp: MonotonicInstant,
+        rotation: VideoRotation = .none,
+        isMirrored: Bool = false,
+        metadata: FrameMetadata? = nil
+    ) {
         self.buffer = buffer
         self.timestamp = timestamp
         self.rotation = rotation
+        self.isMirrored = isMirrored
+        self.metadata = metadata
     }
 
     /// The size of the picture, before rotation.
     public var dimensions: Dimensions { buffer.dimensions }
+
+    /// The size of the picture once it is upright.
+    public var uprightDimensions: Dimensions { rotation.swapsDimensions ? dimensions.transposed : dimensions }
+
+    /// Whether the picture is upright as it is.
+    public var isUpright: Bool { rotation == .none && !isMirrored }
+
+    /// The frame with other pixels and all else as it is.
+    package func with(_ buffer: VideoBuffer) -> VideoFrame {
+        var frame = self
+        frame.buffer = buffer
+        return frame
+    }
 }

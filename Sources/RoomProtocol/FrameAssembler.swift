@@ -14,10 +14,13 @@ package struct FrameAssembler: Sendable {
         package var buffer: PacketBuffer
         /// The range of the frame's bytes in the buffer.
         package var range: Range<Int>
+        /// The extensions of the frame's first packet.
+        package var extensions = PacketExtensions()
     }
 
     private struct Partial {
         var header: MediaPacketHeader
+        var extensions: PacketExtensions
         var buffer: PacketBuffer
         var received: Int
     }
@@ -59,17 +62,19 @@ package struct FrameAssembler: Sendable {
                 foreignFrames += 1
                 return nil
             }
-            guard !header.hasExtensions || !packet.withBytes({ PacketExtensions(of: $0, header).isEncrypted }) else {
+            let extensions =
+                header.hasExtensions ? packet.withBytes { PacketExtensions(of: $0, header) } : PacketExtensions()
+            guard !extensions.isEncrypted else {
                 encryptedFrames += 1
                 return nil
             }
             if header.isLastChunk {
-                let end = header.headerLength + header.payloadLength
-                return completed(Frame(header: header, buffer: packet, range: header.headerLength..<end))
+                let range = header.headerLength..<header.headerLength + header.payloadLength
+                return completed(Frame(header: header, buffer: packet, range: range, extensions: extensions))
             }
             let buffer = makeBuffer(Int(header.frameLength))
             Self.copyPayload(of: packet, header: header, into: buffer)
-            partial = Partial(header: header, buffer: buffer, received: header.payloadLength)
+            partial = Partial(header: header, extensions: extensions, buffer: buffer, received: header.payloadLength)
             return nil
         }
         guard var frame = partial else { return nil }
@@ -87,7 +92,10 @@ package struct FrameAssembler: Sendable {
         Self.copyPayload(of: packet, header: header, into: frame.buffer)
         frame.received += header.payloadLength
         if header.isLastChunk {
-            return completed(Frame(header: frame.header, buffer: frame.buffer, range: 0..<frame.received))
+            let range = 0..<frame.received
+            return completed(
+                Frame(header: frame.header, buffer: frame.buffer, range: range, extensions: frame.extensions)
+            )
         }
         partial = frame
         return nil

@@ -75,7 +75,8 @@ package struct MediaPacketHeader: Hashable, Sendable {
         static let discardable = Flags(rawValue: 1 << 4)
     }
 
-    /// Creates the header of the chunk of `frame` at `chunkOffset`, which has `payloadLength` bytes.
+    /// Creates the header of the chunk of `frame` at `chunkOffset`, which has `payloadLength` bytes and comes after
+    /// `extensionsLength` bytes of extensions.
     package init(
         frame: EncodedFrameInfo,
         trackAlias: UInt32,
@@ -83,7 +84,8 @@ package struct MediaPacketHeader: Hashable, Sendable {
         encodeDelay: Duration,
         frameLength: Int,
         chunkOffset: Int,
-        payloadLength: Int
+        payloadLength: Int,
+        extensionsLength: Int = 0
     ) {
         self.trackAlias = trackAlias
         self.frameNumber = frame.number
@@ -98,7 +100,7 @@ package struct MediaPacketHeader: Hashable, Sendable {
         self.isLayerSync = frame.isLayerSync
         self.isDiscardable = frame.isDiscardable
         self.relayTime = nil
-        self.headerLength = Self.fixedLength
+        self.headerLength = Self.fixedLength + extensionsLength
         self.payloadLength = payloadLength
     }
 

@@ -10,13 +10,22 @@ import Threading
 /// one thread.
 package final class FrameConverter: CapturedFrameConverter {
     /// The transform of each picture; may be changed between pictures.
-    package var transform: FrameTransform
+    package var transform: FrameTransform {
+        didSet { applied = Self.applied(of: transform, tagsOrientation: tagsOrientation) }
+    }
     /// The transform's `size`.
     package var requestedDimensions: Dimensions? {
         get { transform.size }
         set { transform.size = newValue }
     }
 
+    /// Whether turn and mirroring are left to whoever takes the frames: they then say how they must be turned.
+    package var tagsOrientation: Bool {
+        didSet { applied = Self.applied(of: transform, tagsOrientation: tagsOrientation) }
+    }
+
+    /// The steps that are applied here.
+    private var applied: FrameTransform
     private let pool = VideoBufferPool()
     /// Buffers for whole pictures on the way and for scaled ones, so that each pool has buffers of one size.
     private let wholePool = VideoBufferPool(limit: 4)
@@ -24,10 +33,21 @@ package final class FrameConverter: CapturedFrameConverter {
     private var jpegDecoder: JPEGDecoder
     private var corrected: (kind: RawPictureKind, colour: CapturedColour?, correction: ColourCorrection)?
 
-    /// Creates a converter that applies `transform`.
-    package init(transform: FrameTransform = FrameTransform()) throws(VideoProcessingError) {
+    /// Creates a converter that applies `transform`, or tags the frames with its turn and mirroring.
+    package init(
+        transform: FrameTransform = FrameTransform(),
+        tagsOrientation: Bool = false
+    ) throws(VideoProcessingError) {
         self.transform = transform
+        self.tagsOrientation = tagsOrientation
+        applied = Self.applied(of: transform, tagsOrientation: tagsOrientation)
         jpegDecoder = try JPEGDecoder()
+    }
+
+    private static func applied(of transform: FrameTransform, tagsOrientation: Bool) -> FrameTransform {
+        var applied = transform
+        if tagsOrientation { (applied.rotation, applied.isMirrored) = (.none, false) }
+        return applied
     }
 
     /// Whether pictures of `pixelFormat` can be converted.
@@ -58,7 +78,9 @@ package final class FrameConverter: CapturedFrameConverter {
         } else {
             throw .undecodable
         }
-        return VideoFrame(buffer: buffer, timestamp: timestamp)
+        var frame = VideoFrame(buffer: buffer, timestamp: timestamp)
+        if tagsOrientation { (frame.rotation, frame.isMirrored) = (transform.rotation, transform.isMirrored) }
+        return frame
     }
 
     /// The colour correction, which is computed again only when its inputs change.
@@ -82,29 +104,29 @@ package final class FrameConverter: CapturedFrameConverter {
     }
 
     private func convert(_ planes: CapturedPlanes, _ picture: CapturedPicture) -> VideoBuffer {
-        let steps = transform.steps(for: picture.dimensions)
-        let finisher = PictureFinisher(transform: transform, pool: pool, scalingPool: scalingPool)
+        let steps = applied.steps(for: picture.dimensions)
+        let finisher = PictureFinisher(transform: applied, pool: pool, scalingPool: scalingPool)
         if finisher.isFinished(steps) {
             let buffer = pool.take(steps.kept.dimensions)
-            unsafe picture.convert(planes, steps.kept, isFlipped: transform.isMirrored, into: buffer)
+            unsafe picture.convert(planes, steps.kept, isFlipped: applied.isMirrored, into: buffer)
             return buffer
         }
         if let planar = unsafe picture.planar(planes) { return unsafe finisher.finish(planar, steps) }
         if picture.turnsInPassing, steps.scaled == steps.kept.dimensions {
-            let buffer = pool.take(transform.outputDimensions(for: picture.dimensions))
+            let buffer = pool.take(applied.outputDimensions(for: picture.dimensions))
             unsafe picture.convert(planes, steps.kept, finisher.turn, into: buffer)
             return buffer
         }
         let whole = wholePool.take(steps.kept.dimensions)
         unsafe picture.convert(planes, steps.kept, isFlipped: false, into: whole)
-        return unsafe whole.withPicture { unsafe finisher.finish($0, transform.steps(afterCropping: steps)) }
+        return unsafe whole.withPicture { unsafe finisher.finish($0, applied.steps(afterCropping: steps)) }
     }
 
     private func decode(_ bytes: RawSpan, dimensions: Dimensions) throws(DamagedPicture) -> VideoBuffer {
-        let steps = transform.steps(for: dimensions)
-        let finisher = PictureFinisher(transform: transform, pool: pool, scalingPool: scalingPool)
+        let steps = applied.steps(for: dimensions)
+        let finisher = PictureFinisher(transform: applied, pool: pool, scalingPool: scalingPool)
         let isWhole = steps.kept.dimensions == dimensions
-        if isWhole, finisher.isFinished(steps), !transform.isMirrored {
+        if isWhole, finisher.isFinished(steps), !applied.isMirrored {
             return try jpegDecoder.decode(bytes, dimensions: dimensions, pool: pool)
         }
         let whole = try jpegDecoder.decode(bytes, dimensions: dimensions, pool: wholePool)

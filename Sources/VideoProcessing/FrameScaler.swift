@@ -24,7 +24,7 @@ package final class FrameScaler: Sendable {
         unsafe frame.buffer.withPicture { picture in
             unsafe buffer.fill(scaling: picture.region(PictureRegion(ofShape: target, in: frame.dimensions)))
         }
-        return VideoFrame(buffer: buffer, timestamp: frame.timestamp, rotation: frame.rotation)
+        return frame.with(buffer)
     }
 
     /// Scales the frame to exactly `target`, odd sides included, cropped to its aspect ratio from the middle.
@@ -37,23 +37,24 @@ package final class FrameScaler: Sendable {
         unsafe frame.buffer.withPicture { picture in
             unsafe buffer.fill(scaling: picture.region(PictureRegion(ofShape: target, in: frame.dimensions)))
         }
-        return VideoFrame(buffer: buffer, timestamp: frame.timestamp, rotation: frame.rotation)
+        return frame.with(buffer)
     }
 
-    /// Applies `transform` to the frame; the frame's own `rotation` stays unchanged.
+    /// Applies `transform` to the frame; the frame's own orientation stays unchanged.
     package func apply(_ transform: FrameTransform, to frame: VideoFrame) -> VideoFrame {
         let finisher = PictureFinisher(transform: transform, pool: pool, scalingPool: scalingPool)
         let steps = transform.steps(for: frame.dimensions)
         let isWhole = steps.kept.dimensions == frame.dimensions
         if isWhole, finisher.isFinished(steps), !transform.isMirrored, transform.rotation == .none { return frame }
         let buffer = unsafe frame.buffer.withPicture { unsafe finisher.finish($0, steps) }
-        return VideoFrame(buffer: buffer, timestamp: frame.timestamp, rotation: frame.rotation)
+        return frame.with(buffer)
     }
 
-    /// Turns the frame by its own `rotation`, so that it is upright.
+    /// Turns and mirrors the frame by its own orientation, so that it is upright.
     package func upright(_ frame: VideoFrame) -> VideoFrame {
-        var upright = apply(FrameTransform(rotation: frame.rotation), to: frame)
+        var upright = apply(FrameTransform(rotation: frame.rotation, isMirrored: frame.isMirrored), to: frame)
         upright.rotation = .none
+        upright.isMirrored = false
         return upright
     }
 }

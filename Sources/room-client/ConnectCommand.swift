@@ -121,6 +121,7 @@ struct ConnectCommand: AsyncParsableCommand {
         var options = VideoPublishOptions()
         options.maxBitrate = maxBitrate ?? source.noiseBitrate
         options.degradationPreference = degradation.preference
+        options.orientation = source.orientation
         return options
     }
 

@@ -101,6 +101,8 @@ enum DumpFormat: String, CaseIterable, ExpressibleByArgument {
     var ofPipes: VideoPipeRenderer.Format? { VideoPipeRenderer.Format(rawValue: rawValue) }
 }
 
+extension VideoPublishOptions.Orientation: ExpressibleByArgument {}
+
 /// What is given up first: the names of `--degradation`.
 enum Degradation: String, CaseIterable, ExpressibleByArgument {
     case balanced, framerate, resolution

@@ -104,6 +104,14 @@ struct SourceOptions: ParsableArguments {
     )
     var controls: [ControlArgument] = []
 
+    @Option(
+        help: ArgumentHelp(
+            "Who carries out --rotate and --mirror: applied (the publisher, before encoding) or tagged (each subscriber).",
+            valueName: "way"
+        )
+    )
+    var orientation = VideoPublishOptions.Orientation.applied
+
     @Flag(help: "Play the clip repeatedly.")
     var loop = false
 
@@ -121,8 +129,8 @@ struct SourceOptions: ParsableArguments {
         guard case .camera = source else {
             let forCameras = [
                 ("--device", device != nil), ("--pixel-format", pixelFormat != nil), ("--crop", crop != nil),
-                ("--rotate", rotate != 0), ("--mirror", mirror), ("--camera-wait", cameraWait != nil),
-                ("--control", !controls.isEmpty),
+                ("--rotate", rotate != 0), ("--mirror", mirror), ("--orientation", orientation != .applied),
+                ("--camera-wait", cameraWait != nil), ("--control", !controls.isEmpty),
             ]
             if let option = forCameras.first(where: { $0.1 })?.0 {
                 throw ValidationError("\(option) is for cameras; leave it out with this --source.")
@@ -229,6 +237,7 @@ struct SourceOptions: ParsableArguments {
         transform.crop = crop
         transform.rotation = VideoRotation(rawValue: rotate) ?? .none
         transform.isMirrored = mirror
+        transform.tagsOrientation = orientation == .tagged
         let request = VideoFormatRequest(dimensions: size, frameRate: fps, pixelFormat: pixelFormat)
         let camera = CameraSource(
             device: device,

@@ -92,6 +92,34 @@ struct FrameStreamTests {
         try await eventually { !source.isCapturing }
     }
 
+    /// Numbers its pictures.
+    private final class NumberPainter: FramePainter {
+        let dimensions = Dimensions(width: 16, height: 16)
+        let frameRate = FrameRate(100)
+        var number = UInt8(0)
+        var metadata: FrameMetadata? { try? FrameMetadata([number]) }
+
+        func paint(_ assignment: FrameAssignment) -> VideoBuffer? {
+            guard number < 5 else { return nil }
+            number += 1
+            let buffer = VideoBuffer(dimensions: dimensions)
+            buffer.withMutablePlanes { luma, _, _ in luma.update(repeating: number) }
+            return buffer
+        }
+    }
+
+    @Test("A painter's metadata comes with the picture that it belongs to")
+    func paintedMetadata() async {
+        let source = PacedSource { NumberPainter() }
+        var read = 0
+        for await frame in source.frames {
+            let pixel = frame.buffer.withPlanes { luma, _, _ in luma[0] }
+            #expect(frame.metadata?.bytes == [pixel])
+            read += 1
+        }
+        #expect(read > 0)
+    }
+
     @Test("Memory stays the same at any speed of the reader", arguments: [0, 1, 2, 7, 50, .max])
     func flatMemory(framesBetweenReads: Int) async throws {
         let source = PushedSource()

@@ -60,7 +60,7 @@ struct ProgramOptionTests {
         ["--duration", "-1"], ["--duration", "0"], ["--duration", "inf"], ["--duration", "1e300"],
         ["--source", "unknown"], ["--source", "file:"], ["--source", ""], ["--rotate", "45"],
         ["--rotate", "90"], ["--crop", "10x10"], ["--mirror"], ["--pixel-format", "TOOLONG"],
-        ["--source", "camera", "--loop"],
+        ["--source", "camera", "--loop"], ["--size", "hd"], ["--orientation", "tagged"], ["--orientation", "left"],
         ["--room", ""], ["--identity", ""], ["--url", "http://x"], ["--url", ""], ["--nonsense"],
     ]
 
@@ -198,10 +198,20 @@ struct ProgramOptionTests {
         #expect(try await end([server.program], with: 15) == [.exit(0)])
     }
 
+    @Test("A size can be given by its name")
+    func namedSize() async throws {
+        let server = try await ServerProgram()
+        let publisher = try await server.publisher(["--source", "pattern", "--size", "cif", "--json"])
+        let published = try publisher.events().first { $0.string("event") == "published" }
+        #expect(published?.number("width") == 352 && published?.number("height") == 288)
+        #expect(try await end([publisher], with: 2) == [.exit(0)])
+        #expect(try await end([server.program], with: 15) == [.exit(0)])
+    }
+
     /// What a command line is told, all of which end with 64 before anything is connected.
     private static let adviceCases: [(arguments: [String], words: String)] = [
         (["connect", "--room", "r", "--size", "20000x20000"], "give width and height"),
-        (["connect", "--room", "r", "--size", "-1x5"], "give width and height"),
+        (["connect", "--room", "r", "--size", "-1x5"], "or one of cif, vga, hd720, hd1080, low, medium, high"),
         (["connect", "--room", "r", "--fps", "0"], "give frames per second from 0.01 to 1000"),
         (["connect", "--room", "r", "--fps", "-1"], "give frames per second"),
         (["connect", "--room", "r", "--duration", "0"], "a number of seconds above 0"),

@@ -43,10 +43,20 @@ struct FrameLogTests {
         #expect(entries.map(\.isShown) == [true, false, false])
     }
 
+    @Test("Orientation and metadata are in the line of the frame that has them")
+    func extensions() throws {
+        var tagged = bareFrame(1)
+        let metadata = try FrameMetadata([0, 255, 62])
+        tagged.extensions = PacketExtensions(rotation: .clockwise270, isMirrored: true, metadata: metadata)
+        let entries = try FrameLogEntry.read(write([tagged, bareFrame(2)]))
+        #expect(entries[0].rotation == 270 && entries[0].mirrored == true && entries[0].metadata == "AP8+")
+        #expect(entries[1].rotation == 0 && entries[1].mirrored == false && entries[1].metadata == nil)
+    }
+
     @Test("A frame that was not decoded has the key all the same, with null")
     func notDecoded() throws {
         let lines = try write(frames).split(separator: "\n")
-        #expect(lines[0].contains("\"decoded\":") && !lines[0].contains("null"))
+        #expect(lines[0].contains("\"decoded\":") && !lines[0].contains("\"decoded\":null"))
         #expect(lines[1].contains("\"decoded\":null") && lines[2].contains("\"decoded\":null"))
     }
 

@@ -12,6 +12,10 @@ public struct CameraTransform: Hashable, Sendable {
     public var rotation = VideoRotation.none
     /// Whether frames are mirrored, left to right, after turning.
     public var isMirrored = false
+    /// Whether the frames are not turned and mirrored, but say how they must be (`VideoFrame.rotation`, `isMirrored`).
+    ///
+    /// Published tracks then turn them before encoding, or the subscribers do: see `VideoPublishOptions.orientation`.
+    public var tagsOrientation = false
 
     /// Creates a transform that changes nothing.
     public init() {}
@@ -56,7 +60,8 @@ extension CameraSource {
                     crop: transform.crop,
                     rotation: transform.rotation,
                     isMirrored: transform.isMirrored
-                )
+                ),
+                tagsOrientation: transform.tagsOrientation
             )
         } catch {
             preconditionFailure("no memory to convert pictures: \(error)")

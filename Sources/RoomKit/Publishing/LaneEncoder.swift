@@ -106,12 +106,14 @@ struct LaneEncoder: ~Copyable {
 
     private mutating func encode(_ picture: FrameSlot.Picture, _ target: EncodingTarget, _ order: Order) {
         let began = MonotonicClock.now
-        let scaled = track.chain.picture(
+        var scaled = track.chain.picture(
             picture.frame,
             sizing: order.sizing,
             dimensions: target.dimensions,
             for: lane.plan.simulcastLayer
         )
+        // The chain knows pictures by their memory and time.
+        scaled.metadata = picture.frame.metadata
         var target = target
         target.dimensions = scaled.dimensions
         do throws(RoomError) {

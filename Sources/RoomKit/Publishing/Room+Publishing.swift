@@ -117,7 +117,7 @@ extension Room {
             trackID: info.id,
             codec: codec,
             packetizer: Packetizer(trackAlias: info.alias),
-            dimensions: dimensions,
+            dimensions: publisher.encodedDimensions ?? dimensions,
             frameRate: frameRate,
             clock: clock,
             uplink: uplink,

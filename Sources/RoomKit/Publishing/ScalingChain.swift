@@ -4,7 +4,7 @@ import VideoProcessing
 
 /// Makes the sizes of a track's pictures that its encodings need, each size of a picture once.
 ///
-/// A picture is turned upright, brought to the size that was requested from the source, and limited to the size that
+/// A picture is turned upright, unless it keeps its orientation and is tagged with it. Then it is brought to the size that was requested from the source, and limited to the size that
 /// the track was announced with. Smaller sizes are made from the smallest one there is that is large enough. Nothing is
 /// copied for an encoding that takes the picture as it is.
 ///
@@ -20,12 +20,13 @@ final class ScalingChain: Sendable {
         func isMade(of frame: VideoFrame, _ sizing: FrameTransform) -> Bool {
             guard let source else { return false }
             return source.buffer === frame.buffer && source.timestamp == frame.timestamp
-                && source.rotation == frame.rotation && self.sizing == sizing
+                && source.rotation == frame.rotation && source.isMirrored == frame.isMirrored && self.sizing == sizing
         }
     }
 
     /// The size that the track was announced with; no larger picture is made.
     private let limit: Dimensions
+    private let keepsOrientation: Bool
     private let state = Monitor(State())
     private let rotator = FrameScaler()
     private let sizer = FrameScaler()
@@ -33,16 +34,19 @@ final class ScalingChain: Sendable {
     private let scalers: [FrameScaler]
 
     /// A chain for a number of encodings, in pictures of at most the size `limit`.
-    init(encodings: Int, limit: Dimensions) {
+    ///
+    /// With `keepsOrientation`, pictures are not turned and mirrored, and keep their `rotation` and `isMirrored`.
+    init(encodings: Int, limit: Dimensions, keepsOrientation: Bool = false) {
         self.limit = limit
+        self.keepsOrientation = keepsOrientation
         scalers = (0..<encodings).map { _ in FrameScaler() }
         state.withLock { $0.sizes.reserveCapacity(encodings + 1) }
     }
 
     /// The largest size of `frame` that can be encoded, after `sizing`.
     func largestDimensions(of frame: VideoFrame, sizing: FrameTransform) -> Dimensions {
-        let upright = frame.rotation.swapsDimensions ? frame.dimensions.transposed : frame.dimensions
-        return limited(sizing, for: upright).outputDimensions(for: upright)
+        let size = keepsOrientation ? frame.dimensions : frame.uprightDimensions
+        return limited(oriented(sizing, frame), for: size).outputDimensions(for: size)
     }
 
     /// The picture in the size `dimensions`, for the encoding number `encoding`.
@@ -57,8 +61,9 @@ final class ScalingChain: Sendable {
         state.withLock { state in
             if !state.isMade(of: frame, sizing) {
                 state.sizes.removeAll(keepingCapacity: true)
-                let upright = rotator.upright(frame)
-                state.sizes.append(sizer.apply(limited(sizing, for: upright.dimensions), to: upright))
+                let turned = keepsOrientation ? frame : rotator.upright(frame)
+                let sizing = limited(oriented(sizing, frame), for: turned.dimensions)
+                state.sizes.append(sizer.apply(sizing, to: turned))
                 state.source = frame
                 state.sizing = sizing
             }
@@ -77,6 +82,11 @@ final class ScalingChain: Sendable {
             state.source = nil
             state.sizes.removeAll(keepingCapacity: true)
         }
+    }
+
+    /// The requested size is that of an upright picture; this is the one for the picture as it is encoded.
+    private func oriented(_ sizing: FrameTransform, _ frame: VideoFrame) -> FrameTransform {
+        keepsOrientation && frame.rotation.swapsDimensions ? FrameTransform(size: sizing.size?.transposed) : sizing
     }
 
     /// Returns `sizing`, or a transform that makes the picture fit if the result would exceed the announced size.

@@ -64,6 +64,11 @@ struct TrackEncoding: ~Copyable {
     ) throws -> EncodedFrameInfo? {
         let encoder = try self.encoder ?? codec.makeEncoder(settings)
         self.encoder = encoder
+        let extensions = PacketExtensions(
+            rotation: picture.rotation,
+            isMirrored: picture.isMirrored,
+            metadata: picture.metadata
+        )
         let captureTime = clock.estimate.roomTime(at: picture.timestamp)
         var packets: [PacketBuffer] = []
         swap(&packets, &self.packets)
@@ -81,6 +86,7 @@ struct TrackEncoding: ~Copyable {
                 bytes: bytes,
                 captureTime: captureTime,
                 encodeDelay: MonotonicClock.now.duration(since: picture.timestamp),
+                extensions: extensions,
                 makeBuffer: { pool.take(count: $0) },
                 emit: { packets.append($0) }
             )

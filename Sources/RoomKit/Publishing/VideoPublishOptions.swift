@@ -24,6 +24,17 @@ public struct VideoPublishOptions: Sendable {
     /// The share of the connection, if the program publishes several tracks.
     public var priority = Priority.standard
 
+    /// Who makes frames upright that were captured turned or mirrored.
+    public enum Orientation: String, CaseIterable, Sendable {
+        /// The publisher turns and mirrors them before encoding. This is the default.
+        case applied
+        /// They are encoded as captured and carry a tag, by which each subscriber turns and mirrors them.
+        case tagged
+    }
+
+    /// Who makes frames upright.
+    public var orientation = Orientation.applied
+
     /// The bitrates at which a track can be published: 10 kbit/s to 40 Mbit/s.
     ///
     /// A server ends the session of a publisher that sends more than 50 Mbit/s in the long run, unless its

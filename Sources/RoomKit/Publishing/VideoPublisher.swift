@@ -8,8 +8,8 @@ import VideoProcessing
 /// Takes a local track's pictures and passes them to the track's encodings.
 ///
 /// A picture is dropped here if nobody receives the track. Otherwise it waits in the slot of each encoding that somebody
-/// receives (`EncodingLane`). A rotated picture is turned upright before encoding, because the wire format has no field
-/// for a rotation. If a size was requested that the source does not make itself, it is made by cropping and scaling
+/// receives (`EncodingLane`). A turned or mirrored picture is made upright before encoding, or its packets say how it must
+/// be turned, as the options say. If a size was requested that the source does not make itself, it is made by cropping and scaling
 /// down.
 final class VideoPublisher: VideoSink, Sendable {
     /// Connects a publisher to its session, once the server has accepted the track.
@@ -17,7 +17,7 @@ final class VideoPublisher: VideoSink, Sendable {
         var trackID: String
         var codec: TrackCodec
         var packetizer: Packetizer
-        /// The size that the track was announced with; no larger picture is sent.
+        /// The size of the pictures as they are encoded; no larger picture is sent.
         var dimensions: Dimensions
         /// The approximate rate of the pictures.
         var frameRate: FrameRate
@@ -45,7 +45,8 @@ final class VideoPublisher: VideoSink, Sendable {
     private let options: VideoPublishOptions
     /// Renderers that receive each captured picture.
     private let renderers: TrackRenderers
-    private let firstFrame = Promise<Dimensions?>()
+    /// The sizes of the first picture, made upright and as it is encoded.
+    private let firstFrame = Promise<(upright: Dimensions, encoded: Dimensions)?>()
     private let wantedSize = Monitor<Dimensions?>(nil)
     let tally = PictureTally()
     private let state = Monitor(State())
@@ -68,9 +69,10 @@ final class VideoPublisher: VideoSink, Sendable {
 
     func onVideoFrame(_ frame: VideoFrame) {
         if firstFrame.current == nil {
-            let upright = frame.rotation.swapsDimensions ? frame.dimensions.transposed : frame.dimensions
             let sizing = FrameTransform(size: wantedSize.withLock { $0 })
-            firstFrame.fulfill(sizing.outputDimensions(for: upright))
+            let upright = sizing.outputDimensions(for: frame.uprightDimensions)
+            let isTransposed = options.orientation == .tagged && frame.rotation.swapsDimensions
+            firstFrame.fulfill((upright, isTransposed ? upright.transposed : upright))
         }
         offer(frame)
         renderers.offer(frame)
@@ -95,7 +97,10 @@ final class VideoPublisher: VideoSink, Sendable {
     var lanes: [EncodingLane] { state.withLock { $0.lanes } }
 
     /// The upright size of the first picture, once that has arrived.
-    var dimensions: Dimensions? { firstFrame.current ?? nil }
+    var dimensions: Dimensions? { (firstFrame.current ?? nil)?.upright }
+
+    /// The size of the first picture as it is encoded, once that has arrived.
+    var encodedDimensions: Dimensions? { (firstFrame.current ?? nil)?.encoded }
 
     var failure: RoomError? { error.withLock { $0 } }
 
@@ -106,7 +111,7 @@ final class VideoPublisher: VideoSink, Sendable {
 
     /// Waits at most `timeout` for the first picture; returns its upright size.
     func firstDimensions(within timeout: Duration) async -> Dimensions? {
-        await firstFrame.value(within: timeout) ?? nil
+        (await firstFrame.value(within: timeout) ?? nil)?.upright
     }
 
     /// Ends the wait for the first picture.
@@ -120,7 +125,11 @@ final class VideoPublisher: VideoSink, Sendable {
     func begin(_ route: Route) throws(RoomError) {
         let track = EncodingLane.Track(
             route: route,
-            chain: ScalingChain(encodings: 1, limit: route.dimensions),
+            chain: ScalingChain(
+                encodings: 1,
+                limit: route.dimensions,
+                keepsOrientation: options.orientation == .tagged
+            ),
             tally: tally,
             wantedSize: wantedSize,
             note: { [weak self] error in self?.note(error, route) }

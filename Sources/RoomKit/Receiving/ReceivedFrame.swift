@@ -1,5 +1,6 @@
 import MediaCore
 import RoomProtocol
+import VideoProcessing
 
 /// A compressed frame as it was received, with its times; all times are on this machine's clock.
 struct ReceivedFrame: Sendable {
@@ -21,6 +22,17 @@ struct ReceivedFrame: Sendable {
     var isCatchUp: Bool
     /// The clock estimate that converted the capture time to this machine's clock.
     var clock: ClockEstimate
+    /// What the publisher sent with it: orientation and metadata.
+    var extensions = PacketExtensions()
+
+    /// A decoded picture of this frame, made upright and with the frame's metadata.
+    func finished(_ picture: VideoFrame, by scaler: FrameScaler) -> VideoFrame {
+        var picture = picture
+        picture.rotation = extensions.rotation
+        picture.isMirrored = extensions.isMirrored
+        picture.metadata = extensions.metadata
+        return picture.isUpright ? picture : scaler.upright(picture)
+    }
 }
 
 /// Takes the compressed frames of a track, in order, on the track's decoder thread; must return quickly.

@@ -1,6 +1,7 @@
 import MediaCore
 import RoomProtocol
 import Threading
+import VideoProcessing
 
 /// Decodes a remote track on a thread of its own and hands the pictures to the slots of the track's renderers.
 final class VideoReceiver: Sendable {
@@ -74,7 +75,8 @@ final class VideoReceiver: Sendable {
             decoded: nil,
             picture: nil,
             isCatchUp: start.isCatchUp(info),
-            clock: estimate
+            clock: estimate,
+            extensions: assembled.extensions
         )
         if isAfterLoss { queue.frameWasLost() }
         let outcome = queue.put(received)
@@ -122,6 +124,7 @@ final class VideoReceiver: Sendable {
     private func decode() throws(RoomError) {
         let decoder = try openDecoder()
         let pool = VideoBufferPool()
+        let scaler = FrameScaler()
         var display = DisplayGate()
         var badKeyframes = 0
         var dimensions: Dimensions?
@@ -149,9 +152,9 @@ final class VideoReceiver: Sendable {
             received.decoded = ended
             received.dimensions = dimensions
             received.isShown = isInTime && hasPicture
-            received.picture = picture
+            received.picture = picture.map { received.finished($0, by: scaler) }
             count(received, at: ended, decodeTime: ended.duration(since: began))
-            if received.isShown, let picture { track.renderers.offer(picture) }
+            if received.isShown, let picture = received.picture { track.renderers.offer(picture) }
             for sink in track.note(received) { sink.receive(received) }
         }
     }

@@ -37,6 +37,12 @@ package struct FrameLogEntry: Codable, Hashable, Sendable {
     package var clock: String
     /// The largest error of the offset at this end, in microseconds; `nil` in logs of older programs.
     package var clockError: Int64?
+    /// The clockwise turn, in degrees, by which a viewer turned the decoded picture; `nil` in logs of older programs.
+    package var rotation: Int?
+    /// Whether a viewer exchanged left and right after that; `nil` in logs of older programs.
+    package var mirrored: Bool?
+    /// The application's bytes that came with the frame, in base64; `nil`, written as `null`, for none.
+    package var metadata: String?
 }
 
 extension FrameLogEntry {
@@ -58,6 +64,10 @@ extension FrameLogEntry {
         catchUp = frame.isCatchUp
         clock = frame.clock.basis.rawValue
         clockError = frame.clock.errorBound.wholeNanoseconds / 1000
+        let extensions = frame.extensions
+        rotation = extensions.rotation.rawValue
+        mirrored = extensions.isMirrored
+        metadata = extensions.metadata.map { Data($0.bytes).base64EncodedString() }
     }
 
     /// Whether a viewer saw the picture.
@@ -69,7 +79,8 @@ extension FrameLogEntry {
         return Dimensions(width: width, height: height)
     }
 
-    /// Writes all keys, `decoded` also without a value: readers tell a frame that was not decoded by its `null`.
+    /// Writes all keys, `decoded` and `metadata` also without a value: readers tell a frame that was not decoded by its
+    /// `null`.
     package func encode(to encoder: any Encoder) throws {
         var container = encoder.container(keyedBy: CodingKeys.self)
         try container.encode(number, forKey: .number)
@@ -87,11 +98,14 @@ extension FrameLogEntry {
         try container.encode(catchUp, forKey: .catchUp)
         try container.encode(clock, forKey: .clock)
         try container.encodeIfPresent(clockError, forKey: .clockError)
+        try container.encodeIfPresent(rotation, forKey: .rotation)
+        try container.encodeIfPresent(mirrored, forKey: .mirrored)
+        try container.encode(metadata, forKey: .metadata)
     }
 
     private enum CodingKeys: CodingKey {
         case number, simulcastLayer, layer, base, key, bytes, width, height, captured, received, decoded, shown, catchUp
-        case clock, clockError
+        case clock, clockError, rotation, mirrored, metadata
     }
 
     /// Reads the lines of a `.frames.jsonl`; an incomplete last line is ignored.

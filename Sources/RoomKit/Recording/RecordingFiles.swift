@@ -1,6 +1,7 @@
 import Glibc
 import MediaCore
 import MediaFiles
+import RoomProtocol
 import VideoProcessing
 
 /// Writes the file of one recording, or its pictures, and the log beside it; confined to the recorder's thread.
@@ -105,8 +106,17 @@ struct RecordingFiles: ~Copyable {
         while true {
             namesTried += 1
             let path = "\(directory)/\(name)" + (namesTried == 1 ? "" : "-\(namesTried)")
-            if try begin(path, announced ?? size) { return self.path(ofFile: path, number: 1) }
+            if try begin(path, headerSize(for: frame, size)) { return self.path(ofFile: path, number: 1) }
         }
+    }
+
+    /// The size for the file's header, of which `size` is the first picture's.
+    ///
+    /// The size as published is that of upright pictures. Compressed ones stay as they were encoded.
+    private func headerSize(for frame: ReceivedFrame, _ size: Dimensions) -> Dimensions {
+        guard let announced else { return size }
+        let isTurned = (format == .webm || format == .ivf) && frame.extensions.rotation.swapsDimensions
+        return isTurned ? announced.transposed : announced
     }
 
     /// Creates the files with the name `path`; `false` if one of them exists already.

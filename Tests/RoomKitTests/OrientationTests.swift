@@ -1,0 +1,110 @@
+import MediaCore
+import RoomProtocol
+import TestTools
+import Testing
+import Threading
+import VideoProcessing
+
+@testable import RoomKit
+
+@Suite("Orientation and metadata", .timeLimit(.minutes(1)))
+struct OrientationTests {
+    /// Publishes one picture, turned and mirrored by `frame`, and shows it to a subscriber.
+    private func pass(
+        _ frame: VideoFrame,
+        _ orientation: VideoPublishOptions.Orientation
+    ) async throws -> (sent: FrameAssembler.Frame, shown: VideoFrame, publisher: VideoPublisher) {
+        var options = VideoPublishOptions()
+        options.orientation = orientation
+        let bench = try PublisherBench(options: options)
+        let sent = try #require(try bench.pass(frame))
+        await bench.publisher.stop()
+        let track = remoteTrack()
+        let renderer = NotingRenderer()
+        track.addRenderer(renderer)
+        let receiver = try VideoReceiver(
+            track: track,
+            codec: .forPublishing,
+            clock: ClockBox(),
+            start: .init(catchUpThrough: nil),
+            subscribed: MonotonicClock.now
+        )
+        receiver.receive(sent, at: MonotonicClock.now)
+        wait { renderer.count == 1 }
+        await receiver.stop()
+        return (sent, try #require(renderer.frames.withLock { $0.first }), bench.publisher)
+    }
+
+    /// Whether it is bright at the top left, top right, bottom left and bottom right.
+    private func corners(_ frame: VideoFrame) -> [Bool] {
+        let (right, bottom) = (frame.dimensions.width - 8, frame.dimensions.height - 8)
+        return [(7, 7), (right, 7), (7, bottom), (right, bottom)].map { column, row in
+            frame.buffer.withPlanes { luma, _, _ in luma[row * frame.buffer.lumaStride + column] > 160 }
+        }
+    }
+
+    @Test(
+        "A subscriber sees the same upright picture, whoever turns and mirrors it",
+        arguments: VideoRotation.allCases,
+        [false, true]
+    )
+    func upright(rotation: VideoRotation, isMirrored: Bool) async throws {
+        var frame = picture(96, 64, rotation: rotation)
+        frame.isMirrored = isMirrored
+        let captured = Dimensions(width: 96, height: 64)
+        let upright = rotation.swapsDimensions ? captured.transposed : captured
+        for orientation in VideoPublishOptions.Orientation.allCases {
+            let (sent, shown, publisher) = try await pass(frame, orientation)
+            #expect(shown.dimensions == upright && shown.isUpright)
+            #expect(publisher.dimensions == upright)
+            // The right half is bright before turning.
+            let expected: [Bool] =
+                switch (rotation, isMirrored) {
+                case (.none, false), (.half, true): [false, true, false, true]
+                case (.none, true), (.half, false): [true, false, true, false]
+                case (.clockwise90, _): [false, false, true, true]
+                case (.clockwise270, _): [true, true, false, false]
+                }
+            #expect(corners(shown) == expected)
+            let isTagged = orientation == .tagged
+            #expect(sent.extensions.rotation == (isTagged ? rotation : .none))
+            #expect(sent.extensions.isMirrored == (isTagged && isMirrored))
+            let bytes = sent.bytes
+            let keyframe = TrackCodec.forPublishing.keyframeDimensions(bytes.span.bytes)
+            #expect(keyframe == (isTagged ? captured : upright))
+        }
+    }
+
+    @Test("A size that is requested is that of the upright picture, tagged or not", arguments: [true, false])
+    func requestedSize(isTagged: Bool) {
+        let chain = ScalingChain(
+            encodings: 1,
+            limit: Dimensions(width: 640, height: 640),
+            keepsOrientation: isTagged
+        )
+        let frame = picture(160, 96, rotation: .clockwise90)
+        let sizing = FrameTransform(size: Dimensions(width: 48, height: 80))
+        let size = chain.largestDimensions(of: frame, sizing: sizing)
+        let made = chain.picture(frame, sizing: sizing, dimensions: size, for: 0)
+        #expect(made.dimensions == size && made.uprightDimensions == Dimensions(width: 48, height: 80))
+        #expect(made.rotation == (isTagged ? .clockwise90 : .none))
+    }
+
+    @Test("Metadata reaches the renderer with its own frame, also if the next one repeats the picture")
+    func metadata() async throws {
+        let metadata = try FrameMetadata(Array("depth=3".utf8))
+        var frame = picture(96, 64)
+        frame.metadata = metadata
+        let (sent, shown, _) = try await pass(frame, .applied)
+        #expect(sent.extensions.metadata == metadata && shown.metadata == metadata)
+
+        let bench = try PublisherBench()
+        for text in ["one", "two"] {
+            frame.metadata = try FrameMetadata(Array(text.utf8))
+            #expect(try bench.pass(frame)?.extensions.metadata == frame.metadata)
+        }
+        frame.metadata = nil
+        #expect(try bench.pass(frame)?.extensions == PacketExtensions())
+        await bench.publisher.stop()
+    }
+}
