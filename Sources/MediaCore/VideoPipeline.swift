@@ -94,6 +94,8 @@ public struct CaptureStatistics: Hashable, Sendable {
     public var framesCaptured = 0
     /// Frames that the device handed over but the source did not deliver.
     public var framesDropped = FrameDropCounts()
+    /// Frames of a screen that was found unchanged, which show the last picture again; part of `framesCaptured`.
+    public var framesRepeated = 0
     /// Frames that the device itself left out, found by gaps in its sequence numbers; not part of `framesCaptured`.
     public var framesMissed = 0
     /// Frames whose timestamp from the device was impossible or of another clock.
@@ -130,6 +132,7 @@ public struct CaptureStatistics: Hashable, Sendable {
     package mutating func add(_ later: CaptureStatistics) {
         framesCaptured += later.framesCaptured
         framesDropped = framesDropped + later.framesDropped
+        framesRepeated += later.framesRepeated
         framesMissed += later.framesMissed
         timestampsReplaced += later.timestampsReplaced
         firstTimestamp = firstTimestamp ?? later.firstTimestamp
