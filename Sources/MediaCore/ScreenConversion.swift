@@ -49,6 +49,7 @@ package protocol ScreenConverter: AnyObject {
     /// - Parameters:
     ///   - dimensions: The size of the picture; both sides are even.
     ///   - previous: The picture to begin with, of the same size; without one, the content is undefined.
+    /// - Returns: The picture.
     func makePicture(_ dimensions: Dimensions, from previous: VideoBuffer?) -> VideoBuffer
 
     /// Converts pixels into a part of a picture that `makePicture` made and that is not yet inside a frame.

@@ -8,7 +8,7 @@ struct PixelPlace: Hashable {
 }
 
 /// Where the pixels of a picture lie at present.
-struct SceneLayout: Equatable {
+struct SceneLayout {
     /// The window or pixmap to fetch from.
     var drawable: xcb_drawable_t
     /// The size of the picture; both sides are even, so that nothing has to be scaled to be encoded.
@@ -19,6 +19,11 @@ struct SceneLayout: Equatable {
     var inWindow: PixelPlace
     /// The picture's upper left pixel on the screen.
     var onScreen: PixelPlace
+
+    /// Whether the same part of the same window is shown in the same size.
+    func looks(like other: SceneLayout) -> Bool {
+        dimensions == other.dimensions && inDrawable == other.inDrawable && inWindow == other.inWindow
+    }
 }
 
 /// The screen, monitor or window that is captured; confine to one thread.
@@ -40,9 +45,7 @@ final class CapturedScene {
     /// The present picture of the captured window, which keeps its size until it is asked for again.
     private var pixmap: xcb_pixmap_t?
 
-    /// Finds the target and has the server tell of its changes.
-    ///
-    /// - Parameter name: The target in words, for messages.
+    /// Finds the target, which is called `name` in messages, and has the server tell of its changes.
     init(_ target: ScreenTarget, _ name: String, _ connection: XConnection) throws(XFailure) {
         self.name = name
         self.connection = connection

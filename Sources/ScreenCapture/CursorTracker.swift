@@ -18,7 +18,7 @@ struct CursorShape: Equatable {
 
     /// Draws the shape, which lies at `place`, over pixels of `area` in the same coordinates.
     ///
-    /// - Parameter target: Rows of the area without gaps; each pixel is blue, green, red and one more byte.
+    /// `target` has the rows of the area without gaps. Each pixel is four bytes: blue, green, red and one more.
     func draw(at place: PixelArea, over target: UnsafeMutableRawBufferPointer, of area: PixelArea) {
         guard let shared = place.intersection(area) else { return }
         precondition(target.count >= area.dimensions.area * 4, "\(target.count) bytes for \(area)")
@@ -87,7 +87,7 @@ struct CursorTracker {
 
     /// Where the cursor lies in a picture whose upper left pixel is at `origin` on the screen; `nil` if it is not drawn.
     ///
-    /// - Parameter ancestor: The top-level window that the pointer must be in; `nil` for any.
+    /// It is drawn only while the pointer is in the top-level window `ancestor`, or in any window if that is `nil`.
     func area(from origin: PixelPlace, in ancestor: xcb_window_t?) -> PixelArea? {
         if let ancestor, ancestor != window { return nil }
         return shape.area(column: position.column - origin.column, row: position.row - origin.row)

@@ -20,7 +20,7 @@ struct DamageTracker {
 
     /// Takes what was drawn since the last call, and adds it to `dirty`.
     ///
-    /// - Parameter origin: The place of the picture's upper left pixel in the window.
+    /// The picture's upper left pixel is at `origin` in the window.
     func collect(into dirty: inout DirtyArea, from origin: PixelPlace) throws(XFailure) {
         unsafe xcb_damage_subtract(connection.handle, damage, 0, region)
         let reply = try connection.reply(

@@ -12,9 +12,7 @@ import MediaCore
     private var memory = unsafe UnsafeMutableRawBufferPointer(start: nil, count: 0)
     private var sharesMemory: Bool
 
-    /// A fetcher without memory.
-    ///
-    /// - Parameter sharesMemory: Whether to use shared memory if that is possible.
+    /// A fetcher without memory, which uses shared memory if `sharesMemory` and if that is possible.
     init(_ connection: XConnection, sharesMemory: Bool) {
         self.connection = connection
         self.sharesMemory = sharesMemory && connection.extensions.takesMemoryFiles && connection.carriesDescriptors

@@ -35,7 +35,7 @@ struct RepeatSchedule: Equatable {
 
     /// Whether the last picture is to be delivered again at `now`.
     ///
-    /// - Parameter tick: The time to the next question; a repeat that is due in less than half of it is due now.
+    /// The next question comes after `tick`. A repeat that is due in less than half of that time is due now.
     func isDue(at now: MonotonicInstant, tick: Duration) -> Bool {
         guard let last else { return false }
         let gap = repeats < Self.settlingCount ? Self.settling : Self.interval

@@ -141,7 +141,8 @@ struct ScreenDirectory {
             let problem = "several windows have it in their titles: \(list); give the number of one"
             throw .explained(ScreenError(.ambiguousWindow, target: target, problem))
         }
-        let problem = windows.isEmpty ? "the display has no windows" : "no window has it in its title; there are \(list)"
+        let others = windows.isEmpty ? "the display has no windows" : "there are \(list)"
+        let problem = "no window has it in its title; \(others)"
         throw .explained(ScreenError(.noSuchWindow, target: target, problem))
     }
 
@@ -158,12 +159,12 @@ struct ScreenDirectory {
     /// Whether the display is Xwayland's, on which only X11 programs' windows have pictures.
     func isXwayland() throws(XFailure) -> Bool {
         let name = "XWAYLAND"
-        let hasExtension = try connection.reply(
+        let answer = try connection.reply(
             unsafe xcb_query_extension(connection.handle, UInt16(name.utf8.count), name).sequence,
             as: xcb_query_extension_reply_t.self
-        ).value.present != 0
-        // Xwayland before 22.1 has no such extension, but gives its outputs such names.
-        if hasExtension { return true }
+        )
+        // Older versions of Xwayland have no such extension, but give their outputs such names.
+        if answer.value.present != 0 { return true }
         return try monitors().contains { $0.name.hasPrefix(name) }
     }
 }

@@ -80,7 +80,8 @@ extension ScreenError {
     init(_ failure: XFailure, target: String) {
         switch failure {
         case .lost:
-            self.init(.displayLost, target: target, "the X server ended or closed the connection; start the source again")
+            let problem = "the X server ended or closed the connection; start the source again"
+            self.init(.displayLost, target: target, problem)
         case .noAnswer:
             let time = ScreenSource.patience.seconds
             let advice = "it may be stopped, or another program may hold it; look at it, then start the source again"

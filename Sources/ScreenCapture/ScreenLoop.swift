@@ -127,10 +127,8 @@ struct ScreenLoop {
         }
         if layout == nil { context.interruptionEnded() }
         defer { layout = new }
-        var moved = new
-        moved.onScreen = layout?.onScreen ?? new.onScreen
-        // A window that was only moved looks as before.
-        guard moved != layout else { return }
+        // A window that was only moved looks as before; the pixmap has got another name all the same.
+        if let layout, new.looks(like: layout) { return }
         try fetcher.prepare(for: new.dimensions)
         if new.dimensions == dirty.dimensions { dirty.addAll() } else { dirty = DirtyArea(whole: new.dimensions) }
         if picture?.dimensions != new.dimensions { picture = nil }

@@ -92,9 +92,10 @@ final class RefreshRequest: Sendable {
 // MARK: - Finding screens
 
 extension ScreenSource {
-    /// The monitors of a display.
+    /// Lists the monitors of a display.
     ///
     /// - Parameter display: The X display, as in `:0`; `nil` for that of the environment's `DISPLAY`.
+    /// - Returns: The monitors in the server's order.
     /// - Throws: `noDisplay`, `waylandSession`, `displayUnreachable`, `displayLost`, `noAnswer`, `serverFailed`.
     public static func monitors(display: String? = nil) throws(ScreenError) -> [ScreenMonitor] {
         let connection = try connect(display)
@@ -105,9 +106,10 @@ extension ScreenSource {
         }
     }
 
-    /// The windows of a display: those that the window manager lists, or else all that are shown.
+    /// Lists the windows of a display.
     ///
     /// - Parameter display: The X display, as in `:0`; `nil` for that of the environment's `DISPLAY`.
+    /// - Returns: The windows that the window manager lists, or else all that are shown.
     /// - Throws: The same errors as `monitors(display:)`.
     public static func windows(display: String? = nil) throws(ScreenError) -> [ScreenWindow] {
         let connection = try connect(display)

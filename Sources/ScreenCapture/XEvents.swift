@@ -16,9 +16,7 @@ struct XEvents: OptionSet {
 }
 
 extension XConnection {
-    /// Takes all events that have arrived.
-    ///
-    /// - Parameter window: The window whose end is told as `destroyed`.
+    /// Takes all events that have arrived; the end of `window` is told as `destroyed`.
     func takeEvents(of window: xcb_window_t) throws(XFailure) -> XEvents {
         var events: XEvents = []
         unsafe xcb_flush(handle)

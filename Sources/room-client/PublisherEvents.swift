@@ -102,6 +102,8 @@ struct PublisherStatus: Encodable {
 struct PublisherSummary: Encodable {
     var event = "summary"
     var framesCaptured: Int
+    /// Frames of a screen that stood still, which show the last picture again; part of `framesCaptured`.
+    var framesRepeated: Int
     var framesMissed: Int
     /// The time from the first to the last captured frame, by the device's stamps.
     ///
@@ -119,6 +121,7 @@ struct PublisherSummary: Encodable {
 
     init(_ statistics: LocalVideoTrackStatistics, elapsed: Duration) {
         framesCaptured = statistics.framesCaptured
+        framesRepeated = statistics.framesRepeated
         framesMissed = statistics.framesMissed
         captureSeconds = statistics.captureDuration.seconds
         framesEncoded = statistics.framesEncoded

@@ -128,7 +128,7 @@ struct ScreenSourceTests {
         await source.stopCapture(for: sink)
     }
 
-    @Test("A display that goes away fails its source with the reason, and another one starts", arguments: [SIGKILL, SIGTERM])
+    @Test("A display that goes away fails its source, and a start then says why", arguments: [SIGKILL, SIGTERM])
     func lostDisplay(signal: Int32) async throws {
         let display = try await VirtualDisplay()
         let (source, sink) = try await capture(.screen, on: display)
@@ -141,7 +141,7 @@ struct ScreenSourceTests {
         }
     }
 
-    @Test("The cursor is drawn over the screen where it is moved to, and only if it is wanted", arguments: [true, false])
+    @Test("The cursor is drawn where it is moved to, and only if it is wanted", arguments: [true, false])
     func cursor(isWanted: Bool) async throws {
         let display = try await VirtualDisplay()
         let window = try display.makeWindow(area(0, 0, 640, 480), colour: blue)

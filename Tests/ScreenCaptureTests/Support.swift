@@ -124,3 +124,9 @@ func failure(in events: AsyncStream<CaptureEvent>) async -> ScreenError? {
     for await event in events { if case .failed(let error) = event { return error as? ScreenError } }
     return nil
 }
+
+/// Where tests put pictures for people to look at.
+enum ProcessFolder {
+    /// `ROOM_TEST_PICTURES`; `nil` if it is not set.
+    static var pictures: String? { ProcessInfo.processInfo.environment["ROOM_TEST_PICTURES"] }
+}

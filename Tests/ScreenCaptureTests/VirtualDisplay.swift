@@ -144,7 +144,7 @@ final class VirtualDisplay {
         let rows = 200_000 / bytesPerRow
         for row in stride(from: 0, to: size.height, by: rows) {
             let count = min(rows, size.height - row)
-            pixels.withUnsafeBufferPointer { bytes in
+            pixels[(row * bytesPerRow)...].withUnsafeBufferPointer { bytes in
                 _ = xcb_put_image(
                     client.handle,
                     UInt8(XCB_IMAGE_FORMAT_Z_PIXMAP.rawValue),
@@ -157,7 +157,7 @@ final class VirtualDisplay {
                     0,
                     24,
                     UInt32(count * bytesPerRow),
-                    bytes.baseAddress! + row * bytesPerRow
+                    bytes.baseAddress
                 )
             }
         }
@@ -195,8 +195,11 @@ final class VirtualDisplay {
         )
         // A screen cannot become smaller than what its controllers show; without them, it can.
         let count = Int(xcb_randr_get_screen_resources_crtcs_length(resources.pointer))
-        for index in 0..<count {
-            let crtc = xcb_randr_get_screen_resources_crtcs(resources.pointer)![index]
+        let controllers = UnsafeBufferPointer(
+            start: xcb_randr_get_screen_resources_crtcs(resources.pointer),
+            count: count
+        )
+        for crtc in controllers {
             let time = resources.value.config_timestamp
             let cookie = xcb_randr_set_crtc_config(client.handle, crtc, 0, time, 0, 0, 0, 1, 0, nil)
             _ = try client.reply(cookie.sequence, as: xcb_randr_set_crtc_config_reply_t.self).value

@@ -1,4 +1,5 @@
 public import Adaptation
+import Capture
 public import MediaCore
 
 /// How a track is encoded, and what it gives up when the network or the CPU does not carry it whole.
@@ -19,7 +20,10 @@ public struct VideoPublishOptions: Sendable {
     /// is sent if the network carries less, or if no receiver can use as much.
     public var maxBitrate: Bitrate?
     /// What is given up first when less can be sent.
-    public var degradationPreference = DegradationPreference.balanced
+    ///
+    /// If it is `nil`, a screen's frame rate is lowered before its resolution (`maintainResolution`), and other tracks are
+    /// `balanced`.
+    public var degradationPreference: DegradationPreference?
     /// The share of the connection, if the program publishes several tracks.
     public var priority = Priority.standard
 
@@ -38,6 +42,14 @@ public struct VideoPublishOptions: Sendable {
 }
 
 extension VideoPublishOptions {
+    /// The same options, with the default preference for tracks of `source`.
+    func completed(for source: any VideoSource) -> VideoPublishOptions {
+        var options = self
+        let preference = source.isScreencast ? DegradationPreference.maintainResolution : .balanced
+        options.degradationPreference = options.degradationPreference ?? preference
+        return options
+    }
+
     /// The highest bitrate for the encoder; `nil` for the default of the picture's size.
     var targetBitrate: Bitrate? {
         maxBitrate.map { min(max($0, Self.supportedBitrates.lowerBound), Self.supportedBitrates.upperBound) }
@@ -51,6 +63,7 @@ extension VideoPublishOptions {
             case .standard: .standard
             case .high: .high
             }
-        return [EncodingLane.Plan(highestBitrate: targetBitrate, priority: priority, preference: degradationPreference)]
+        let preference = degradationPreference ?? .balanced
+        return [EncodingLane.Plan(highestBitrate: targetBitrate, priority: priority, preference: preference)]
     }
 }
