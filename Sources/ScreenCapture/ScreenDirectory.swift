@@ -15,6 +15,16 @@ public struct ScreenMonitor: Hashable, Sendable {
     public let row: Int
     /// The size in pixels.
     public let dimensions: Dimensions
+
+    /// A monitor with the given properties.
+    package init(index: Int, name: String, isPrimary: Bool, column: Int, row: Int, dimensions: Dimensions) {
+        self.index = index
+        self.name = name
+        self.isPrimary = isPrimary
+        self.column = column
+        self.row = row
+        self.dimensions = dimensions
+    }
 }
 
 /// A window of a display.
@@ -25,6 +35,13 @@ public struct ScreenWindow: Hashable, Sendable {
     public let title: String
     /// The size in pixels, without a frame.
     public let dimensions: Dimensions
+
+    /// A window with the given properties.
+    package init(identifier: UInt32, title: String, dimensions: Dimensions) {
+        self.identifier = identifier
+        self.title = title
+        self.dimensions = dimensions
+    }
 
     /// The number as X11 programs write it, as in `0x1400003`.
     public var name: String { "0x" + String(identifier, radix: 16) }

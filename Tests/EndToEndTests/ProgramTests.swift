@@ -108,6 +108,15 @@ struct ProgramTests {
         keys.add(received, by: "subscribe")
         keys.add(verified + failed.events, by: "verify")
         keys.add([try JSONObject(reading: String(decoding: line, as: UTF8.self))], by: "devices")
+        let size = Dimensions(width: 640, height: 480)
+        let monitor = ScreenMonitor(index: 0, name: "HDMI-1", isPrimary: true, column: 0, row: 0, dimensions: size)
+        let window = ScreenWindow(identifier: 1, title: "Slides", dimensions: size)
+        for line in [
+            try JSONEncoder().encode(TimedEvent(event: MonitorEvent(monitor))),
+            try JSONEncoder().encode(TimedEvent(event: WindowEvent(window))),
+        ] {
+            keys.add([try JSONObject(reading: String(decoding: line, as: UTF8.self))], by: "devices")
+        }
         keys.add(log, named: ".frames.jsonl")
         let documented = try JSONKeys.documented()
         for name in Set(keys.names).union(documented.names).sorted() {

@@ -10,7 +10,7 @@ import Threading
 @testable import ScreenCapture
 
 /// A real display as the source of a track, through a relay to a subscriber.
-@Suite("A published screen", .timeLimit(.minutes(3)))
+@Suite("A published screen", .serialized, .timeLimit(.minutes(3)))
 struct PublishedScreenTests {
     /// Keeps the last picture that was decoded.
     private final class LastPicture: VideoRenderer {

@@ -7,7 +7,7 @@ import Testing
 @testable import ScreenCapture
 
 /// Finding displays, monitors and windows, and what is said if there are none.
-@Suite("A screen directory", .timeLimit(.minutes(2)))
+@Suite("A screen directory", .serialized, .timeLimit(.minutes(2)))
 struct ScreenDirectoryTests {
     @Test("Monitors and windows are listed, and can be captured by number and name")
     func lists() async throws {

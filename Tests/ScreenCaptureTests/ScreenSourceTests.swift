@@ -9,7 +9,7 @@ import Testing
 @testable import ScreenCapture
 
 /// Screens and windows of a real X server.
-@Suite("A screen source", .timeLimit(.minutes(2)))
+@Suite("A screen source", .serialized, .timeLimit(.minutes(2)))
 struct ScreenSourceTests {
     private let red: UInt32 = 0xE02010
     private let green: UInt32 = 0x10C030

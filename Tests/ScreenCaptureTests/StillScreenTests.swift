@@ -9,7 +9,7 @@ import Threading
 @testable import ScreenCapture
 
 /// What a screen costs that stands still, or of which little changes.
-@Suite("A still screen", .timeLimit(.minutes(2)))
+@Suite("A still screen", .serialized, .timeLimit(.minutes(2)))
 struct StillScreenTests {
     @Test("Only what was drawn is converted, and the rest of the picture stays")
     func damageOnly() async throws {
