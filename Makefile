@@ -1,10 +1,11 @@
 # What "checked" means is written here once; .ci/run calls these targets and nothing else.
 
 # Everything from Debian 12 that building, testing and the camera lab need. A Swift 6.3 toolchain comes on top.
-LIBRARIES = libwebsockets-dev libev-dev libvpx-dev libv4l-dev libyuv-dev libturbojpeg0-dev libpng-dev zlib1g-dev pkg-config
+LIBRARIES = libwebsockets-dev libev-dev libvpx-dev libv4l-dev libyuv-dev libturbojpeg0-dev libpng-dev zlib1g-dev pkg-config \
+    libxcb1-dev libxcb-composite0-dev libxcb-damage0-dev libxcb-randr0-dev libxcb-shm0-dev libxcb-xfixes0-dev
 # What the toolchain itself links against and runs on (swift.org, "Linux installation", Debian 12).
 TOOLCHAIN = binutils libc6-dev libcurl4 libedit2 libgcc-12-dev libncurses6 libsqlite3-0 libstdc++-12-dev libxml2 tzdata
-TOOLS = git make gcc libc6-dev linux-libc-dev iproute2 ffmpeg vpx-tools v4l-utils python3 shellcheck
+TOOLS = git make gcc libc6-dev linux-libc-dev iproute2 ffmpeg vpx-tools v4l-utils python3 shellcheck xvfb
 LAB = qemu-system-x86 busybox-static kmod cpio xz-utils
 PACKAGES = $(LIBRARIES) $(TOOLCHAIN) $(TOOLS) $(LAB)
 
@@ -73,7 +74,7 @@ bench-network: release
 	Benchmarks/network/run $(CASES)
 
 # What users of the library see: RoomKit, and what it re-exports.
-API = RoomKit Capture MediaCore SyntheticSources Threading V4L2Capture RelayServer
+API = RoomKit Capture MediaCore ScreenCapture SyntheticSources Threading V4L2Capture RelayServer
 
 symbol-graphs: build
 	swift package dump-symbol-graph --minimum-access-level public --skip-synthesized-members > /dev/null

@@ -74,6 +74,11 @@ let edges: [Target] =
         ["MediaCore", "Threading", "Capture", "CV4L2"],
         testedWith: ["TestSupport", "RoomKit", "VideoProcessing"]
     )
+    + library(
+        "ScreenCapture",
+        ["MediaCore", "Threading", "Capture", "CXCB"],
+        testedWith: ["TestSupport", "RoomKit", "VideoProcessing", "MediaFiles"]
+    )
     + library("VP8Codec", ["MediaCore", "CVPX"], testedWith: ["Threading", "RoomProtocol"])
     + library("VideoProcessing", ["MediaCore", "Threading", "CYUV", "CTurboJPEG"])
     + library("WebSockets", ["MediaCore", "Threading", "CWebSockets"])
@@ -82,6 +87,16 @@ let edges: [Target] =
     + library("SyntheticSources", ["MediaCore", "Threading", "Capture"])
     + [
         .systemLibrary(name: "CV4L2", pkgConfig: "libv4lconvert", providers: [.apt(["libv4l-dev"])]),
+        .systemLibrary(
+            name: "CXCB",
+            pkgConfig: "xcb",
+            providers: [
+                .apt([
+                    "libxcb1-dev", "libxcb-composite0-dev", "libxcb-damage0-dev", "libxcb-randr0-dev",
+                    "libxcb-shm0-dev", "libxcb-xfixes0-dev",
+                ])
+            ]
+        ),
         .systemLibrary(name: "CVPX", pkgConfig: "vpx", providers: [.apt(["libvpx-dev"])]),
         .systemLibrary(name: "CYUV", providers: [.apt(["libyuv-dev"])]),
         .systemLibrary(name: "CTurboJPEG", pkgConfig: "libturbojpeg", providers: [.apt(["libturbojpeg0-dev"])]),
@@ -97,8 +112,8 @@ let assembly: [Target] =
     library(
         "RoomKit",
         [
-            "MediaCore", "Threading", "Capture", "RoomProtocol", "Adaptation", "V4L2Capture", "VP8Codec",
-            "VideoProcessing", "WebSockets", "MediaFiles", "SyntheticSources",
+            "MediaCore", "Threading", "Capture", "RoomProtocol", "Adaptation", "V4L2Capture",
+            "ScreenCapture", "VP8Codec", "VideoProcessing", "WebSockets", "MediaFiles", "SyntheticSources",
         ],
         testedWith: ["RelayServer", "RelayCore"]
     )

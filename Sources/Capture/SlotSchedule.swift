@@ -1,9 +1,9 @@
-import MediaCore
+package import MediaCore
 
 /// The times at which a source with its own clock must make frames: absolute instants, so that delays do not add up.
 ///
 /// A pure value; the driver passes in the time.
-struct SlotSchedule: Sendable {
+package struct SlotSchedule: Sendable {
     /// Rates outside this range are changed to its nearest end: a picture every ten seconds is as good as none, and no
     /// camera or screen is faster than 240 pictures a second.
     private static let rates = FrameRate(numerator: 1, denominator: 10)...FrameRate(240)
@@ -11,26 +11,26 @@ struct SlotSchedule: Sendable {
     private static let largestTerm = 1_000_000
 
     /// The rate in force.
-    private(set) var rate: FrameRate
+    package private(set) var rate: FrameRate
     /// When slot 0 of this rate is due.
     private var origin: MonotonicInstant
     /// The next slot, counted from `origin`.
     private var slot = 0
 
     /// A schedule whose first slot is due at `start`.
-    init(rate: FrameRate, start: MonotonicInstant) {
+    package init(rate: FrameRate, start: MonotonicInstant) {
         self.rate = Self.sensible(rate)
         origin = start
     }
 
     /// When the next frame is due.
-    var nextDeadline: MonotonicInstant { deadline(of: slot) }
+    package var nextDeadline: MonotonicInstant { deadline(of: slot) }
 
     /// Takes up the next slot at `now`, which must not be before `nextDeadline`.
     ///
     /// - Returns: How many slots before the one taken up have gone by unused, because `now` is behind by an interval
     ///   or more.
-    mutating func takeSlot(at now: MonotonicInstant) -> Int {
+    package mutating func takeSlot(at now: MonotonicInstant) -> Int {
         let due = slot
         while deadline(of: slot + 1) <= now {
             // One division for a long gap, then at most a step or two for the rounding.
@@ -42,7 +42,7 @@ struct SlotSchedule: Sendable {
     }
 
     /// Goes on at another rate, from the slot taken up last.
-    mutating func change(to newRate: FrameRate) {
+    package mutating func change(to newRate: FrameRate) {
         let newRate = Self.sensible(newRate)
         guard newRate != rate else { return }
         origin = slot > 0 ? deadline(of: slot - 1) : origin

@@ -66,6 +66,11 @@ public protocol VideoSource: AnyObject, Sendable {
     /// to its sinks what it cannot do itself (`onVideoFormatRequest`): a published track crops and scales.
     func requestOutputFormat(_ request: VideoFormatRequest)
 
+    /// Asks for a frame soon, although the picture may not have changed; does nothing by default.
+    ///
+    /// A track asks when a receiver needs a keyframe. A source that always delivers frames can ignore it.
+    func requestFrame()
+
     /// Why capturing ended by itself; `nil` while capturing goes on, after a stop, and after a new start.
     var failure: (any Error)? { get }
 
@@ -99,6 +104,9 @@ extension VideoSource {
     public func requestOutputFormat(_ request: VideoFormatRequest) {
         sinks.request(request, forwarding: request)
     }
+
+    /// Does nothing.
+    public func requestFrame() {}
 
     /// No failure.
     public var failure: (any Error)? { nil }

@@ -12,6 +12,8 @@ public struct CaptureStatistics: Hashable, Sendable {
     ///
     /// They carry the time at which they were taken from the device instead.
     public var timestampsReplaced = 0
+    /// Frames of a screen that was found unchanged, which show the last picture again; part of `framesCaptured`.
+    public var framesRepeated = 0
     /// Slates that the source delivered in place of pictures that did not come; they are part of `framesCaptured`.
     public var framesSubstituted = 0
     /// How often the source gave no pictures for a while, and went on by itself.
@@ -83,6 +85,7 @@ public struct CaptureStatistics: Hashable, Sendable {
         framesDropped = framesDropped + later.framesDropped
         framesMissed += later.framesMissed
         timestampsReplaced += later.timestampsReplaced
+        framesRepeated += later.framesRepeated
         framesSubstituted += later.framesSubstituted
         interruptions += later.interruptions
         firstTimestamp = firstTimestamp ?? later.firstTimestamp

@@ -26,8 +26,15 @@ package struct FreezeDetector: Hashable, Sendable {
     /// The length of these freezes together: each from the last frame before it to the first one after it.
     package private(set) var totalDuration = Duration.zero
 
+    /// A smaller average counts as this one, in microseconds.
+    private let leastAverage: Int64
+
     /// A detector of a video that has shown nothing yet.
-    package init() {
+    ///
+    /// - Parameter leastAverageGap: A shorter average gap counts as this one. A screen delivers few frames while it stands
+    ///   still, which is no freeze.
+    package init(leastAverageGap: Duration = .zero) {
+        leastAverage = leastAverageGap.wholeMicroseconds
         gaps.reserveCapacity(Self.window)
     }
 
@@ -44,7 +51,7 @@ package struct FreezeDetector: Hashable, Sendable {
         let gap = max(0, now.duration(since: last).wholeMicroseconds)
         lastFrame = max(last, now)
         add(gap)
-        guard gaps.count >= Self.fewestGaps, Self.isFreeze(gap, average: sum / Int64(gaps.count)) else { return nil }
+        guard gaps.count >= Self.fewestGaps, isFreeze(gap, average: sum / Int64(gaps.count)) else { return nil }
         count += 1
         totalDuration += .microseconds(gap)
         return .microseconds(gap)
@@ -59,7 +66,7 @@ package struct FreezeDetector: Hashable, Sendable {
         preview.add(max(0, now.duration(since: lastFrame).wholeMicroseconds))
         let gap = now.duration(since: lastFrame).wholeMicroseconds
         guard preview.gaps.count >= Self.fewestGaps,
-            Self.isFreeze(gap, average: preview.sum / Int64(preview.gaps.count))
+            isFreeze(gap, average: preview.sum / Int64(preview.gaps.count))
         else { return nil }
         return .microseconds(gap)
     }
@@ -69,8 +76,9 @@ package struct FreezeDetector: Hashable, Sendable {
         lastFrame = nil
     }
 
-    private static func isFreeze(_ gap: Int64, average: Int64) -> Bool {
-        gap >= max(leastRatio * average, average + leastIncrease)
+    private func isFreeze(_ gap: Int64, average: Int64) -> Bool {
+        let average = max(average, leastAverage)
+        return gap >= max(Self.leastRatio * average, average + Self.leastIncrease)
     }
 
     private mutating func add(_ gap: Int64) {

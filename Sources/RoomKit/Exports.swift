@@ -3,6 +3,7 @@
 @_exported public import struct Adaptation.QualityLimitation
 @_exported public import Capture
 @_exported public import MediaCore
+@_exported public import ScreenCapture
 @_exported public import SyntheticSources
 @_exported public import class Threading.VideoBufferPool
 @_exported public import V4L2Capture

@@ -13,6 +13,7 @@ struct ConnectCommand: AsyncParsableCommand {
               room-client connect --room my-room
               room-client connect --room my-room --source pattern --size 1280x720
               room-client connect --room my-room --device 2 --pixel-format MJPG --fps 30
+              room-client connect --room my-room --source screen --window Slides
               room-client connect --room my-room --source file:clip.y4m --loop --json
               ffmpeg -i clip.mp4 -f yuv4mpegpipe - | \\
                 room-client connect --room my-room --source file:-
@@ -38,11 +39,11 @@ struct ConnectCommand: AsyncParsableCommand {
     @Option(
         help: ArgumentHelp(
             "What is lowered first when the network or the CPU is too slow: balanced, framerate (kept; smaller pictures) "
-                + "or resolution (kept; fewer pictures).",
+                + "or resolution (kept; fewer pictures); default balanced, for a screen resolution.",
             valueName: "preference"
         )
     )
-    var degradation = Degradation.balanced
+    var degradation: Degradation?
 
     @Option(
         help: ArgumentHelp("Record the rate control's inputs, for `adapt replay`; the file is new.", valueName: "file")
@@ -120,7 +121,7 @@ struct ConnectCommand: AsyncParsableCommand {
     private var publishOptions: VideoPublishOptions {
         var options = VideoPublishOptions()
         options.maxBitrate = maxBitrate ?? source.noiseBitrate
-        options.degradationPreference = degradation.preference
+        options.degradationPreference = degradation?.preference
         options.orientation = source.orientation
         return options
     }

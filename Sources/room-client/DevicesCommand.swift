@@ -1,17 +1,18 @@
 import ArgumentParser
 import RoomKit
 
-/// `room-client devices`: lists the cameras.
+/// `room-client devices`: lists the cameras, or the monitors and windows.
 struct DevicesCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "devices",
-        abstract: "List the cameras of this machine, their formats and their controls.",
+        abstract: "List the cameras of this machine, their formats and controls, or its monitors and windows.",
         discussion: """
             Examples:
               room-client devices
               room-client devices --formats
               room-client devices --controls --device 0
               room-client devices --watch --json
+              room-client devices --screens
 
             \(ExitStatus.pointer)
             """
@@ -29,12 +30,25 @@ struct DevicesCommand: AsyncParsableCommand {
     @Flag(help: "List the cameras there are, then those that are plugged in and unplugged, until Ctrl-C.")
     var watch = false
 
+    @Flag(help: "List the monitors and windows of an X display instead of cameras.")
+    var screens = false
+
+    @Option(help: ArgumentHelp("The X display of --screens, such as :0; default $DISPLAY.", valueName: "display"))
+    var display: String?
+
     @Flag(help: "Write one JSON object per line instead of text for people.")
     var json = false
 
     func validate() throws {
-        guard !watch || !(formats || controls || device != nil) else {
+        let isAboutCameras = formats || controls || device != nil
+        guard !watch || !isAboutCameras else {
             throw ValidationError("--watch lists all cameras; leave --formats, --controls and --device out.")
+        }
+        guard !screens || !(isAboutCameras || watch) else {
+            throw ValidationError("--screens lists no cameras; leave --formats, --controls, --device and --watch out.")
+        }
+        guard display == nil || screens else {
+            throw ValidationError("--display is for screens; leave it out, or add --screens.")
         }
     }
 
@@ -42,6 +56,7 @@ struct DevicesCommand: AsyncParsableCommand {
         try await reportingErrors(isJSON: json) {
             let reporter = Reporter(isJSON: json)
             if watch { return await watch(reporter) }
+            if screens { return try listScreens(to: reporter) }
             let devices = try device.map { [try CameraSource.captureDevice(matching: $0)] } ?? CameraSource.devices()
             if devices.isEmpty { try reportAbsence(to: reporter) }
             for device in devices {
@@ -74,6 +89,17 @@ struct DevicesCommand: AsyncParsableCommand {
         var event = DeviceEvent(device)
         event.event = name
         reporter.report(event, "\(sign) \(event.words)")
+    }
+
+    private func listScreens(to reporter: Reporter) throws {
+        for monitor in try ScreenSource.monitors(display: display) {
+            let event = MonitorEvent(monitor)
+            reporter.report(event, event.words)
+        }
+        for window in try ScreenSource.windows(display: display) {
+            let event = WindowEvent(window)
+            reporter.report(event, event.words)
+        }
     }
 
     /// Says why there is no camera.

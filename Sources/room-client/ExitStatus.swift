@@ -38,6 +38,7 @@ enum ExitStatus: Int32 {
             case let error as CommandFailure: error.status
             case let error as RoomError: Self.code(for: error)
             case let error as CameraError: Self.code(for: error)
+            case let error as ScreenError: Self.code(for: error)
             case let error as MediaFileError: Self.code(for: error)
             case let error as RecordingError: Self.code(for: error.cause)
             case is SyntheticSourceError: .badData
@@ -61,6 +62,14 @@ enum ExitStatus: Int32 {
         case .noSuchDevice, .notACamera: .noInput
         case .ambiguousDevice, .noSuchFormat, .unsupportedFormat, .noSuchControl, .controlOutOfRange: .usage
         case .permissionDenied: .noPermission
+        default: .unavailable
+        }
+    }
+
+    private static func code(for error: ScreenError) -> ExitStatus {
+        switch error.code {
+        case .noDisplay, .noSuchMonitor, .noSuchWindow: .noInput
+        case .ambiguousWindow, .unsupportedFormat: .usage
         default: .unavailable
         }
     }

@@ -102,6 +102,8 @@ struct PublisherStatus: Encodable {
 struct PublisherSummary: Encodable {
     var event = "summary"
     var framesCaptured: Int
+    /// Frames of a screen that stood still, which show the last picture again; part of `framesCaptured`.
+    var framesRepeated: Int
     var framesMissed: Int
     /// Slates in place of pictures that did not come; part of `framesCaptured`.
     var framesSubstituted: Int
@@ -125,6 +127,7 @@ struct PublisherSummary: Encodable {
 
     init(_ statistics: LocalVideoTrackStatistics, elapsed: Duration) {
         framesCaptured = statistics.framesCaptured
+        framesRepeated = statistics.framesRepeated
         framesMissed = statistics.framesMissed
         framesSubstituted = statistics.framesSubstituted
         interruptions = statistics.interruptions

@@ -9,6 +9,7 @@ struct SourceOptions: ParsableArguments {
         case camera
         case pattern
         case noise
+        case screen
         case file(String)
 
         init?(argument: String) {
@@ -16,6 +17,7 @@ struct SourceOptions: ParsableArguments {
             case "camera": self = .camera
             case "pattern": self = .pattern
             case "noise": self = .noise
+            case "screen": self = .screen
             default:
                 guard argument.hasPrefix("file:"), argument.utf8.count > 5 else { return nil }
                 self = .file(String(argument.dropFirst(5)))
@@ -24,13 +26,15 @@ struct SourceOptions: ParsableArguments {
 
         static func advice(for text: String) -> String {
             let isFile = text.contains("/") || text.contains(".")
-            return isFile ? "say file:\(text) for a clip" : "give camera, pattern, noise, file:CLIP.y4m or file:-"
+            if isFile { return "say file:\(text) for a clip" }
+            return "give camera, screen, pattern, noise, file:CLIP.y4m or file:-"
         }
     }
 
     @Option(
         help: ArgumentHelp(
-            "camera (the default), pattern, noise, file:CLIP.y4m, or file:- for a clip from standard input.",
+            "camera (the default), screen, pattern, noise, file:CLIP.y4m, or file:- for a clip from standard "
+                + "input.",
             valueName: "source"
         ),
         transform: { try Kind.read($0) }
@@ -49,8 +53,8 @@ struct SourceOptions: ParsableArguments {
     @Option(
         parsing: .unconditional,
         help: ArgumentHelp(
-            "The picture's size: frames of a camera or clip are center-cropped and scaled down to it, never up; "
-                + "default 640x480, the camera's nearest, or the clip's own; 160x120 for noise.",
+            "The picture's size: frames of a camera, screen or clip are center-cropped and scaled down to it, never "
+                + "up; default 640x480, the camera's nearest, or the screen's or clip's own; 160x120 for noise.",
             discussion: "Names: cif, vga, hd720, hd1080; low (320x240), medium (640x480), high (1280x720).",
             valueName: "WxH"
         ),
@@ -61,7 +65,8 @@ struct SourceOptions: ParsableArguments {
     @Option(
         parsing: .unconditional,
         help: ArgumentHelp(
-            "Frames per second, such as 12.5 or 30000/1001; default 30, the camera's nearest, or the clip's own.",
+            "Frames per second, such as 12.5 or 30000/1001; default 30, the camera's nearest, or the clip's own; 15 for "
+                + "a screen, of which only what changes is sent.",
             discussion: "0.01 to 1000 for cameras, 0.1 to 240 for other sources, and at most the clip's own rate.",
             valueName: "rate"
         ),
@@ -112,6 +117,8 @@ struct SourceOptions: ParsableArguments {
     )
     var orientation = VideoPublishOptions.Orientation.applied
 
+    @OptionGroup var screen: ScreenOptions
+
     @Flag(help: "Play the clip repeatedly.")
     var loop = false
 
@@ -125,6 +132,11 @@ struct SourceOptions: ParsableArguments {
         }
         guard VideoRotation(rawValue: rotate) != nil else {
             throw ValidationError("--rotate takes 0, 90, 180 or 270, not \(rotate).")
+        }
+        if let option = screen.given {
+            guard case .screen = source else {
+                throw ValidationError("\(option) is for screens; leave it out, or say --source screen.")
+            }
         }
         guard case .camera = source else {
             let forCameras = [
@@ -199,6 +211,7 @@ struct SourceOptions: ParsableArguments {
             let clip = ClipSource(path: path, loop: loop)
             clip.requestOutputFormat(VideoFormatRequest(dimensions: size, frameRate: fps))
             return clip
+        case .screen: return screen.makeSource(VideoFormatRequest(dimensions: size, frameRate: fps))
         case .camera: return try makeCamera()
         }
     }

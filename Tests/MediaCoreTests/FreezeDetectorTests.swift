@@ -58,6 +58,19 @@ struct FreezeDetectorTests {
         #expect(detector.count == 1 && detector.ongoingFreeze(at: last + .milliseconds(2033)) == nil)
     }
 
+    @Test("A screen that stands still after a motion is no freeze, and one that is silent for three seconds is one")
+    func screen() {
+        var detector = FreezeDetector(leastAverageGap: .seconds(1))
+        var now = start
+        detector.shown(at: now)
+        for gap in Array(repeating: 67, count: 40) + [200, 200, 200, 1000, 1010, 990, 67, 67] {
+            now += .milliseconds(gap)
+            #expect(detector.shown(at: now) == nil)
+        }
+        now += .milliseconds(3100)
+        #expect(detector.shown(at: now) == .milliseconds(3100))
+    }
+
     @Test("Random gaps: the same as the definition says", arguments: 0..<40 as Range<UInt64>)
     func definition(seed: UInt64) {
         var random = SeededGenerator(seed: seed)

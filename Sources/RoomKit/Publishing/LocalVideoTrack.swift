@@ -102,6 +102,7 @@ public final class LocalVideoTrack: Sendable {
         var statistics = publisher.statistics
         // The publisher counts the frames that reached it. The source adds those it dropped before, if it counts any.
         statistics.framesCaptured += capture.framesDropped.total
+        statistics.framesRepeated = capture.framesRepeated
         statistics.framesMissed = capture.framesMissed
         statistics.timestampsReplaced = capture.timestampsReplaced
         statistics.framesSubstituted = capture.framesSubstituted

@@ -8,7 +8,11 @@ import WebSockets
 extension Room {
     func publish(_ track: LocalVideoTrack, options: VideoPublishOptions) async throws {
         guard !link.hasEnded else { throw link.ending }
-        let publisher = VideoPublisher(options: options, renderers: track.renderers)
+        let publisher = VideoPublisher(
+            options: options.completed(for: track.source),
+            renderers: track.renderers,
+            requestFrame: { [weak source = track.source] in source?.requestFrame() }
+        )
         guard track.attach(publisher) else {
             throw RoomError(.alreadyPublished, "The track \"\(track.name)\" is published already.")
         }

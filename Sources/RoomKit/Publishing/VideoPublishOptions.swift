@@ -1,5 +1,5 @@
 public import Adaptation
-public import Capture
+import Capture
 public import MediaCore
 
 /// How a track is encoded, and what it gives up when the network or the CPU does not carry it whole.
@@ -20,7 +20,10 @@ public struct VideoPublishOptions: Sendable {
     /// is sent if the network carries less, or if no receiver can use as much.
     public var maxBitrate: Bitrate?
     /// What is given up first when less can be sent.
-    public var degradationPreference = DegradationPreference.balanced
+    ///
+    /// If it is `nil`, the source's `contentHint` decides: of details and text, as on a screen, the size is maintained, of
+    /// motion the frame rate, and other tracks are `balanced`.
+    public var degradationPreference: DegradationPreference?
     /// The share of the connection, if the program publishes several tracks.
     public var priority = Priority.standard
 
@@ -47,20 +50,22 @@ public struct VideoPublishOptions: Sendable {
 
     /// Creates default options.
     public init() {}
-
-    /// Creates default options for a source whose pictures are as `contentHint` says.
-    ///
-    /// Of motion, the frame rate is maintained; of details and text, the size is.
-    public init(contentHint: VideoContentHint) {
-        switch contentHint {
-        case .none: break
-        case .motion: degradationPreference = .maintainFramerate
-        case .detail, .text: degradationPreference = .maintainResolution
-        }
-    }
 }
 
 extension VideoPublishOptions {
+    /// The same options, with the default preference for tracks of `source`.
+    func completed(for source: any VideoSource) -> VideoPublishOptions {
+        var options = self
+        let preference: DegradationPreference =
+            switch source.contentHint {
+            case .none: .balanced
+            case .motion: .maintainFramerate
+            case .detail, .text: .maintainResolution
+            }
+        options.degradationPreference = options.degradationPreference ?? preference
+        return options
+    }
+
     /// The highest bitrate for the encoder; `nil` for the default of the picture's size.
     var targetBitrate: Bitrate? {
         maxBitrate.map { min(max($0, Self.supportedBitrates.lowerBound), Self.supportedBitrates.upperBound) }
@@ -74,6 +79,7 @@ extension VideoPublishOptions {
             case .standard: .standard
             case .high: .high
             }
-        return [EncodingLane.Plan(highestBitrate: targetBitrate, priority: priority, preference: degradationPreference)]
+        let preference = degradationPreference ?? .balanced
+        return [EncodingLane.Plan(highestBitrate: targetBitrate, priority: priority, preference: preference)]
     }
 }

@@ -45,6 +45,8 @@ final class VideoPublisher: VideoSink, Sendable {
     private let options: VideoPublishOptions
     /// Renderers that receive each captured picture.
     private let renderers: TrackRenderers
+    /// Asks the source for a frame, even if its picture has not changed.
+    private let requestFrame: @Sendable () -> Void
     /// The sizes of the first picture, made upright and as it is encoded.
     private let firstFrame = Promise<(upright: Dimensions, encoded: Dimensions)?>()
     private let wantedSize = Monitor<Dimensions?>(nil)
@@ -53,9 +55,14 @@ final class VideoPublisher: VideoSink, Sendable {
     private let error = Monitor<RoomError?>(nil)
     private let isRetired = Atomic(false)
 
-    init(options: VideoPublishOptions, renderers: TrackRenderers = TrackRenderers()) {
+    init(
+        options: VideoPublishOptions,
+        renderers: TrackRenderers = TrackRenderers(),
+        requestFrame: @escaping @Sendable () -> Void = {}
+    ) {
         self.options = options
         self.renderers = renderers
+        self.requestFrame = requestFrame
     }
 
     // MARK: Sink, on the source's thread
@@ -157,6 +164,7 @@ final class VideoPublisher: VideoSink, Sendable {
             state.wanted = layers
             for lane in state.lanes { lane.setWanted(state.bounds(of: lane)) }
         }
+        if !layers.isEmpty { requestFrame() }
     }
 
     /// Sets whether pictures are encoded; with `true` the next frame is a keyframe.
@@ -165,6 +173,7 @@ final class VideoPublisher: VideoSink, Sendable {
             state.isEnabled = isEnabled
             for lane in state.lanes { lane.setEnabled(isEnabled) }
         }
+        if isEnabled { requestFrame() }
     }
 
     /// Whether pictures are encoded.
@@ -178,6 +187,7 @@ final class VideoPublisher: VideoSink, Sendable {
     /// Makes each encoding answer with a keyframe, as soon as one may be sent.
     func requestKeyframe() {
         for lane in lanes { lane.requestKeyframe() }
+        requestFrame()
     }
 
     /// Ends the encodings and waits for their threads; a picture that still waits is dropped.

@@ -25,8 +25,18 @@ struct ReceptionMeter: Sendable {
     private var ages = LatencyStatistics()
     private var arrivals = ArrivalRate()
     private var recent = RecentFrames()
-    private var freezes = FreezeDetector()
+    private var freezes: FreezeDetector
     private var lastShown: MonotonicInstant?
+
+    /// The time between the frames of a screen that stands still, which is no freeze.
+    static let screenGap = Duration.seconds(1)
+
+    /// A meter of a track of which nothing was received.
+    ///
+    /// - Parameter leastAverageGap: A shorter average of the gaps between frames counts as this one.
+    init(leastAverageGap: Duration = .zero) {
+        freezes = FreezeDetector(leastAverageGap: leastAverageGap)
+    }
 
     /// Notes a whole frame of `size` that arrived at `now`.
     mutating func received(_ size: DataSize, isKeyframe: Bool, at now: MonotonicInstant) {

@@ -1,3 +1,4 @@
+import Capture
 public import MediaCore
 import RoomProtocol
 import Threading
@@ -45,7 +46,7 @@ public final class RemoteVideoTrack: Sendable {
 
     private let state: Monitor<State>
     /// Apart from `state`, so that a reader of the statistics holds up only who counts, and for one copy only.
-    private let meter = Monitor(ReceptionMeter())
+    private let meter: Monitor<ReceptionMeter>
     private let finished = Promise<Void>()
     /// Renderers that receive each decoded picture.
     let renderers = TrackRenderers()
@@ -58,6 +59,8 @@ public final class RemoteVideoTrack: Sendable {
         dimensions = info.video?.dimensions ?? Dimensions(width: 0, height: 0)
         frameRate = info.video?.frameRate ?? 0
         codec = info.codec
+        let isScreen = info.source == VideoSourceKind.screen.rawValue
+        meter = Monitor(ReceptionMeter(leastAverageGap: isScreen ? ReceptionMeter.screenGap : .zero))
         trackCodec = TrackCodec.named(info.codec, kind: info.kind)
         state = Monitor(State(isEnabled: info.enabled))
     }

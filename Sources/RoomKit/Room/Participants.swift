@@ -40,14 +40,14 @@ public final class LocalParticipant: Sendable {
     ///
     /// - Parameters:
     ///   - track: A track that is not published yet.
-    ///   - options: How the track is encoded; `nil` for the defaults for the source's `contentHint`.
+    ///   - options: How the track is encoded.
     /// - Throws: `RoomError` (`alreadyPublished`, `noFramesCaptured`, `encodingFailed` for pictures that are too large,
     ///   `unpublished`, `notConnected`, `connectionLost`, `outOfResources`, or `refused`, for example because another
     ///   of our tracks has the same name), any error of the source's start (`CameraError` for a camera), or
     ///   `CancellationError`. After an error nothing is published and the source is stopped again.
-    public func publish(_ track: LocalVideoTrack, options: VideoPublishOptions? = nil) async throws {
+    public func publish(_ track: LocalVideoTrack, options: VideoPublishOptions = VideoPublishOptions()) async throws {
         guard let room = state.withLock({ $0.room }) else { throw RoomError(.notConnected, "The room was left.") }
-        try await room.publish(track, options: options ?? VideoPublishOptions(contentHint: track.source.contentHint))
+        try await room.publish(track, options: options)
     }
 
     /// Withdraws a track and stops its source; does nothing for a track that is not published.

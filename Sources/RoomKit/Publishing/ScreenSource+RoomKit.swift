@@ -1,0 +1,23 @@
+public import MediaCore
+public import ScreenCapture
+import VideoProcessing
+
+extension ScreenSource {
+    /// Creates a source of pictures of an X11 display; the first start connects to it.
+    ///
+    /// - Parameters:
+    ///   - target: The whole screen, a monitor or a window.
+    ///   - display: The X display, as in `:0`; `nil` for that of the environment's `DISPLAY`.
+    ///   - showsCursor: Whether the cursor is drawn.
+    ///   - request: The highest frame rate, 15 by default, and a size, to which published tracks crop and scale.
+    public convenience init(
+        target: ScreenTarget = .screen,
+        display: String? = nil,
+        showsCursor: Bool = true,
+        request: VideoFormatRequest = VideoFormatRequest()
+    ) {
+        self.init(target: target, display: display, showsCursor: showsCursor, request: request) {
+            ScreenPictureConverter()
+        }
+    }
+}

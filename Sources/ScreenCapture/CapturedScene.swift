@@ -1,0 +1,168 @@
+import CXCB
+import MediaCore
+
+/// A pixel's position in a window, a pixmap or the screen.
+struct PixelPlace: Hashable {
+    var column: Int
+    var row: Int
+}
+
+/// Where the pixels of a picture lie at present.
+struct SceneLayout {
+    /// The window or pixmap to fetch from.
+    var drawable: xcb_drawable_t
+    /// The size of the picture; both sides are even, so that nothing has to be scaled to be encoded.
+    var dimensions: Dimensions
+    /// The picture's upper left pixel in the drawable.
+    var inDrawable: PixelPlace
+    /// The picture's upper left pixel in the window whose damage is followed.
+    var inWindow: PixelPlace
+    /// The picture's upper left pixel on the screen.
+    var onScreen: PixelPlace
+
+    /// Whether the same part of the same window is shown in the same size.
+    func looks(like other: SceneLayout) -> Bool {
+        dimensions == other.dimensions && inDrawable == other.inDrawable && inWindow == other.inWindow
+    }
+}
+
+/// The screen, monitor or window that is captured; confine to one thread.
+final class CapturedScene {
+    private enum Kind {
+        case screen
+        case monitor(name: String)
+        case window
+    }
+
+    /// The window whose drawing and changes are followed: the root window or the captured one.
+    let window: xcb_window_t
+    /// The top-level window that the pointer must be in to be drawn; `nil` for a screen.
+    private(set) var topLevel: xcb_window_t?
+    private let name: String
+    private let kind: Kind
+    private let connection: XConnection
+    private let directory: ScreenDirectory
+    /// The present picture of the captured window, which keeps its size until it is asked for again.
+    private var pixmap: xcb_pixmap_t?
+
+    /// Finds the target, which is called `name` in messages, and has the server tell of its changes.
+    init(_ target: ScreenTarget, _ name: String, _ connection: XConnection) throws(XFailure) {
+        self.name = name
+        self.connection = connection
+        directory = ScreenDirectory(connection: connection)
+        switch target {
+        case .screen: (kind, window) = (.screen, connection.root)
+        case .monitor(let text):
+            kind = .monitor(name: try directory.monitor(text, for: name).name)
+            window = connection.root
+        case .window(let text): (kind, window) = (.window, try directory.window(text, for: name))
+        }
+        if case .window = kind { try followWindow() } else { try followScreen() }
+    }
+
+    private func followScreen() throws(XFailure) {
+        guard try !directory.isXwayland() else { throw .explained(.wayland(target: name)) }
+        let root = try connection.geometry(of: connection.root)
+        try check(depth: root.depth, visual: connection.rootVisual)
+        var mask = UInt32(XCB_EVENT_MASK_STRUCTURE_NOTIFY.rawValue)
+        unsafe xcb_change_window_attributes(connection.handle, window, XCB_CW_EVENT_MASK.rawValue, &mask)
+        let changes =
+            XCB_RANDR_NOTIFY_MASK_SCREEN_CHANGE.rawValue | XCB_RANDR_NOTIFY_MASK_CRTC_CHANGE.rawValue
+            | XCB_RANDR_NOTIFY_MASK_OUTPUT_CHANGE.rawValue
+        unsafe xcb_randr_select_input(connection.handle, window, UInt16(changes))
+    }
+
+    private func followWindow() throws(XFailure) {
+        guard connection.extensions.hasComposite else {
+            let missing = MissingExtension(name: "Composite").description
+            throw .explained(ScreenError(.serverFailed, target: name, missing))
+        }
+        do throws(XFailure) {
+            let geometry = try connection.geometry(of: window)
+            try check(depth: geometry.depth, visual: connection.attributes(of: window).visual)
+            var mask = UInt32(XCB_EVENT_MASK_STRUCTURE_NOTIFY.rawValue)
+            unsafe xcb_change_window_attributes(connection.handle, window, XCB_CW_EVENT_MASK.rawValue, &mask)
+            // The window keeps a picture of its own from now on, which nothing covers.
+            let mode = UInt8(XCB_COMPOSITE_REDIRECT_AUTOMATIC.rawValue)
+            try connection.check(unsafe xcb_composite_redirect_window_checked(connection.handle, window, mode))
+        } catch .refused {
+            let advice = "there is no such window; room-client devices --screens lists them"
+            throw .explained(ScreenError(.noSuchWindow, target: name, advice))
+        }
+    }
+
+    private func check(depth: UInt8, visual: xcb_visualid_t) throws(XFailure) {
+        guard connection.isReadable(depth: depth, visual: visual) else {
+            let problem = "its pixels are not 32 bits of red, green and blue; run the display with a depth of 24"
+            throw .explained(ScreenError(.unsupportedFormat, target: name, problem))
+        }
+    }
+
+    /// Asks where the pixels lie now.
+    ///
+    /// - Returns: `nil` if the window has no picture, because it is minimized or too small.
+    /// - Throws: `windowClosed` or `monitorLost`, as `explained`.
+    func locate() throws(XFailure) -> SceneLayout? {
+        switch kind {
+        case .screen:
+            let root = try connection.geometry(of: window)
+            return layout(at: PixelPlace(column: 0, row: 0), Int(root.width), Int(root.height))
+        case .monitor(let name):
+            guard let monitor = try directory.monitors().first(where: { $0.name == name }) else {
+                let advice = "it was switched off or unplugged; choose another one, or start the source again"
+                throw .explained(ScreenError(.monitorLost, target: self.name, advice))
+            }
+            let place = PixelPlace(column: monitor.column, row: monitor.row)
+            return layout(at: place, monitor.dimensions.width, monitor.dimensions.height)
+        case .window:
+            do throws(XFailure) {
+                return try locateWindow()
+            } catch .refused {
+                throw closed
+            }
+        }
+    }
+
+    /// The failure of a source whose window was closed.
+    var closed: XFailure {
+        .explained(ScreenError(.windowClosed, target: name, "the window was closed"))
+    }
+
+    private func layout(at place: PixelPlace, _ width: Int, _ height: Int) -> SceneLayout? {
+        guard width > 1, height > 1 else { return nil }
+        return SceneLayout(
+            drawable: window,
+            dimensions: Dimensions(width: width & ~1, height: height & ~1),
+            inDrawable: place,
+            inWindow: place,
+            onScreen: place
+        )
+    }
+
+    private func locateWindow() throws(XFailure) -> SceneLayout? {
+        if let pixmap { unsafe xcb_free_pixmap(connection.handle, pixmap) }
+        pixmap = nil
+        let attributes = try connection.attributes(of: window)
+        guard UInt32(attributes.map_state) == XCB_MAP_STATE_VIEWABLE.rawValue else { return nil }
+        let named = connection.makeIdentifier()
+        do throws(XFailure) {
+            try connection.check(
+                unsafe xcb_composite_name_window_pixmap_checked(connection.handle, window, named)
+            )
+        } catch .refused(UInt8(XCB_MATCH)) {
+            // It was hidden since.
+            return nil
+        }
+        pixmap = named
+        topLevel = try directory.topLevel(of: window)
+        // The pixmap has the border around the window, and the size that the window had when it was named.
+        let border = Int(try connection.geometry(of: window).border_width)
+        let size = try connection.geometry(of: named)
+        let origin = PixelPlace(column: 0, row: 0)
+        var layout = layout(at: origin, Int(size.width) - 2 * border, Int(size.height) - 2 * border)
+        layout?.drawable = named
+        layout?.inDrawable = PixelPlace(column: border, row: border)
+        layout?.onScreen = try connection.place(of: window)
+        return layout
+    }
+}

@@ -1,0 +1,44 @@
+import MediaCore
+
+/// Decides when the last picture of a screen that stands still is delivered again.
+///
+/// After a motion the picture is repeated a few times in short intervals, so that the encoder can make it sharp. Then it
+/// is repeated at a low rate, so that somebody who joins late has something to see. A pure value; the driver passes in
+/// the time.
+struct RepeatSchedule: Equatable {
+    /// The time from the last change to the first repeat, and between the first repeats.
+    static let settling = Duration.milliseconds(200)
+    /// The number of repeats after which a picture counts as sharp.
+    static let settlingCount = 3
+    /// The time between further repeats.
+    static let interval = Duration.seconds(1)
+
+    private var last: MonotonicInstant?
+    private var repeats = 0
+    private var isRequested = false
+
+    /// Records that a picture with a change was delivered.
+    mutating func delivered(at now: MonotonicInstant) {
+        self = RepeatSchedule()
+        last = now
+    }
+
+    /// Records that the last picture was delivered again.
+    mutating func repeated(at now: MonotonicInstant) {
+        last = now
+        repeats += 1
+        isRequested = false
+    }
+
+    /// Makes the next repeat due at once.
+    mutating func request() { isRequested = true }
+
+    /// Whether the last picture is to be delivered again at `now`.
+    ///
+    /// The next question comes after `tick`. A repeat that is due in less than half of that time is due now.
+    func isDue(at now: MonotonicInstant, tick: Duration) -> Bool {
+        guard let last else { return false }
+        let gap = repeats < Self.settlingCount ? Self.settling : Self.interval
+        return isRequested || now.duration(since: last) + tick / 2 >= gap
+    }
+}

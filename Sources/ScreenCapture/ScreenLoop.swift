@@ -1,0 +1,205 @@
+import Capture
+import MediaCore
+import Threading
+
+/// The work of a screen source's thread from start to stop; the only one that speaks to the X server.
+struct ScreenLoop {
+    /// The inputs of a run.
+    struct Plan: Sendable {
+        var target: ScreenTarget
+        var display: String?
+        var showsCursor: Bool
+        var sharesMemory: Bool
+        var refresh: RefreshRequest
+        var makeConverter: @Sendable () -> any ScreenConverter
+    }
+
+    private let plan: Plan
+    private let context: CaptureContext
+    private let name: String
+    private let connection: XConnection
+    private let scene: CapturedScene
+    private let damage: DamageTracker
+    private let fetcher: ImageFetcher
+    private let converter: any ScreenConverter
+    private var cursor: CursorTracker
+    /// Where the pixels lie; `nil` while the window is hidden.
+    private var layout: SceneLayout?
+    private var dirty: DirtyArea
+    /// The last picture, which is complete and is inside a frame.
+    private var picture: VideoBuffer?
+    /// Where the cursor lies in the last picture.
+    private var drawnCursor: PixelArea?
+    private var repeats = RepeatSchedule()
+
+    /// Connects to the display, captures until a stop is requested, and disconnects.
+    ///
+    /// - Throws: `ScreenError`. After `opened` it is a failure of the source.
+    static func run(_ plan: Plan, _ context: CaptureContext) throws(ScreenError) {
+        let display = try SessionEnvironment.current.displayName(given: plan.display)
+        let name = plan.target.words(on: display)
+        let connection = try XConnection(display: display) { context.isStopRequested }
+        do throws(XFailure) {
+            var loop = try ScreenLoop(plan, context, connection, name)
+            context.opened(loop.format(at: loop.wantedRate))
+            try loop.capture()
+        } catch .stopped {
+            return
+        } catch {
+            throw ScreenError(error, target: name)
+        }
+    }
+
+    private init(
+        _ plan: Plan,
+        _ context: CaptureContext,
+        _ connection: XConnection,
+        _ name: String
+    ) throws(XFailure) {
+        self.plan = plan
+        self.context = context
+        self.name = name
+        self.connection = connection
+        scene = try CapturedScene(plan.target, name, connection)
+        guard let layout = try scene.locate() else { throw .explained(Self.hidden(name)) }
+        self.layout = layout
+        damage = try DamageTracker(connection, window: scene.window)
+        fetcher = ImageFetcher(connection, sharesMemory: plan.sharesMemory)
+        try fetcher.prepare(for: layout.dimensions)
+        cursor = CursorTracker(connection)
+        converter = plan.makeConverter()
+        dirty = DirtyArea(whole: layout.dimensions)
+    }
+
+    private static func hidden(_ name: String) -> ScreenError {
+        let advice = "it is minimized or on another workspace, so that it has no picture; show it"
+        return ScreenError(.windowHidden, target: name, advice)
+    }
+
+    private var wantedRate: FrameRate { context.wanted.frameRate ?? ScreenSource.defaultFrameRate }
+
+    private func format(at rate: FrameRate) -> VideoFormat {
+        VideoFormat(dimensions: dirty.dimensions, frameRate: rate, pixelFormat: ScreenSource.pixelFormat)
+    }
+
+    private mutating func capture() throws(XFailure) {
+        var schedule = SlotSchedule(rate: wantedRate, start: MonotonicClock.now)
+        while context.wait(until: schedule.nextDeadline) {
+            // Everything that is fetched from here on is at least as new as this.
+            let now = MonotonicClock.now
+            let missed = schedule.takeSlot(at: now)
+            let limit = context.highestRate
+            schedule.change(to: limit.map { min($0, wantedRate) } ?? wantedRate)
+            try followChanges()
+            guard let layout else { continue }
+            if dirty.isEmpty {
+                repeatPicture(at: now, rate: schedule.rate)
+            } else {
+                try take(layout, missed: missed, at: now, rate: schedule.rate)
+            }
+        }
+    }
+
+    // MARK: Changes
+
+    /// Finds out what has changed since the last look.
+    private mutating func followChanges() throws(XFailure) {
+        let events = try connection.takeEvents(of: scene.window)
+        if events.contains(.destroyed) { throw scene.closed }
+        if events.contains(.layoutChanged) { try follow(scene.locate()) }
+        guard let layout else { return }
+        if events.contains(.damaged) { try damage.collect(into: &dirty, from: layout.inWindow) }
+        guard plan.showsCursor else { return }
+        let shapeChanged = events.contains(.cursorChanged)
+        try cursor.update(shapeChanged: shapeChanged)
+        let area = cursor.area(from: layout.onScreen, in: scene.topLevel)
+        guard area != drawnCursor || shapeChanged else { return }
+        for area in [drawnCursor, area] { if let area { dirty.add(area) } }
+        drawnCursor = area
+    }
+
+    private mutating func follow(_ new: SceneLayout?) throws(XFailure) {
+        guard let new else {
+            if layout != nil { context.interrupted(by: Self.hidden(name)) }
+            layout = nil
+            picture = nil
+            return
+        }
+        if layout == nil { context.interruptionEnded() }
+        defer { layout = new }
+        // A window that was only moved looks as before; the pixmap has got another name all the same.
+        if let layout, new.looks(like: layout) { return }
+        try fetcher.prepare(for: new.dimensions)
+        if new.dimensions == dirty.dimensions { dirty.addAll() } else { dirty = DirtyArea(whole: new.dimensions) }
+        if picture?.dimensions != new.dimensions { picture = nil }
+    }
+
+    // MARK: Pictures
+
+    private mutating func repeatPicture(at now: MonotonicInstant, rate: FrameRate) {
+        if plan.refresh.take() { repeats.request() }
+        guard let picture, repeats.isDue(at: now, tick: rate.interval) else { return }
+        repeats.repeated(at: now)
+        var captured = CaptureStatistics()
+        captured.countCaptured(at: now)
+        captured.framesRepeated = 1
+        guard context.admit(captured, newestAt: now, pacedRate: rate) else { return }
+        context.deliver(VideoFrame(buffer: picture, timestamp: now))
+    }
+
+    /// Fetches what is dirty, and delivers the picture.
+    private mutating func take(
+        _ layout: SceneLayout,
+        missed: Int,
+        at now: MonotonicInstant,
+        rate: FrameRate
+    ) throws(XFailure) {
+        var captured = CaptureStatistics()
+        captured.framesMissed = missed
+        captured.countCaptured(at: now)
+        guard context.admit(captured, newestAt: now, pacedRate: rate) else { return }
+        let buffer = converter.makePicture(layout.dimensions, from: dirty.isWhole ? nil : picture)
+        do throws(XFailure) {
+            for part in picture == nil ? [PixelArea(whole: layout.dimensions)] : dirty.parts {
+                try fetch(part, of: layout, into: buffer)
+            }
+        } catch .refused {
+            // The window or the screen has just become smaller, or is gone: the next look tells.
+            context.drop(.late)
+            return try follow(scene.locate())
+        } catch {
+            context.drop(.late)
+            throw error
+        }
+        dirty.removeAll()
+        _ = plan.refresh.take()
+        picture = buffer
+        repeats.delivered(at: now)
+        context.note(format(at: rate))
+        context.deliver(VideoFrame(buffer: buffer, timestamp: now))
+    }
+
+    private func fetch(_ part: PixelArea, of layout: SceneLayout, into buffer: VideoBuffer) throws(XFailure) {
+        let area = PixelArea(
+            column: part.column + layout.inDrawable.column,
+            row: part.row + layout.inDrawable.row,
+            dimensions: part.dimensions
+        )
+        let (shape, place, converter) = (cursor.shape, plan.showsCursor ? drawnCursor : nil, converter)
+        try unsafe fetcher.fetch(area, of: layout.drawable) { pixels in
+            if let place { unsafe shape.draw(at: place, over: pixels, of: part) }
+            converter.convert(unsafe RawSpan(_unsafeBytes: UnsafeRawBufferPointer(pixels)), of: part, into: buffer)
+        }
+    }
+}
+
+extension ScreenTarget {
+    /// The target in words, for messages.
+    func words(on display: String) -> String {
+        switch self {
+        case .screen: "the screen of display \(display)"
+        case .monitor(let text): "monitor \(text) of display \(display)"
+        case .window(let text): "window \(text) of display \(display)"
+        }
+    }
+}

@@ -1,0 +1,126 @@
+public import Capture
+public import MediaCore
+import Synchronization
+import Threading
+
+/// The screen, a monitor or a window of an X11 display.
+///
+/// Pictures are fetched and converted on one thread of the source's own, which alone speaks to the X server. Only the
+/// parts that changed are fetched. A frame of a screen that stands still is delivered again three times at intervals of
+/// 200 ms, so that it becomes sharp, then once a second, so that somebody who joins late sees it. Such a repeat is
+/// stamped with the time at which the screen was found unchanged, and counts in `framesRepeated`. It is neither a failure
+/// nor an interruption.
+///
+/// If the window or the screen changes its size, the next frame has the new size. Sides are rounded down to even numbers.
+/// A published track scales frames that are larger than its first one down to that size. While a window is hidden, the
+/// source is interrupted. When it is closed, when its monitor goes, or when the X server goes, the source fails with a
+/// `ScreenError`. All members may be used from any thread.
+public final class ScreenSource: CoreCapturer {
+    /// How long the X server may take for an answer before the source fails.
+    public static let patience = Duration.seconds(5)
+    /// The highest rate unless another one is requested: 15 frames a second.
+    public static let defaultFrameRate = FrameRate(15)
+    /// The format of the server's pixels, which the captured format states: bytes B G R and one that is ignored.
+    static let pixelFormat = PixelFormat(fourCC: "XR24") ?? .i420
+
+    /// What the source shows.
+    public let target: ScreenTarget
+    /// The core that captures for this source.
+    public let core: CaptureCore
+    /// Always `.screen`.
+    public var kind: VideoSourceKind { .screen }
+    /// Always `true`: a published track keeps the resolution and lowers the frame rate.
+    public var isScreencast: Bool { true }
+    private let refresh: RefreshRequest
+
+    /// Creates a source of pictures of `target`; the first start connects to the display.
+    ///
+    /// - Parameters:
+    ///   - target: What to show.
+    ///   - display: The X display, as in `:0`; `nil` for that of the environment's `DISPLAY`.
+    ///   - showsCursor: Whether the cursor is drawn.
+    ///   - request: The highest frame rate, and a size, to which sinks crop and scale.
+    ///   - sharesMemory: Whether pixels come through shared memory, if the server can do that.
+    ///   - makeConverter: Called on the capture thread at each start; the converter is used and released there.
+    package init(
+        target: ScreenTarget,
+        display: String?,
+        showsCursor: Bool,
+        request: VideoFormatRequest,
+        sharesMemory: Bool = true,
+        makeConverter: @escaping @Sendable () -> any ScreenConverter
+    ) {
+        let refresh = RefreshRequest()
+        let plan = ScreenLoop.Plan(
+            target: target,
+            display: display,
+            showsCursor: showsCursor,
+            sharesMemory: sharesMemory,
+            refresh: refresh,
+            makeConverter: makeConverter
+        )
+        self.target = target
+        self.refresh = refresh
+        core = CaptureCore(threadName: "screen") { shortage in
+            ScreenError(.outOfResources, target: "the screen", "\(shortage)")
+        } body: { context in
+            try ScreenLoop.run(plan, context)
+        }
+        core.requestOutputFormat(request)
+    }
+
+    deinit {
+        // Do not wait: the X server may take seconds to answer.
+        core.abandon(waiting: false)
+    }
+
+    /// Delivers the last frame again at the next tick, even if nothing has changed; does nothing while stopped.
+    public func requestFrame() { refresh.make() }
+}
+
+/// Asks the capture thread to deliver a frame even if nothing has changed.
+final class RefreshRequest: Sendable {
+    private let isMade = Atomic(false)
+
+    /// Makes the request, from any thread.
+    func make() { isMade.store(true, ordering: .relaxed) }
+
+    /// Takes the request; returns whether one was made.
+    func take() -> Bool { isMade.exchange(false, ordering: .relaxed) }
+}
+
+// MARK: - Finding screens
+
+extension ScreenSource {
+    /// Lists the monitors of a display.
+    ///
+    /// - Parameter display: The X display, as in `:0`; `nil` for that of the environment's `DISPLAY`.
+    /// - Returns: The monitors in the server's order.
+    /// - Throws: `noDisplay`, `waylandSession`, `displayUnreachable`, `displayLost`, `noAnswer`, `serverFailed`.
+    public static func monitors(display: String? = nil) throws(ScreenError) -> [ScreenMonitor] {
+        let connection = try connect(display)
+        do throws(XFailure) {
+            return try ScreenDirectory(connection: connection).monitors()
+        } catch {
+            throw ScreenError(error, target: "display \(connection.display)")
+        }
+    }
+
+    /// Lists the windows of a display.
+    ///
+    /// - Parameter display: The X display, as in `:0`; `nil` for that of the environment's `DISPLAY`.
+    /// - Returns: The windows that the window manager lists, or else all that are shown.
+    /// - Throws: The same errors as `monitors(display:)`.
+    public static func windows(display: String? = nil) throws(ScreenError) -> [ScreenWindow] {
+        let connection = try connect(display)
+        do throws(XFailure) {
+            return try ScreenDirectory(connection: connection).windows()
+        } catch {
+            throw ScreenError(error, target: "display \(connection.display)")
+        }
+    }
+
+    private static func connect(_ display: String?) throws(ScreenError) -> XConnection {
+        try XConnection(display: SessionEnvironment.current.displayName(given: display))
+    }
+}

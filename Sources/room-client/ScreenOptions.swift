@@ -1,0 +1,43 @@
+import ArgumentParser
+import RoomKit
+
+/// The options of `connect` for screens and windows.
+struct ScreenOptions: ParsableArguments {
+    @Option(help: ArgumentHelp("The X display of --source screen, such as :0; default $DISPLAY.", valueName: "display"))
+    var display: String?
+
+    @Option(help: ArgumentHelp("Show one monitor, by name or number; default the whole screen.", valueName: "monitor"))
+    var monitor: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "Show one window, by number or title, and never what covers it; devices --screens lists them.",
+            valueName: "window"
+        )
+    )
+    var window: String?
+
+    @Flag(help: "Leave the cursor out of the picture of a screen.")
+    var noCursor = false
+
+    func validate() throws {
+        if monitor != nil, window != nil {
+            throw ValidationError("--monitor and --window exclude each other; leave one of them out.")
+        }
+    }
+
+    /// The first of these options that was given; `nil` if none was.
+    var given: String? {
+        let options = [
+            ("--display", display != nil), ("--monitor", monitor != nil), ("--window", window != nil),
+            ("--no-cursor", noCursor),
+        ]
+        return options.first { $0.1 }?.0
+    }
+
+    /// The source, which is not started.
+    func makeSource(_ request: VideoFormatRequest) -> ScreenSource {
+        let target = window.map { ScreenTarget.window($0) } ?? monitor.map { .monitor($0) } ?? .screen
+        return ScreenSource(target: target, display: display, showsCursor: !noCursor, request: request)
+    }
+}

@@ -1,0 +1,131 @@
+import Capture
+import MediaCore
+import MediaFiles
+import RoomKit
+import TestSupport
+import TestTools
+import Testing
+import Threading
+
+@testable import ScreenCapture
+
+/// A real display as the source of a track, through a relay to a subscriber.
+@Suite("A published screen", .serialized, .timeLimit(.minutes(3)))
+struct PublishedScreenTests {
+    /// Keeps the last picture that was decoded.
+    private final class LastPicture: VideoRenderer {
+        let frame = Monitor<VideoFrame?>(nil)
+
+        func render(_ frame: VideoFrame) { self.frame.withLock { $0 = frame } }
+    }
+
+    /// A page: lines of small marks in black on white, as text has, and a coloured bar.
+    private static func page(_ size: Dimensions) -> [UInt8] {
+        var random = SeededGenerator(seed: 7)
+        var pixels = [UInt8](repeating: 255, count: size.area * 4)
+        for line in stride(from: 20, to: size.height - 20, by: 16) {
+            var column = 20
+            while column < size.width - 30 {
+                let (width, height) = (Int.random(in: 1...2, using: &random), Int.random(in: 5...10, using: &random))
+                for row in line..<line + height {
+                    for byte in 4 * (row * size.width + column)..<4 * (row * size.width + column + width) {
+                        pixels[byte] = 20
+                    }
+                }
+                column += Int.random(in: 3...9, using: &random)
+            }
+        }
+        for row in 0..<16 {
+            for column in 0..<size.width {
+                let offset = 4 * (row * size.width + column)
+                (pixels[offset], pixels[offset + 1], pixels[offset + 2]) = (0xD0, 0x40, 0x20)
+            }
+        }
+        return pixels
+    }
+
+    @Test("A still page is sharp at the default rate, and somebody who joins late sees it")
+    func sharp() async throws {
+        let size = Dimensions(width: 1280, height: 720)
+        let display = try await VirtualDisplay(size)
+        let window = try display.makeWindow(area(0, 0, 1280, 720), title: "Page", colour: 0xFFFFFF)
+        try display.draw(Self.page(size), size, into: window)
+        let stage = try Stage()
+        let robot = try await stage.join("robot")
+        let source = ScreenSource(target: .window("Page"), display: display.name)
+        let sink = LastFrame()
+        source.sinks.add(sink)
+        let local = LocalVideoTrack(source: source)
+        try await robot.room.localParticipant.publish(local)
+        #expect(local.name == "screen" && local.sourceKind == "screen")
+        #expect(source.captureFormat?.frameRate == FrameRate(15))
+        try await eventually("the page stands still") { local.statistics.framesRepeated >= 5 }
+        // Nobody was there so far.
+        let viewer = try await stage.join("viewer")
+        let remote = try await viewer.subscribedTrack()
+        let picture = LastPicture()
+        remote.addRenderer(picture)
+        var best = 0.0
+        try await eventually("the page is sharp, at last \(best) dB") {
+            guard let drawn = sink.now.frame, let seen = picture.frame.withLock({ $0 }),
+                drawn.dimensions == seen.dimensions
+            else { return false }
+            best = drawn.lumaPSNR(seen)
+            return best > 35
+        }
+        #expect(remote.statistics.freezeCount == 0)
+        #expect(remote.sourceKind == "screen")
+        if let path = ProcessFolder.pictures, let seen = picture.frame.withLock({ $0 }) {
+            try PNGWriter().write(seen, to: "\(path)/page.png", replacing: true)
+        }
+        await robot.room.disconnect()
+        await viewer.room.disconnect()
+    }
+
+    @Test("A window that grows and shrinks while it is published stays published, and ends with the reason when closed")
+    func resized() async throws {
+        let display = try await VirtualDisplay()
+        let window = try display.makeWindow(area(0, 0, 320, 240), title: "Slides", colour: 0x2030D0)
+        let stage = try Stage()
+        let (robot, viewer) = (try await stage.join("robot"), try await stage.join("viewer"))
+        let track = LocalVideoTrack(source: ScreenSource(target: .window("Slides"), display: display.name))
+        try await robot.room.localParticipant.publish(track)
+        let remote = try await viewer.subscribedTrack()
+        let small = Dimensions(width: 160, height: 120)
+        try display.resize(window, small)
+        try await eventually("the small window is shown") { remote.statistics.dimensions == small }
+        // What is larger than the announced size is scaled down to it.
+        try display.resize(window, Dimensions(width: 640, height: 480))
+        let announced = Dimensions(width: 320, height: 240)
+        try await eventually("the large window is shown") { remote.statistics.dimensions == announced }
+        try display.close(window)
+        let (failed, error) = try await robot.event("it is told") { event -> (LocalVideoTrack, any Error)? in
+            if case .localTrackFailed(let track, let error) = event { (track, error) } else { nil }
+        }
+        #expect(failed === track && (error as? ScreenError)?.code == .windowClosed)
+        await robot.room.disconnect()
+        await viewer.room.disconnect()
+    }
+
+    @Test("connect publishes a window, says why it ends when that is closed, and devices lists it")
+    func program() async throws {
+        let display = try await VirtualDisplay()
+        let window = try display.makeWindow(area(0, 0, 320, 240), title: "Slides", colour: 0x2030D0)
+        let list = try Program("room-client", ["devices", "--screens", "--display", display.name, "--json"])
+        #expect(try await list.end() == .exit(0))
+        let listed = try list.events()
+        #expect(listed.map { $0.string("event") } == ["monitor", "window"])
+        #expect(listed.last?.string("title") == "Slides" && listed.last?.number("width") == 320)
+        let server = try await ServerProgram()
+        let options = ["--source", "screen", "--display", display.name, "--window", "Slides", "--json"]
+        let client = try server.client("connect", options)
+        try await client.says("\"published\"")
+        let viewer = try await server.subscriber(["--json"])
+        try display.close(window)
+        #expect(try await client.end() == .exit(69))
+        #expect(client.errors.contains("the window was closed") || client.text.contains("the window was closed"))
+        let summary = try #require(client.events().last)
+        #expect(summary.string("event") == "summary" && summary.number("framesRepeated") != nil)
+        #expect(try await end([viewer, server.program], with: 2) == [.exit(0), .exit(0)])
+    }
+}

@@ -1,0 +1,75 @@
+import MediaCore
+import RoomKit
+import TestSupport
+import TestTools
+import Testing
+
+@testable import ScreenCapture
+
+/// Finding displays, monitors and windows, and what is said if there are none.
+@Suite("A screen directory", .serialized, .timeLimit(.minutes(2)))
+struct ScreenDirectoryTests {
+    @Test("Monitors and windows are listed, and can be captured by number and name")
+    func lists() async throws {
+        let display = try await VirtualDisplay()
+        let window = try display.makeWindow(area(10, 20, 120, 90), title: "Slides of today", colour: 0x10C030)
+        let monitors = try ScreenSource.monitors(display: display.name)
+        let monitor = try #require(monitors.first)
+        #expect(monitors.count == 1 && monitor.dimensions == Dimensions(width: 640, height: 480))
+        let windows = try ScreenSource.windows(display: display.name)
+        #expect(windows.map(\.title) == ["Slides of today"] && windows.map(\.identifier) == [window])
+        for target in [
+            ScreenTarget.monitor(monitor.name), .monitor("0"), .window(windows[0].name), .window("\(window)"),
+            .window("of TODAY"),
+        ] {
+            let (source, sink) = try await capture(target, on: display)
+            let place = if case .monitor = target { (70, 65) } else { (60, 45) }
+            try await sink.shows(0x10C030, at: place.0, place.1, "\(target)")
+            await source.stopCapture(for: sink)
+        }
+    }
+
+    @Test(
+        "A target that is not there is an error that says what there is",
+        arguments: [
+            (ScreenTarget.window("0x123456"), ScreenError.Code.noSuchWindow, "devices --screens"),
+            (.window("Talk"), .noSuchWindow, "Slides 1"), (.window("Slides"), .ambiguousWindow, "\"Slides 2\""),
+            (.monitor("HDMI-7"), .noSuchMonitor, "0 ("),
+        ]
+    )
+    func absent(target: ScreenTarget, code: ScreenError.Code, words: String) async throws {
+        let display = try await VirtualDisplay()
+        _ = try display.makeWindow(area(0, 0, 50, 50), title: "Slides 1")
+        _ = try display.makeWindow(area(0, 0, 50, 50), title: "Slides 2")
+        let source = ScreenSource(target: target, display: display.name)
+        let error = await #expect(throws: ScreenError.self) { try await source.startCapture() }
+        #expect(error?.code == code)
+        #expect(error?.description.contains(words) == true, "\(String(describing: error))")
+    }
+
+    @Test(
+        "A display that cannot be reached is an error that says what to do",
+        arguments: [(":4711", "there is no X server"), ("nonsense", "no name of a display")]
+    )
+    func unreachable(display: String, words: String) throws {
+        let error = #expect(throws: ScreenError.self) { try ScreenSource.windows(display: display) }
+        #expect(error?.code == .displayUnreachable)
+        #expect(error?.description.contains(words) == true, "\(String(describing: error))")
+    }
+
+    @Test("Without a display, a Wayland session is named as the reason")
+    func session() throws {
+        var session = SessionEnvironment()
+        var error = #expect(throws: ScreenError.self) { try session.displayName(given: nil) }
+        #expect(error?.code == .noDisplay)
+        session.sessionType = "wayland"
+        error = #expect(throws: ScreenError.self) { try session.displayName(given: nil) }
+        #expect(error?.code == .waylandSession)
+        session = SessionEnvironment(waylandDisplay: "wayland-0")
+        error = #expect(throws: ScreenError.self) { try session.displayName(given: nil) }
+        #expect(error?.code == .waylandSession)
+        session.display = ":0"
+        #expect(try session.displayName(given: nil) == ":0")
+        #expect(try session.displayName(given: ":1") == ":1")
+    }
+}

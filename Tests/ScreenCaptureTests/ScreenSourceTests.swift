@@ -1,0 +1,178 @@
+import Capture
+import Glibc
+import MediaCore
+import RoomKit
+import TestSupport
+import TestTools
+import Testing
+
+@testable import ScreenCapture
+
+/// Screens and windows of a real X server.
+@Suite("A screen source", .serialized, .timeLimit(.minutes(2)))
+struct ScreenSourceTests {
+    private let red: UInt32 = 0xE02010
+    private let green: UInt32 = 0x10C030
+    private let blue: UInt32 = 0x2030D0
+    private let white: UInt32 = 0xFFFFFF
+
+    @Test("The screen shows windows in their colours, and where they are moved to")
+    func wholeScreen() async throws {
+        let display = try await VirtualDisplay()
+        let window = try display.makeWindow(area(100, 60, 200, 100), colour: red)
+        let (source, sink) = try await capture(.screen, on: display)
+        try await sink.shows(red, at: 150, 100, "the window")
+        try await sink.shows(0, at: 20, 20, "the black root window")
+        for step in 1...20 { try display.move(window, column: 100 + 15 * step, row: 60 + 10 * step) }
+        try await sink.shows(red, at: 450, 300, "the window at its new place")
+        try await sink.shows(0, at: 150, 100, "nothing at its old place")
+        #expect(sink.now.frame?.dimensions == Dimensions(width: 640, height: 480))
+        #expect(!sink.now.isDisordered)
+        #expect(source.captureFormat?.dimensions == Dimensions(width: 640, height: 480))
+        await source.stopCapture(for: sink)
+    }
+
+    @Test("Without shared memory the pixels come in the server's answer")
+    func withoutSharedMemory() async throws {
+        let display = try await VirtualDisplay()
+        _ = try display.makeWindow(area(100, 60, 200, 100), colour: green)
+        let source = ScreenSource(
+            target: .screen,
+            display: display.name,
+            showsCursor: true,
+            request: VideoFormatRequest(),
+            sharesMemory: false
+        ) {
+            TestConverter()
+        }
+        let sink = LastFrame()
+        try await source.startCapture(for: sink)
+        try await sink.shows(green, at: 150, 100, "the window")
+        await source.stopCapture(for: sink)
+    }
+
+    @Test("A window is shown without its border, and without what covers it", arguments: [0, 3])
+    func coveredWindow(border: Int) async throws {
+        let display = try await VirtualDisplay()
+        let window = try display.makeWindow(area(100, 60, 200, 100), title: "Slides", colour: blue, border: border)
+        let (source, sink) = try await capture(.window("slides"), on: display)
+        try await sink.shows(blue, at: 0, 0, "the window's first pixel")
+        try await sink.shows(blue, at: 199, 99, "the window's last pixel")
+        #expect(sink.now.frame?.dimensions == Dimensions(width: 200, height: 100))
+        _ = try display.makeWindow(area(0, 0, 640, 480), title: "Cover", colour: red)
+        try display.fill(window, area(50, 50, 20, 20), white)
+        try await sink.shows(white, at: 60, 60, "what is drawn while it is covered")
+        try await sink.shows(blue, at: 10, 10, "the window and not the cover")
+        await source.stopCapture(for: sink)
+    }
+
+    @Test("A window that changes its size is shown in the new size, without a failure")
+    func resizedWindow() async throws {
+        let display = try await VirtualDisplay()
+        let window = try display.makeWindow(area(10, 10, 200, 100), title: "Slides", colour: blue)
+        let (source, sink) = try await capture(.window("Slides"), on: display)
+        try await sink.shows(blue, at: 199, 99, "the window")
+        // An odd side is rounded down.
+        try display.resize(window, Dimensions(width: 321, height: 241))
+        try await eventually("the larger window") { sink.now.frame?.dimensions == Dimensions(width: 320, height: 240) }
+        try await sink.shows(blue, at: 319, 239, "the larger window")
+        try display.resize(window, Dimensions(width: 100, height: 80))
+        try await eventually("the smaller window") { sink.now.frame?.dimensions == Dimensions(width: 100, height: 80) }
+        try await sink.shows(blue, at: 99, 79, "the smaller window")
+        #expect(source.failure == nil)
+        #expect(source.captureFormat?.dimensions == Dimensions(width: 100, height: 80))
+        await source.stopCapture(for: sink)
+    }
+
+    @Test("A screen that changes its size is shown in the new size")
+    func resizedScreen() async throws {
+        let display = try await VirtualDisplay()
+        _ = try display.makeWindow(area(10, 10, 200, 100), colour: blue)
+        let (source, sink) = try await capture(.screen, on: display)
+        try await sink.shows(blue, at: 20, 20, "the window")
+        try display.resizeScreen(Dimensions(width: 320, height: 200))
+        try await eventually("the smaller screen") { sink.now.frame?.dimensions == Dimensions(width: 320, height: 200) }
+        try await sink.shows(blue, at: 20, 20, "the window on the smaller screen")
+        #expect(source.failure == nil)
+        await source.stopCapture(for: sink)
+    }
+
+    @Test("A window that is closed ends its source with the reason")
+    func closedWindow() async throws {
+        let display = try await VirtualDisplay()
+        let window = try display.makeWindow(area(10, 10, 200, 100), title: "Slides", colour: blue)
+        let (source, sink) = try await capture(.window("Slides"), on: display)
+        let events = source.captureEvents()
+        try await sink.shows(blue, at: 20, 20, "the window")
+        try display.close(window)
+        let error = await failure(in: events)
+        #expect(error?.code == .windowClosed)
+        #expect(error?.description == "Cannot capture window Slides of display \(display.name): the window was closed")
+        #expect((source.failure as? ScreenError)?.code == .windowClosed)
+    }
+
+    @Test("A hidden window interrupts its source until it is shown again")
+    func hiddenWindow() async throws {
+        let display = try await VirtualDisplay()
+        let window = try display.makeWindow(area(10, 10, 200, 100), title: "Slides", colour: blue)
+        let (source, sink) = try await capture(.window("Slides"), on: display)
+        var events = source.captureEvents().makeAsyncIterator()
+        try await sink.shows(blue, at: 20, 20, "the window")
+        try display.hide(window)
+        guard case .interrupted(let error) = await events.next() else { throw TestFailure("no interruption") }
+        #expect((error as? ScreenError)?.code == .windowHidden)
+        let before = sink.now.count
+        try display.show(window)
+        guard case .interruptionEnded = await events.next() else { throw TestFailure("no end of it") }
+        try await eventually("pictures come again") { sink.now.count > before }
+        await source.stopCapture(for: sink)
+    }
+
+    @Test("A display that goes away fails its source, and a start then says why", arguments: [SIGKILL, SIGTERM])
+    func lostDisplay(signal: Int32) async throws {
+        let display = try await VirtualDisplay()
+        let (source, sink) = try await capture(.screen, on: display)
+        let events = source.captureEvents()
+        try await eventually("the screen") { sink.now.count > 0 }
+        display.server.send(signal)
+        #expect(await failure(in: events)?.code == .displayLost)
+        await #expect { try await source.startCapture() } throws: { error in
+            (error as? ScreenError)?.code == .displayUnreachable
+        }
+    }
+
+    @Test("The cursor is drawn where it is moved to, and only if it is wanted", arguments: [true, false])
+    func cursor(isWanted: Bool) async throws {
+        let display = try await VirtualDisplay()
+        let window = try display.makeWindow(area(0, 0, 640, 480), colour: blue)
+        try display.setCursor(of: window, colour: green)
+        try display.movePointer(column: 100, row: 100)
+        let (source, sink) = try await capture(.screen, on: display, showsCursor: isWanted)
+        try await sink.shows(isWanted ? green : blue, at: 108, 108, "the cursor")
+        try display.movePointer(column: 301, row: 201)
+        // A change far from the cursor, so that there is a picture without a cursor too.
+        try display.fill(window, area(500, 400, 20, 20), white)
+        try await sink.shows(white, at: 510, 410, "the square")
+        try await sink.shows(isWanted ? green : blue, at: 308, 208, "the cursor at its new place")
+        try await sink.shows(blue, at: 108, 108, "no cursor at the old place")
+        try await sink.shows(blue, at: 330, 208, "no cursor beside it")
+        try display.setCursor(of: window, colour: red)
+        try await sink.shows(isWanted ? red : blue, at: 308, 208, "another cursor")
+        await source.stopCapture(for: sink)
+    }
+
+    @Test("The cursor is drawn in a window only while nothing covers the window there")
+    func cursorInWindow() async throws {
+        let display = try await VirtualDisplay()
+        let window = try display.makeWindow(area(50, 40, 200, 100), title: "Slides", colour: blue)
+        try display.setCursor(of: window, colour: green)
+        try display.movePointer(column: 150, row: 90)
+        let (source, sink) = try await capture(.window("Slides"), on: display, showsCursor: true)
+        try await sink.shows(green, at: 108, 58, "the cursor")
+        let cover = try display.makeWindow(area(0, 0, 640, 480), title: "Cover", colour: red)
+        try await sink.shows(blue, at: 108, 58, "no cursor")
+        try display.close(cover)
+        try await sink.shows(green, at: 108, 58, "the cursor again")
+        await source.stopCapture(for: sink)
+    }
+}

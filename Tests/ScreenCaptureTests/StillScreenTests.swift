@@ -1,0 +1,68 @@
+import Capture
+import MediaCore
+import RoomKit
+import TestSupport
+import TestTools
+import Testing
+import Threading
+
+@testable import ScreenCapture
+
+/// What a screen costs that stands still, or of which little changes.
+@Suite("A still screen", .serialized, .timeLimit(.minutes(2)))
+struct StillScreenTests {
+    @Test("Only what was drawn is converted, and the rest of the picture stays")
+    func damageOnly() async throws {
+        let display = try await VirtualDisplay()
+        let window = try display.makeWindow(area(0, 0, 640, 480), colour: 0x2030D0)
+        let areas = Monitor<[PixelArea]>([])
+        let source = ScreenSource(
+            target: .screen,
+            display: display.name,
+            showsCursor: false,
+            request: VideoFormatRequest(frameRate: FrameRate(60))
+        ) {
+            TestConverter { area in areas.withLock { $0.append(area) } }
+        }
+        let sink = LastFrame()
+        try await source.startCapture(for: sink)
+        try await sink.shows(0x2030D0, at: 300, 200, "the window")
+        areas.withLock { $0 = [] }
+        try display.fill(window, area(101, 51, 20, 10), 0xFFFFFF)
+        try await sink.shows(0xFFFFFF, at: 110, 55, "the square")
+        try await sink.shows(0x2030D0, at: 300, 200, "the rest of the window")
+        #expect(areas.withLock { $0 } == [area(100, 50, 22, 12)])
+        await source.stopCapture(for: sink)
+    }
+
+    @Test("The picture is delivered again with later stamps, counted apart, and at once when it is asked for")
+    func repeats() async throws {
+        let display = try await VirtualDisplay(Dimensions(width: 320, height: 200))
+        let (source, sink) = try await capture(.screen, on: display, showsCursor: true)
+        try await eventually("four repeats") { source.captureStatistics.framesRepeated >= 4 }
+        let counts = source.captureStatistics
+        #expect(counts.framesCaptured > counts.framesRepeated && counts.framesDropped.total == 0)
+        #expect(!sink.now.isDisordered)
+        let frame = try #require(sink.now.frame)
+        source.requestFrame()
+        try await eventually("it is asked for") { sink.now.frame.map { $0.timestamp > frame.timestamp } == true }
+        #expect(sink.now.frame?.buffer === frame.buffer, "nothing was fetched")
+        #expect(source.failure == nil)
+        await source.stopCapture(for: sink)
+    }
+
+    @Test("A source that is started and stopped again and again leaves no descriptor and no memory file behind")
+    func restarts() async throws {
+        let display = try await VirtualDisplay(Dimensions(width: 320, height: 200))
+        _ = try display.makeWindow(area(0, 0, 100, 100), title: "Slides", colour: 0xFFFFFF)
+        var before = 0
+        for round in 0..<12 {
+            let (source, sink) = try await capture(.window("Slides"), on: display, showsCursor: true)
+            try await eventually("a picture") { sink.now.count > 0 }
+            await source.stopCapture(for: sink)
+            let open = fileNames(in: "/proc/self/fd").count
+            if round == 1 { before = open }
+            if round > 1 { #expect(open <= before) }
+        }
+    }
+}

@@ -1,0 +1,22 @@
+import MediaCore
+import Threading
+import VideoProcessing
+
+@testable import ScreenCapture
+
+/// Converts as the real converter does, and notes the areas that were converted.
+final class TestConverter: ScreenConverter {
+    private let converter = ScreenPictureConverter()
+    private let note: @Sendable (PixelArea) -> Void
+
+    init(note: @escaping @Sendable (PixelArea) -> Void = { _ in }) { self.note = note }
+
+    func makePicture(_ dimensions: Dimensions, from previous: VideoBuffer?) -> VideoBuffer {
+        converter.makePicture(dimensions, from: previous)
+    }
+
+    func convert(_ pixels: RawSpan, of area: PixelArea, into picture: VideoBuffer) {
+        note(area)
+        converter.convert(pixels, of: area, into: picture)
+    }
+}

@@ -1,0 +1,215 @@
+import CXCB
+import Glibc
+import MediaCore
+import TestSupport
+import TestTools
+
+@testable import ScreenCapture
+
+/// A display of the test's own: an Xvfb, and a client of it that draws.
+final class VirtualDisplay {
+    /// The display's name, as in `:5`.
+    let name: String
+    /// The X server.
+    let server: Program
+    private let client: XConnection
+    private let context: xcb_gcontext_t
+
+    /// Starts a display with a screen of `size`.
+    ///
+    /// - Throws: An error if the package `xvfb` is not installed; `make deps` installs it.
+    init(_ size: Dimensions = Dimensions(width: 640, height: 480)) async throws {
+        let server: Program
+        do {
+            let screen = ["-screen", "0", "\(size)x24"]
+            server = try Program("Xvfb", ["-displayfd", "1", "-nolisten", "tcp", "-noreset"] + screen)
+        } catch {
+            throw TestFailure("Xvfb does not start; make deps installs the package xvfb: \(error)")
+        }
+        self.server = server
+        let name = try await eventual("Xvfb names its display") { () -> String? in
+            guard server.isRunning else { throw TestFailure("Xvfb ended: \(server.errors)") }
+            return server.text.hasSuffix("\n") ? ":" + server.text.dropLast() : nil
+        }
+        self.name = name
+        client = try XConnection(display: name)
+        context = client.makeIdentifier()
+        var noExposures: UInt32 = 0
+        xcb_create_gc(client.handle, context, client.root, XCB_GC_GRAPHICS_EXPOSURES.rawValue, &noExposures)
+    }
+
+    deinit {
+        server.send(SIGKILL)
+    }
+
+    /// Waits until the server has done everything that was asked of it.
+    func sync() throws { _ = try client.geometry(of: client.root) }
+
+    /// The root window.
+    var root: xcb_window_t { client.root }
+
+    // MARK: Windows
+
+    /// Shows a window at a place, filled with `colour` (0xRRGGBB).
+    func makeWindow(_ area: PixelArea, title: String = "", colour: UInt32 = 0, border: Int = 0) throws -> xcb_window_t {
+        let window = client.makeIdentifier()
+        // No window manager; the values lie in the order of the mask's bits.
+        let values: [UInt32] = [colour, 0xFF00FF, 1]
+        let mask = XCB_CW_BACK_PIXEL.rawValue | XCB_CW_BORDER_PIXEL.rawValue | XCB_CW_OVERRIDE_REDIRECT.rawValue
+        xcb_create_window(
+            client.handle,
+            UInt8(XCB_COPY_FROM_PARENT),
+            window,
+            client.root,
+            Int16(area.column),
+            Int16(area.row),
+            UInt16(area.dimensions.width),
+            UInt16(area.dimensions.height),
+            UInt16(border),
+            UInt16(XCB_WINDOW_CLASS_INPUT_OUTPUT.rawValue),
+            0,
+            mask,
+            values
+        )
+        let text = Array(title.utf8)
+        xcb_change_property(
+            client.handle,
+            UInt8(XCB_PROP_MODE_REPLACE.rawValue),
+            window,
+            XCB_ATOM_WM_NAME.rawValue,
+            XCB_ATOM_STRING.rawValue,
+            8,
+            UInt32(text.count),
+            text
+        )
+        xcb_map_window(client.handle, window)
+        try sync()
+        return window
+    }
+
+    /// Hides a window, as a window manager does that minimizes it.
+    func hide(_ window: xcb_window_t) throws {
+        xcb_unmap_window(client.handle, window)
+        try sync()
+    }
+
+    /// Shows a window again.
+    func show(_ window: xcb_window_t) throws {
+        xcb_map_window(client.handle, window)
+        try sync()
+    }
+
+    /// Closes a window.
+    func close(_ window: xcb_window_t) throws {
+        xcb_destroy_window(client.handle, window)
+        try sync()
+    }
+
+    /// Moves a window.
+    func move(_ window: xcb_window_t, column: Int, row: Int) throws {
+        let values = [UInt32(bitPattern: Int32(column)), UInt32(bitPattern: Int32(row))]
+        let mask = XCB_CONFIG_WINDOW_X.rawValue | XCB_CONFIG_WINDOW_Y.rawValue
+        xcb_configure_window(client.handle, window, UInt16(mask), values)
+        try sync()
+    }
+
+    /// Gives a window another size.
+    func resize(_ window: xcb_window_t, _ size: Dimensions) throws {
+        let values = [UInt32(size.width), UInt32(size.height)]
+        let mask = XCB_CONFIG_WINDOW_WIDTH.rawValue | XCB_CONFIG_WINDOW_HEIGHT.rawValue
+        xcb_configure_window(client.handle, window, UInt16(mask), values)
+        try sync()
+    }
+
+    // MARK: Drawing
+
+    /// Fills a part of a window with `colour` (0xRRGGBB).
+    func fill(_ window: xcb_window_t, _ area: PixelArea, _ colour: UInt32) throws {
+        var colour = colour
+        xcb_change_gc(client.handle, context, XCB_GC_FOREGROUND.rawValue, &colour)
+        var rectangle = xcb_rectangle_t(
+            x: Int16(area.column),
+            y: Int16(area.row),
+            width: UInt16(area.dimensions.width),
+            height: UInt16(area.dimensions.height)
+        )
+        xcb_poly_fill_rectangle(client.handle, window, context, 1, &rectangle)
+        try sync()
+    }
+
+    /// Draws a picture of bytes B G R X into a window.
+    func draw(_ pixels: [UInt8], _ size: Dimensions, into window: xcb_window_t) throws {
+        let bytesPerRow = size.width * 4
+        // A request has at most 256 KiB.
+        let rows = 200_000 / bytesPerRow
+        for row in stride(from: 0, to: size.height, by: rows) {
+            let count = min(rows, size.height - row)
+            pixels[(row * bytesPerRow)...].withUnsafeBufferPointer { bytes in
+                _ = xcb_put_image(
+                    client.handle,
+                    UInt8(XCB_IMAGE_FORMAT_Z_PIXMAP.rawValue),
+                    window,
+                    context,
+                    UInt16(size.width),
+                    UInt16(count),
+                    0,
+                    Int16(row),
+                    0,
+                    24,
+                    UInt32(count * bytesPerRow),
+                    bytes.baseAddress
+                )
+            }
+        }
+        try sync()
+    }
+
+    // MARK: Pointer and screen
+
+    /// Moves the pointer.
+    func movePointer(column: Int, row: Int) throws {
+        xcb_warp_pointer(client.handle, 0, client.root, 0, 0, 0, 0, Int16(column), Int16(row))
+        try sync()
+    }
+
+    /// Gives a window a cursor: a square of 16 pixels of `colour` whose hotspot is the upper left pixel.
+    func setCursor(of window: xcb_window_t, colour: UInt32) throws {
+        let (pixmap, cursor, bits) = (client.makeIdentifier(), client.makeIdentifier(), client.makeIdentifier())
+        xcb_create_pixmap(client.handle, 1, pixmap, client.root, 16, 16)
+        var one: UInt32 = 1
+        xcb_create_gc(client.handle, bits, pixmap, XCB_GC_FOREGROUND.rawValue, &one)
+        var whole = xcb_rectangle_t(x: 0, y: 0, width: 16, height: 16)
+        xcb_poly_fill_rectangle(client.handle, pixmap, bits, 1, &whole)
+        let parts = [16, 8, 0].map { UInt16(colour >> UInt32($0) & 0xFF) * 257 }
+        xcb_create_cursor(client.handle, cursor, pixmap, pixmap, parts[0], parts[1], parts[2], 0, 0, 0, 0, 0)
+        var value = cursor
+        xcb_change_window_attributes(client.handle, window, XCB_CW_CURSOR.rawValue, &value)
+        try sync()
+    }
+
+    /// Gives the screen another size, at most the one that it began with.
+    func resizeScreen(_ size: Dimensions) throws {
+        let resources = try client.reply(
+            xcb_randr_get_screen_resources(client.handle, client.root).sequence,
+            as: xcb_randr_get_screen_resources_reply_t.self
+        )
+        // A screen cannot become smaller than what its controllers show; without them, it can.
+        let count = Int(xcb_randr_get_screen_resources_crtcs_length(resources.pointer))
+        let controllers = UnsafeBufferPointer(
+            start: xcb_randr_get_screen_resources_crtcs(resources.pointer),
+            count: count
+        )
+        for crtc in controllers {
+            let time = resources.value.config_timestamp
+            let cookie = xcb_randr_set_crtc_config(client.handle, crtc, 0, time, 0, 0, 0, 1, 0, nil)
+            _ = try client.reply(cookie.sequence, as: xcb_randr_set_crtc_config_reply_t.self).value
+        }
+        let (width, height) = (UInt16(size.width), UInt16(size.height))
+        try client.check(xcb_randr_set_screen_size_checked(client.handle, client.root, width, height, 300, 200))
+    }
+}
+
+/// The area at a place.
+func area(_ column: Int, _ row: Int, _ width: Int, _ height: Int) -> PixelArea {
+    PixelArea(column: column, row: row, dimensions: Dimensions(width: width, height: height))
+}
