@@ -87,10 +87,23 @@ struct ProgramTests {
         #expect(failed.ending == .exit(66))
         let dump = try #require(directory.names.first { $0.hasSuffix(".frames.jsonl") })
         let log = try text(of: directory(dump)).split(separator: "\n").map { try JSONObject(reading: $0) }
-        var device = DeviceEvent(
-            CaptureDevice(path: "/dev/video0", name: "camera", busInfo: "usb", driver: "uvcvideo"),
-            formats: []
-        )
+        var keys = JSONKeys()
+        keys.add(try cameraEvents().devices, by: "devices")
+        keys.add(try cameraEvents().connect, by: "connect")
+        keys.add(published, by: "connect")
+        keys.add(received, by: "subscribe")
+        keys.add(verified + failed.events, by: "verify")
+        keys.add(log, named: ".frames.jsonl")
+        let documented = try JSONKeys.documented()
+        for name in Set(keys.names).union(documented.names).sorted() {
+            #expect(keys[name] == documented[name], "\(name) in docs/json.md")
+        }
+    }
+
+    /// The events of cameras, which this machine need not have.
+    private func cameraEvents() throws -> (devices: [JSONObject], connect: [JSONObject]) {
+        let camera = CaptureDevice(path: "/dev/video0", name: "camera", busInfo: "usb", driver: "uvcvideo")
+        var device = DeviceEvent(camera, formats: [], controls: [])
         device.formats = [
             DeviceEvent.Format(
                 pixelFormat: "YUYV",
@@ -102,17 +115,36 @@ struct ProgramTests {
                 frameRates: [30]
             )
         ]
-        let line = try JSONEncoder().encode(TimedEvent(event: device))
-        var keys = JSONKeys()
-        keys.add(published, by: "connect")
-        keys.add(received, by: "subscribe")
-        keys.add(verified + failed.events, by: "verify")
-        keys.add([try JSONObject(reading: String(decoding: line, as: UTF8.self))], by: "devices")
-        keys.add(log, named: ".frames.jsonl")
-        let documented = try JSONKeys.documented()
-        for name in Set(keys.names).union(documented.names).sorted() {
-            #expect(keys[name] == documented[name], "\(name) in docs/json.md")
+        device.controls = [
+            DeviceEvent.Control(
+                name: "power_line_frequency",
+                description: "Power Line Frequency",
+                type: "menu",
+                minimum: 0,
+                maximum: 1,
+                step: 1,
+                default: 0,
+                value: 1,
+                readOnly: false,
+                inactive: false,
+                menu: [DeviceEvent.MenuEntry(value: 1, name: "50 Hz")]
+            )
+        ]
+        let changes = ["deviceAdded", "deviceRemoved"].map { name in
+            var change = DeviceEvent(camera)
+            change.event = name
+            return change
         }
+        let track = LocalVideoTrack(source: PatternSource())
+        return (
+            try ([device] + changes).map { try object($0) },
+            try ["interrupted", "interruptionEnded", "warning"].map { try object(SourceEvent($0, of: track)) }
+        )
+    }
+
+    private func object(_ event: some Encodable) throws -> JSONObject {
+        let line = try JSONEncoder().encode(TimedEvent(event: event))
+        return try JSONObject(reading: String(decoding: line, as: UTF8.self))
     }
 
     @Test("With --json an error is an object, too")
