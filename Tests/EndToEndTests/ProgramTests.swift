@@ -124,7 +124,7 @@ struct ProgramTests {
                 maximum: 1,
                 step: 1,
                 default: 0,
-                value: 1,
+                value: Nullable(wrappedValue: 1),
                 readOnly: false,
                 inactive: false,
                 menu: [DeviceEvent.MenuEntry(value: 1, name: "50 Hz")]
