@@ -11,7 +11,7 @@ struct CameraOutage {
     /// The rate of slates.
     static let slateRate = FrameRate(2)
     /// The time between two looks for a camera that is not there; a look reads a few names in sysfs.
-    static let lookInterval = Duration.milliseconds(400)
+    static let lookInterval = Duration.milliseconds(200)
     /// The wait after the first failure to open a camera that is there; it doubles with each further one.
     ///
     /// udev sets a new node's permissions within a quarter of a second, as a rule.

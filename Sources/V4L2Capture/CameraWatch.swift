@@ -56,7 +56,11 @@ private struct CameraWatch {
                 continue
             }
             guard notifier.wait(until: system.now + Self.pause, or: stop) else { continue }
-            while !stop.isRequested, notifier.wait(until: system.now + Self.settling, or: stop) {}
+            // A folder that never comes to rest is looked at all the same.
+            let latest = system.now + Self.pause
+            while !stop.isRequested, system.now < latest {
+                guard notifier.wait(until: system.now + Self.settling, or: stop) else { break }
+            }
         }
     }
 

@@ -49,7 +49,7 @@ check_errors() {
 # A filter that finds nothing passes, and tests that are skipped count for the runner; so those that passed are counted.
 check_tests() {
     local camera count wanted
-    for camera in vivid:8 uvc:3; do
+    for camera in vivid:10 uvc:3; do
         wanted=${camera#*:} camera=${camera%:*}
         in_guest "tests-$camera" "$camera" swift_tests "${CAMERA_TESTS:-CameraLabTests}"
         count=$(grep -hc '^[^ ]* Test ".*passed after' < <(cat "$results"/tests.{out,err})) || true

@@ -192,34 +192,9 @@ come_and_go() {
 rebind() { echo vivid.0 >/sys/bus/platform/drivers/vivid/bind; }
 vivid_comes_and_goes() { come_and_go rebound unbind rebind; }
 
-# Another camera of the same name takes the number; then the right one comes back under another.
-other_takes_number() {
-    local vivid=/sys/bus/platform/drivers/vivid
-    echo vivid.0 >$vivid/unbind
-    when_told other interrupted 1
-    echo vivid.1 >$vivid/bind
-    wait_for "the other camera" test -e "$CAMERA_NODE"
-    "$CLIENT" devices --json >"$CAMERA_LAB_OUT/other.devices"
-    sleep 3
-    count_events /dev/shm/other/connect.out interruptionEnded >"$CAMERA_LAB_OUT/other.early"
-    echo vivid.0 >$vivid/bind
-    when_told other interruptionEnded 1
-    nap; nap; nap; nap; nap
-    kill -TERM "$(publisher_pid)"
-}
-
 vivid_replug() {
     start_server
     publish_with_fault rebound vivid_comes_and_goes 170 --pixel-format YUYV --size 320x180 --fps 15
-}
-
-vivid_other() {
-    modprobe vivid n_devs=2 node_types=0x1,0x1 num_inputs=1,1 input_types=0,0 multiplanar=1,1
-    wait_for "two cameras" test -e /dev/video1
-    echo vivid.1 >/sys/bus/platform/drivers/vivid/unbind
-    export CAMERA_NODE=/dev/video0
-    start_server
-    publish_with_fault other other_takes_number 60 --pixel-format YUYV --size 320x180 --fps 15
 }
 
 replug_uvc() { plug_camera --serial A; }
@@ -227,9 +202,11 @@ uvc_comes_and_goes() { come_and_go replugged unplug_camera replug_uvc; }
 
 # In the same port, under the same number, with the same name: only the serial number differs.
 other_serial() {
+    local node=$CAMERA_NODE
     unplug_camera
     when_told serial interrupted 1
     plug_camera --serial B
+    echo "$node $CAMERA_NODE" >"$CAMERA_LAB_OUT/serial.nodes"
     sleep 3
     count_events /dev/shm/serial/connect.out interruptionEnded >"$CAMERA_LAB_OUT/serial.early"
     plug_camera --serial A

@@ -68,7 +68,8 @@ struct ProgramJSONTests {
         keys.add(published, by: "connect")
         keys.add(received, by: "subscribe")
         keys.add(verified + failed.events, by: "verify")
-        keys.add([try device()] + (try screens()), by: "devices")
+        keys.add(try DeviceEvents.cameras() + DeviceEvents.screens(), by: "devices")
+        keys.add(try DeviceEvents.ofSources(), by: "connect")
         keys.add(try await events(of: ["adapt", "plot", directory("run.log")]), by: "adapt plot")
         keys.add(try await events(of: ["adapt", "replay", directory("run.log")]), by: "adapt replay")
         keys.add(log, named: ".frames.jsonl")
@@ -83,38 +84,6 @@ struct ProgramJSONTests {
         let program = try Program("room-client", arguments + ["--json"])
         #expect(try await program.end() == .exit(0), "\(arguments): \(program.errors)")
         return try program.events()
-    }
-
-    /// What `devices --screens` writes.
-    private func screens() throws -> [JSONObject] {
-        let size = Dimensions(width: 640, height: 480)
-        let monitor = ScreenMonitor(index: 0, name: "HDMI-1", isPrimary: true, column: 0, row: 0, dimensions: size)
-        let window = ScreenWindow(identifier: 1, title: "Slides", dimensions: size)
-        return try [
-            try JSONEncoder().encode(TimedEvent(event: MonitorEvent(monitor))),
-            try JSONEncoder().encode(TimedEvent(event: WindowEvent(window))),
-        ].map { try JSONObject(reading: String(decoding: $0, as: UTF8.self)) }
-    }
-
-    /// What `devices` writes about a camera; the machine may have none.
-    private func device() throws -> JSONObject {
-        var device = DeviceEvent(
-            CaptureDevice(path: "/dev/video0", name: "camera", busInfo: "usb", driver: "uvcvideo"),
-            formats: []
-        )
-        device.formats = [
-            DeviceEvent.Format(
-                pixelFormat: "YUYV",
-                description: "YUYV 4:2:2",
-                decoding: "direct",
-                supported: true,
-                width: 640,
-                height: 480,
-                frameRates: [30]
-            )
-        ]
-        let line = try JSONEncoder().encode(TimedEvent(event: device))
-        return try JSONObject(reading: String(decoding: line, as: UTF8.self))
     }
 
     @Test("With --json an error is an object, too")

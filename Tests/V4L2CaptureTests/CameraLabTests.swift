@@ -34,10 +34,10 @@ struct CameraLabTests {
         return try #require(formats.filter { $0.dimensions == smallest }.max { $0.frameRate < $1.frameRate })
     }
 
-    private func makeSource(_ device: CaptureDevice) throws -> CameraSource {
+    private func makeSource(_ device: CaptureDevice, outageLimit: Duration? = .zero) throws -> CameraSource {
         let format = try smallestFormat(device)
         let request = VideoFormatRequest(dimensions: format.dimensions, pixelFormat: format.pixelFormat)
-        return CameraSource(device: device, request: request) { LumaConverter() }
+        return CameraSource(device: device, request: request, outageLimit: outageLimit) { LumaConverter() }
     }
 
     /// Sets one of vivid's controls.
@@ -192,6 +192,50 @@ struct CameraLabTests {
         try await source.startCapture()
         try await eventually("frames come") { sink.count >= 5 }
         await source.stopCapture()
+    }
+
+    /// Takes vivid's device away, or gives it back.
+    private func vivid(_ step: String) throws {
+        try "vivid.0".write(toFile: "/sys/bus/platform/drivers/vivid/\(step)", atomically: false, encoding: .utf8)
+    }
+
+    @Test("Controls are listed and set, and set again when the camera comes back", .enabled(if: hasVivid))
+    func controls() async throws {
+        let source = try makeSource(device(), outageLimit: nil)
+        let brightness = try #require(try source.controls.first { $0.name == "brightness" })
+        #expect(brightness.range == 0...255 && brightness.defaultValue == 128)
+        #expect(try source.controls.contains { $0.kind == .menu && !$0.menu.isEmpty })
+        try source.setControl("brightness", to: 77)
+        #expect(try source.controls.first { $0.name == "brightness" }?.value == 77)
+        let error = try #require(throws: CameraError.self) { try source.setControl("brightness", to: 256) }
+        #expect(error.code == .controlOutOfRange && error.description.contains("0 to 255"), "\(error)")
+        let sink = RecordingSink()
+        source.sink = sink
+        try await source.startCapture()
+        sink.waitForFrames(5)
+        try vivid("unbind")
+        try await eventually("slates come") { sink.slates >= 2 }
+        try vivid("bind")
+        let before = sink.pictures
+        try await eventually("pictures come again") { sink.pictures >= before + 5 }
+        #expect(try source.controls.first { $0.name == "brightness" }?.value == 77)
+        try source.setControl("brightness", to: brightness.defaultValue)
+        await source.stopCapture()
+    }
+
+    @Test("A camera that is unbound and bound is announced, both times", .enabled(if: hasVivid))
+    func announced() async throws {
+        let device = try device()
+        var changes = CameraSource.deviceChanges().makeAsyncIterator()
+        #expect(await changes.next() == .added(device))
+        try vivid("unbind")
+        #expect(await changes.next() == .removed(device))
+        try vivid("bind")
+        guard case .added(let again) = await changes.next() else {
+            Issue.record("it is announced again")
+            return
+        }
+        #expect(again.busInfo == device.busInfo)
     }
 
     // Colours were taken for BT.601 of limited range, whatever the driver said.

@@ -44,7 +44,7 @@ struct CameraOutageTests {
                 _ = outage.failed(.noSuchDevice, at: at(now))
             }
         }
-        #expect(zip(looks, looks.dropFirst()).allSatisfy { $1 - $0 <= 500 } && looks.count < 200)
+        #expect(zip(looks, looks.dropFirst()).allSatisfy { $1 - $0 <= 500 } && looks.count < 400)
     }
 
     @Test("A camera that is there and refuses is tried less and less often, and at once when it was plugged in anew")

@@ -124,7 +124,8 @@ struct NegotiationTests {
             let source = CameraSource(
                 device: testDevice,
                 request: VideoFormatRequest(),
-                system: ScriptedSystem(script)
+                system: ScriptedSystem(script),
+                outageLimit: .zero
             ) { LumaConverter { layout in layouts.withLock { $0.append(layout) } } }
             let sink = RecordingSink()
             source.sink = sink
