@@ -65,7 +65,8 @@ struct RelayCostTests {
         // Each participant's network is looked at once in a while, until media have ceased.
         let review = work { bench.advance(.seconds(30)) }
         #expect(review.reviewSteps > 0 && review.reviewSteps <= 30 * 1000 * 40)
-        #expect(review.deliveries <= 6 * 1000)
+        // Nobody was sent anything for seconds: each hears so once of each track, and of its network a few times.
+        #expect(review.deliveries <= (Self.trackCount + 6) * 1000)
         #expect(bench.relay.nextDeadline == nil)
 
         // A signal to all is one message; a join costs its own messages and those that have changed since.

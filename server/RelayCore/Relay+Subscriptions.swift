@@ -138,8 +138,8 @@ extension Relay {
         let track = participants.hot[id.index].subscriptions[index].track
         let counts = finalCounts(of: participants.hot[id.index].subscriptions[index])
         participants.hot[id.index].subscriptions[index].earlierCounts = counts
-        participants.hot[id.index].subscriptions[index].isPaused = true
         let subscription = participants.hot[id.index].subscriptions[index]
+        participants.hot[id.index].subscriptions[index].isPaused = true
         participants.hot[id.index].subscriptions[index].target = nil
         participants.hot[id.index].subscriptions[index].isChangeReady = false
         dropSubscriber(id, subscription, at: now)

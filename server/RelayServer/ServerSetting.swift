@@ -54,6 +54,7 @@ package struct ServerSetting: Sendable {
         ServerSetting("forwarding.skipAfter", .time(\.relay.forwarding.skipAfter)),
         ServerSetting("forwarding.longestBacklog", .time(\.relay.forwarding.longestBacklog)),
         ServerSetting("keyframes.interval", .time(\.relay.keyframes.interval)),
+        ServerSetting("keyframes.patience", .count(\.relay.keyframes.patience)),
     ]
 
     private init(_ name: String, _ place: Place) {
