@@ -9,6 +9,8 @@ struct BenchCase {
     var trace: LinkTrace
     var seconds: Double
     var flows: [SimulatedFlow.Configuration]
+    /// A download beside them.
+    var bulk: SimulatedBulk?
     /// Figures begin here, in seconds after the last flow's start.
     var warmUp = 5.0
     /// When the link comes back to a rate, and the rate; the time to reach it is printed.
@@ -63,7 +65,7 @@ struct BenchCase {
             flows[index].settings = settings
             flows[index].seed = 100 + UInt64(index)
         }
-        let results = LinkSimulation.run(trace, seconds: seconds, flows: flows)
+        let results = LinkSimulation.run(trace, seconds: seconds, flows: flows, bulk: bulk)
         var lines: [String] = []
         let start = (flows.map(\.start).max() ?? 0) + warmUp
         var rates: [Double] = []

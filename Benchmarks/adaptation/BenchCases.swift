@@ -116,6 +116,18 @@ extension BenchCase {
                 )
             )
         }
+        for (name, rate) in [("bulk", 3.5), ("rfc5.6", 2)] {
+            cases.append(
+                BenchCase(
+                    name: name,
+                    trace: .constant(rate, seconds: 120),
+                    seconds: 120,
+                    flows: [flow(2.5, delay: 50, size: (320, 240), floor: 0)],
+                    bulk: SimulatedBulk(from: 10, to: 100),
+                    warmUp: 25
+                )
+            )
+        }
         cases.append(
             BenchCase(
                 name: "rfc5.2",

@@ -18,6 +18,7 @@ FREEZE_GAPS, FREEZE_FEWEST, FREEZE_FACTOR, FREEZE_MARGIN = 30, 5, 3, 0.150
 RECOVERED_SHARE = 0.76  # 1.9 of 2.5 Mbit/s
 LATE = 0.200
 RATE_WINDOW = 1.0
+SETTLED = 2.0  # seconds
 SETTLING = 5.0
 TRACE_OUTAGE = 1.0  # seconds without an opportunity
 TRACE_RETURN = 0.5  # a return that is shorter is part of the outage
@@ -166,7 +167,7 @@ def steps(case, frames, link):
         step = {"at": begin, "from": before, "to": rate}
         inside = [frame for frame in shown if begin <= frame.decoded < end]
         late = [frame.decoded for frame in inside if frame.age > LATE]
-        step |= {"lateFrames": len(late), "settleSeconds": rounded(max(late) - begin) if late else 0}
+        step |= {"lateFrames": len(late), "settleSeconds": rounded(settled(late, begin) - begin)}
         if rate > before:
             target = RECOVERED_SHARE * min(rate, case.cap, rate_before(timeline, all_phases, begin, rate))
             step["recoverSeconds"] = after(begin, timeline.reaches(target, begin, end))
@@ -179,6 +180,16 @@ def steps(case, frames, link):
             step["liveAfterFirstOutSeconds"] = None if first_out is None else after(first_out, live)
         found.append(step)
     return found
+
+
+def settled(late, begin):
+    """When `SETTLED` seconds without a late picture begin; `late` are the moments of late ones."""
+    moment = begin
+    for other in sorted(late):
+        if other - moment > SETTLED:
+            break
+        moment = other
+    return moment
 
 
 def rate_before(timeline, all_phases, moment, capacity):

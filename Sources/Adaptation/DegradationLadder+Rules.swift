@@ -117,7 +117,16 @@ extension DegradationLadder {
             target = justifiedRung(rate, for: timeUp / 2, at: time) ?? target
         }
         let isFast = rate >= rungs[target].needed * settings.marginUp
-        if move(to: target, isFast ? .bitrateHigh : .quantizerLow, rate, at: time) { justifiedSince = nil }
+        let reserve = reserve(for: target, at: time)
+        if move(to: target, isFast ? .bitrateHigh : .quantizerLow, rate, leaving: reserve, at: time) {
+            justifiedSince = nil
+        }
+    }
+
+    /// How many size changes a step up leaves for steps down: the longer it has been justified, the fewer.
+    private func reserve(for target: Int, at time: Int64) -> Int {
+        if history.justifies(target, for: 4 * settings.timeUp, at: time) { return 0 }
+        return history.justifies(target, for: 2 * settings.timeUp, at: time) ? 1 : ChangeBudget.usualReserve
     }
 
     private func justifiedRung(_ rate: Double, for needed: Int64, at time: Int64) -> Int? {
@@ -132,10 +141,12 @@ extension DegradationLadder {
         _ reason: Reason,
         _ rate: Double,
         isUrgent: Bool = false,
+        leaving reserve: Int = ChangeBudget.usualReserve,
         at time: Int64
     ) -> Bool {
         let old = rungs[rung]
-        guard mayChange(from: old, to: rungs[max(target, cpuRung)], isUrgent: isUrgent, at: time) else { return false }
+        let new = rungs[max(target, cpuRung)]
+        guard mayChange(from: old, to: new, isUrgent: isUrgent, leaving: reserve, at: time) else { return false }
         if target > bandwidthRung {
             lengthenTimeUp(at: time)
             lastDown = time
@@ -153,12 +164,13 @@ extension DegradationLadder {
         from old: LadderRungs.Rung,
         to new: LadderRungs.Rung,
         isUrgent: Bool,
+        leaving reserve: Int = ChangeBudget.usualReserve,
         at time: Int64
     ) -> Bool {
         guard old.dimensions != new.dimensions || old.frameRate != new.frameRate else { return true }
         guard isUrgent || time - (lastChange ?? .min / 2) >= settings.changeInterval else { return false }
         guard old.dimensions != new.dimensions else { return true }
-        return sizeChanges.allowsChange(isUp: new.dimensions.area > old.dimensions.area, at: time)
+        return sizeChanges.allowsChange(leaving: new.dimensions.area > old.dimensions.area ? reserve : 0, at: time)
     }
 
     /// Notes what was encoded before a change of the rungs.

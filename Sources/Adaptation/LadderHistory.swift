@@ -168,8 +168,8 @@ struct QuantizerAverage: Hashable, Sendable {
 struct ChangeBudget: Hashable, Sendable {
     /// The most changes in `period`.
     static let most = 6
-    /// How many of these may be used up before a step up; the others are kept for steps down.
-    static let mostBeforeUp = 3
+    /// How many of these a step up leaves for steps down, unless it has been justified for long.
+    static let usualReserve = 2
     /// Microseconds.
     static let period: Int64 = 60_000_000
 
@@ -180,10 +180,9 @@ struct ChangeBudget: Hashable, Sendable {
         changes.reserveCapacity(Self.most)
     }
 
-    /// Whether the size may change now.
-    func allowsChange(isUp: Bool, at time: Int64) -> Bool {
-        let used = changes.count { time - $0 <= Self.period }
-        return used <= (isUp ? Self.mostBeforeUp : Self.most - 1)
+    /// Whether the size may change now, so that `reserve` further changes are left.
+    func allowsChange(leaving reserve: Int, at time: Int64) -> Bool {
+        changes.count { time - $0 <= Self.period } < Self.most - reserve
     }
 
     /// Counts a change.

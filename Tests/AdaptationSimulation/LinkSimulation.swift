@@ -7,13 +7,15 @@ package enum LinkSimulation {
         var packet: Packet
     }
 
-    /// Runs `seconds` of the flows over `trace`; with `log` they record their inputs.
+    /// Runs `seconds` of the flows over `trace`, beside `bulk`; with `log` they record their inputs.
     package static func run(
         _ trace: LinkTrace,
         seconds: Double,
         flows configurations: [SimulatedFlow.Configuration],
+        bulk: SimulatedBulk? = nil,
         log: Bool = false
     ) -> [SimulatedFlow] {
+        var bulk = bulk
         let flows = configurations.enumerated().map { SimulatedFlow($1, index: $0, log: log) }
         var row = Fifo<Packet>()
         var pipes = flows.map { _ in Fifo<Flying>() }
@@ -21,6 +23,7 @@ package enum LinkSimulation {
         var round = 0
         for now in 0..<Int(seconds * 1000) {
             for flow in flows { flow.send(at: now) { row.append($0) } }
+            bulk?.send(at: now) { row.append($0) }
             while trace.opportunities[index] + round * trace.duration <= now {
                 var budget = 1500
                 while budget > 0, let packet = row.first {
@@ -31,6 +34,10 @@ package enum LinkSimulation {
                         continue
                     }
                     row.removeFirst()
+                    guard packet.flow != SimulatedBulk.flow else {
+                        bulk?.left(packet, at: now)
+                        continue
+                    }
                     let flow = flows[packet.flow]
                     flow.left(packet)
                     pipes[packet.flow].append(Flying(at: now + flow.configuration.delay, packet: packet))

@@ -221,3 +221,5 @@ struct Fifo<Element> {
 
     mutating func changeFirst(_ change: (inout Element) -> Void) { change(&elements[head]) }
 }
+
+extension Fifo: Sendable where Element: Sendable {}

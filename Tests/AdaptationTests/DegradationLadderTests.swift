@@ -138,6 +138,22 @@ struct DegradationLadderTests {
         #expect(run.size == "1280x720" && run.changes.count == before + 1, "\(run.changes)")
     }
 
+    // The step up had to wait until the minute was over: 180 lines at 10 frames a second for 45 s on a wide path.
+    @Test("A fall that uses up the size changes of a minute delays the way back by 20 s, not by a minute")
+    func usedUp() {
+        var run = LadderRun(complexity: 60)
+        run.run(12) { _ in 2500 }
+        run.run(9) { _ in 700 }
+        run.run(9) { _ in 2500 }
+        run.run(4) { _ in 700 }
+        run.run(4) { _ in 350 }
+        run.run(4) { _ in 100 }
+        #expect(run.changes.count >= 5 && run.size == "320x180", "\(run.changes.map(\.step.dimensions))")
+        let back = run.now.microseconds
+        run.run(30) { _ in 2000 }
+        #expect(run.size == "1280x720" && run.changes.last.map { $0.time - back < 21_000_000 } == true)
+    }
+
     // A small picture that is as fine as it can be uses so little that the rate of the path never shows.
     @Test(
         "A picture that is fine becomes as large as it can be fine, whatever the table says",

@@ -13,7 +13,7 @@ import Testing
             ("ramp", [1077, 7832669, 73279, 4, 2511520]),
             ("onOff", [887, 8510357, 74671, 1, 2511520]),
             ("outage", [1194, 9060431, 83060, 1, 1964068]),
-            ("markov1", [626, 2388137, 80959, 5, 730727]),
+            ("markov1", [877, 3285870, 105328, 7, 570167]),
             ("markov2", [946, 4431193, 127189, 6, 576963]),
             ("stalls", [1184, 8944747, 80835, 1, 1931919]),
             ("thin", [326, 917283, 93187, 6, 327290]),
@@ -54,7 +54,7 @@ import Testing
         let figures = SimulationFigures(result, from: 10, to: 40)
         #expect(figures.rate > 0.85 * megabits * 1e6)
         // On a thin link, one frame takes long by itself.
-        #expect(figures.p95 < delay + (megabits < 1 ? 150 : 130))
+        #expect(figures.p95 < delay + 130, "\(figures.p95)")
         #expect(figures.freezes <= 4)
     }
 
@@ -89,19 +89,19 @@ import Testing
 
     @Test("The way back after a breakdown costs one keyframe, whatever the rates, the delay and the content")
     func wayBack() {
-        let rises = (UInt64(1000)..<1040).map { RandomStep(seed: $0).run() }
-        #expect(rises.count { $0.sizeChanges <= 1 } >= 36, "\(rises.map(\.sizeChanges))")
+        let rises = (UInt64(0)..<40).map { RandomStep(seed: $0).run() }
+        #expect(rises.count { $0.sizeChanges <= 1 } >= 34, "\(rises.map(\.sizeChanges))")
         #expect(rises.allSatisfy { $0.sizeChanges <= 2 && $0.changesInMinute <= 6 && $0.frozen < 300 })
-        #expect(rises.count { $0.secondsToFull ?? .infinity <= 12 } >= 32, "\(rises.map(\.secondsToFull))")
+        #expect(rises.count { $0.secondsToFull ?? .infinity <= 12 } >= 38, "\(rises.map(\.secondsToFull))")
     }
 
     @Test("A thin link is not overrun at the start", arguments: [0.3, 0.5, 1, 2])
     func thinStart(megabits: Double) {
         let flow = LinkSimulation.run(.constant(megabits, seconds: 20), seconds: 20, flows: [.init()])[0]
         let first = flow.arrivals.first?.arrived ?? 0
-        // What follows the first keyframe is late by little more than half a second.
-        let late = flow.arrivals.filter { $0.captured > first && $0.arrived - $0.captured > 550 }
-        #expect(late.isEmpty)
+        // At 0.3 Mbit/s the second frame waits behind the first keyframe, for 506 ms.
+        let late = flow.arrivals.filter { $0.captured > first && $0.arrived - $0.captured > 510 }
+        #expect(late.isEmpty, "\(late.map { $0.arrived - $0.captured })")
     }
 
     @Test("After an outage the newest frame is there within half a second", arguments: [1.0, 2, 3, 5])
@@ -113,6 +113,26 @@ import Testing
         let end = Int((20 + length) * 1000)
         let fresh = try #require(result.arrivals.first { $0.arrived >= end && $0.arrived - $0.captured < 200 })
         #expect(fresh.arrived <= end + 500)
+    }
+
+    @Test(
+        "Beside a download that keeps the queue full, a flow gets 0.3 of its fair share and more, and yields no more",
+        arguments: [2.0, 3.5]
+    )
+    func besideDownload(megabits: Double) {
+        var flow = SimulatedFlow.Configuration()
+        flow.delay = 50
+        flow.floor = 0
+        flow.ceiling = 4
+        flow.lane.largestDimensions = Dimensions(width: 320, height: 240)
+        let bulk = SimulatedBulk(from: 10, to: 70)
+        let trace = LinkTrace.constant(megabits, seconds: 80)
+        let result = LinkSimulation.run(trace, seconds: 80, flows: [flow], bulk: bulk)[0]
+        let figures = SimulationFigures(result, from: 25, to: 70)
+        #expect(figures.rate > 0.3 * megabits / 2 * 1e6, "\(figures.rate)")
+        #expect(figures.p95 < 600, "\(figures.p95)")
+        // The allowance ends with the download.
+        #expect(SimulationFigures(result, from: 73, to: 80).p95 < 50 + 130)
     }
 
     @Test("A trace that is none is refused")

@@ -373,7 +373,7 @@ import Testing
         // Honest from here on, by a clock of its own.
         bench.now += 1_000_000
         bench.acknowledge()
-        _ = bench.play(id, seconds: 50)
+        _ = bench.play(id, seconds: 40)
         #expect(bench.play(id, seconds: 10) > 280)
         #expect(bench.uplink.status.rate.bitsPerSecond > 1_500_000)
     }
