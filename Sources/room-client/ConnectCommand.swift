@@ -35,6 +35,34 @@ struct ConnectCommand: AsyncParsableCommand {
     var maxBitrate: Bitrate?
 
     @Option(
+        parsing: .unconditional,
+        help: ArgumentHelp(
+            "Bitrate that pictures are encoded with at least; where the network carries less, pictures are left out, "
+                + "down to a few a second.",
+            valueName: "rate"
+        ),
+        transform: { try Bitrate.read($0) }
+    )
+    var minBitrate: Bitrate?
+
+    @Option(
+        help: ArgumentHelp(
+            "Whether smaller sizes are sent too, to those whose network does not carry the full one; default: on from "
+                + "640x480, with two CPUs or more.",
+            valueName: "on|off"
+        )
+    )
+    var simulcast: Switch?
+
+    @Option(
+        help: ArgumentHelp(
+            "Share of a network that does not carry all that this program sends: low, standard or high.",
+            valueName: "priority"
+        )
+    )
+    var priority = VideoPublishOptions.Priority.standard
+
+    @Option(
         help: ArgumentHelp(
             "What is lowered first when the network or the CPU is too slow: balanced, framerate (kept; smaller pictures) "
                 + "or resolution (kept; fewer pictures).",
@@ -60,6 +88,11 @@ struct ConnectCommand: AsyncParsableCommand {
 
     func validate() throws {
         try checkName(trackName, of: "--track-name")
+        if let minBitrate, let most = maxBitrate ?? source.noiseBitrate, minBitrate > most {
+            throw ValidationError(
+                "--min-bitrate \(minBitrate) is more than the highest rate of \(most); give a lower one."
+            )
+        }
         guard adaptLog != "-", adaptLog?.isEmpty != true else {
             throw ValidationError("--adapt-log needs the name of a new file, such as --adapt-log run.log.")
         }
@@ -114,6 +147,9 @@ struct ConnectCommand: AsyncParsableCommand {
     private var publishOptions: VideoPublishOptions {
         var options = VideoPublishOptions()
         options.maxBitrate = maxBitrate ?? source.noiseBitrate
+        options.minBitrate = minBitrate
+        options.simulcast = simulcast.map { $0 == .on }
+        options.priority = priority
         options.degradationPreference = degradation.preference
         return options
     }
@@ -167,7 +203,7 @@ struct ConnectCommand: AsyncParsableCommand {
             \(summary.framesCaptured) frames captured, \(summary.framesEncoded) encoded, \(summary.framesSent) sent \
             (\(DataSize(bytes: summary.bytesSent)), \(summary.keyframes) keyframes) in \
             \(String(format: "%.1f", summary.seconds)) s\(drops.isEmpty ? "" : "; dropped: " + drops.joined(separator: ", ")).\
-            \(summary.limitations)
+            \(summary.encodings)\(summary.limitations)
             """
         )
     }

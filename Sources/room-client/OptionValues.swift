@@ -87,6 +87,13 @@ extension PixelFormat: ExpressibleByArgument, AdvisedArgument {
 
 extension TrackRecorder.Format: ExpressibleByArgument {}
 
+extension VideoPublishOptions.Priority: ExpressibleByArgument {}
+
+/// A feature that is on or off: the values of `--simulcast`.
+enum Switch: String, CaseIterable, ExpressibleByArgument {
+    case on, off
+}
+
 /// What is given up first: the names of `--degradation`.
 enum Degradation: String, CaseIterable, ExpressibleByArgument {
     case balanced, framerate, resolution

@@ -17,6 +17,8 @@ final class VideoPublisher: VideoSink, Sendable {
         var trackID: String
         var codec: TrackCodec
         var packetizer: Packetizer
+        /// The encodings that the track was announced with, the smallest first.
+        var plans: [EncodingLane.Plan]
         /// The size that the track was announced with; no larger picture is sent.
         var dimensions: Dimensions
         /// The approximate rate of the pictures.
@@ -42,7 +44,8 @@ final class VideoPublisher: VideoSink, Sendable {
         var isEnabled = true
     }
 
-    private let options: VideoPublishOptions
+    /// What the application wants of the encodings.
+    let options: VideoPublishOptions
     /// Renderers that receive each captured picture.
     private let renderers: Monitor<[any VideoRenderer]>
     private let firstFrame = Promise<Dimensions?>()
@@ -121,12 +124,12 @@ final class VideoPublisher: VideoSink, Sendable {
     func begin(_ route: Route) throws(RoomError) {
         let track = EncodingLane.Track(
             route: route,
-            chain: ScalingChain(encodings: 1, limit: route.dimensions),
+            chain: ScalingChain(encodings: route.plans.count, limit: route.dimensions),
             tally: tally,
             wantedSize: wantedSize,
             note: { [weak self] error in self?.note(error, route) }
         )
-        let lanes = options.plans.map { EncodingLane($0, of: track) }
+        let lanes = route.plans.map { EncodingLane($0, of: track) }
         do throws(ThreadShortage) {
             for lane in lanes { try lane.begin() }
         } catch {
@@ -167,9 +170,11 @@ final class VideoPublisher: VideoSink, Sendable {
         await state.withLock { $0.route }?.announceEnabled()
     }
 
-    /// Makes each encoding answer with a keyframe, as soon as one may be sent.
-    func requestKeyframe() {
-        for lane in lanes { lane.requestKeyframe() }
+    /// Makes an encoding answer with a keyframe, as soon as one may be sent; `nil` means each of them.
+    func requestKeyframe(of simulcastLayer: Int? = nil) {
+        for lane in lanes where simulcastLayer ?? lane.plan.simulcastLayer == lane.plan.simulcastLayer {
+            lane.requestKeyframe()
+        }
     }
 
     /// Ends the encodings and waits for their threads; a picture that still waits is dropped.
