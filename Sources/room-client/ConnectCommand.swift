@@ -163,6 +163,8 @@ struct ConnectCommand: AsyncParsableCommand {
             case .localTrackFailed(let track, let error): reporter.reportFailure(FailureEvent(error, track))
             case .requestRefused(let error): reporter.reportFailure(FailureEvent(error))
             case .eventsMissed(let count): reporter.reportMissed(count)
+            case .networkQualityChanged(let participant, let level):
+                reporter.report(NetworkQualityEvent(participant, level), nil)
             case .participantConnected(let participant) where connection.verbose:
                 reporter.reportJoining(of: participant)
             case .participantDisconnected(let participant) where connection.verbose:

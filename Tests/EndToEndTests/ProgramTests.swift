@@ -2,6 +2,7 @@ import FoundationEssentials
 import Glibc
 import MediaFiles
 import RoomKit
+import RoomProtocol
 import TestSupport
 import Testing
 import WebSockets
@@ -21,6 +22,32 @@ struct ProgramTests {
     private func verify(_ path: String) async throws -> (ending: Program.Ending, events: [JSONObject]) {
         let program = try Program("room-client", ["verify", path, "--json"])
         return (try await program.end(), try program.events())
+    }
+
+    /// What a command writes when the server tells how the network is.
+    private func networkEvents(of command: [String]) async throws -> [JSONObject] {
+        let server = try ScriptedServer { peer, text in
+            ScriptedServer.welcome(peer, text)
+            guard case .join? = try? ClientMessage(reading: text) else { return }
+            let (theirs, track) = ("PA_theirs", "TR_theirs")
+            let off = TrackSwitchedOff(participantId: theirs, trackId: track, reason: "network")
+            peer.tell(.trackSwitchedOff(off))
+            peer.tell(.trackSwitchedOn(TrackSwitchedOn(participantId: theirs, trackId: track)))
+            for (participant, level) in [("PA_nobody", 3), ("PA_own", 2), (theirs, 1)] {
+                peer.tell(.networkQuality(NetworkQuality(participantId: participant, level: level)))
+            }
+        }
+        defer { server.stop() }
+        let program = try Program("room-client", command + ["--url", server.url, "--room", "stage", "--json"])
+        try await program.says("\"level\":1")
+        #expect(try await end([program], with: SIGINT) == [.exit(0)])
+        let events = try program.events()
+        let levels = events.filter { $0.string("event") == "networkQualityChanged" }
+        #expect(levels.map { $0.number("level") } == [2, 1])
+        #expect(levels.map { $0.string("participantId") } == ["PA_own", "PA_theirs"])
+        let switches = events.filter { $0.string("event")?.hasPrefix("trackSwitched") == true }
+        #expect(switches.map { $0.string("reason") } == (command[0] == "subscribe" ? ["network", nil] : []))
+        return levels + switches
     }
 
     @Test("Ctrl-C and SIGTERM end publisher, subscriber and server with a summary and 0", arguments: [SIGINT, SIGTERM])
@@ -62,8 +89,9 @@ struct ProgramTests {
         }
         #expect(published.first?.string("participant") == "robot")
         #expect(published.first?.string("participantId")?.hasPrefix("PA_") == true)
+        let irregular = ["status", "recordingEnded", "networkQualityChanged"]
         #expect(
-            received.map { $0.string("event") }.filter { $0 != "status" && $0 != "recordingEnded" } == [
+            received.compactMap { $0.string("event") }.filter { !irregular.contains($0) } == [
                 "connected", "trackSubscribed", "participantConnected", "participantDisconnected", "trackUnsubscribed",
                 "participantDisconnected", "disconnected", "summary",
             ]
@@ -104,8 +132,8 @@ struct ProgramTests {
         ]
         let line = try JSONEncoder().encode(TimedEvent(event: device))
         var keys = JSONKeys()
-        keys.add(published, by: "connect")
-        keys.add(received, by: "subscribe")
+        keys.add(try await networkEvents(of: ["connect", "--source", "pattern"]) + published, by: "connect")
+        keys.add(try await networkEvents(of: ["subscribe"]) + received, by: "subscribe")
         keys.add(verified + failed.events, by: "verify")
         keys.add([try JSONObject(reading: String(decoding: line, as: UTF8.self))], by: "devices")
         keys.add(log, named: ".frames.jsonl")

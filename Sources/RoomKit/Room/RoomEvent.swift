@@ -30,6 +30,14 @@ public enum RoomEvent: Sendable {
     case trackEnabled(RemoteVideoTrack, RemoteParticipant)
     /// The publisher of a track pauses it.
     case trackDisabled(RemoteVideoTrack, RemoteParticipant)
+    /// The server sends nothing of a track for now, for example because this program's network does not carry it.
+    ///
+    /// The subscription goes on. The last picture is old from now on.
+    case trackSwitchedOff(RemoteVideoTrack, RemoteParticipant, TrackSwitchOffReason)
+    /// The server sends a track again, after `trackSwitchedOff`.
+    case trackSwitchedOn(RemoteVideoTrack, RemoteParticipant)
+    /// A participant's network carries its media better or worse than before; the participant may be this program.
+    case networkQualityChanged(any Participant, NetworkQualityLevel)
     /// A local track delivers nothing: its camera failed (`CameraError`), or its pictures cannot be encoded
     /// (`RoomError`).
     ///
