@@ -165,7 +165,7 @@ package struct Leave: SignalingBody {
 package struct KeyframeRequest: SignalingBody {
     package static let type = "keyframeRequest"
     package var trackId: String
-    /// From the server: the simulcast layer that is meant; `nil` means all. The server does not read it.
+    /// The simulcast layer that is meant, from the server; `nil` means all.
     package var simulcastLayer: Int?
     /// From a client: a number that an error repeats.
     package var requestId: Int?

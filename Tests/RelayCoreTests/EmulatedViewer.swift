@@ -24,6 +24,8 @@ final class EmulatedViewer {
     let acknowledges: Bool
     /// The ages of frames since the relay got them, in milliseconds, by the time at which they were whole.
     private(set) var ages: [(time: Int, age: Double)] = []
+    /// The simulcast layers of these frames.
+    private(set) var layers: [Int] = []
     /// Bytes of media that have arrived.
     private(set) var bytesReceived = 0
     private let bench: RelayBench
@@ -97,7 +99,10 @@ final class EmulatedViewer {
             bytesReceived += message.bytes
             let age = bench.now.microseconds - relayTime.microseconds
             schedule.chunkEnded(AcknowledgementSchedule.Chunk(header, sentTime: relayTime.microseconds))
-            if header.isLastChunk { ages.append((milliseconds, Double(age) / 1000)) }
+            if header.isLastChunk {
+                ages.append((milliseconds, Double(age) / 1000))
+                layers.append(Int(header.simulcastLayer))
+            }
         } else {
             schedule.messageEnded(isAcknowledgement: false)
         }
@@ -115,16 +120,26 @@ struct EmulatedRoom {
     /// The camera's highest rate, in bits per second.
     let cap: Double
     private(set) var milliseconds = 0
+    /// The encodings that the camera sends if they are wanted.
+    var sendsLayer: (Int) -> Bool = { _ in true }
 
-    init(cap: Double, temporalLayers: Int = 1, _ makeViewers: (RelayBench) -> [EmulatedViewer]) throws {
+    init(
+        cap: Double,
+        temporalLayers: Int = 1,
+        layers: [SimulcastLayer]? = nil,
+        _ makeViewers: (RelayBench) -> [EmulatedViewer]
+    ) throws {
         bench = RelayBench()
         let robot = bench.join("robot")
         viewers = makeViewers(bench)
-        guard let camera = bench.publish(robot) else { throw MalformedPacket("no track") }
+        guard let camera = bench.publish(robot, layers: layers) else { throw MalformedPacket("no track") }
         self.camera = camera
         self.cap = cap
-        camera.temporalLayerCount = temporalLayers
+        for encoding in bench.encodings(of: camera) { encoding.temporalLayerCount = temporalLayers }
     }
+
+    /// The numbers of the encodings that are wanted.
+    var wanted: [Int] { bench.encodings(of: camera).filter { $0.wanted != nil }.map(\.simulcastLayer) }
 
     /// The camera's rate at present, in bits per second.
     var rate: Double { min(cap, camera.wanted?.bitrate.map(Double.init) ?? cap) }
@@ -133,13 +148,21 @@ struct EmulatedRoom {
         for _ in 0..<duration {
             bench.advance(.milliseconds(1))
             milliseconds += 1
-            if milliseconds % 33 == 0, camera.wanted != nil {
-                camera.bytesPerFrame = max(200, Int(rate * 0.033 / 8) - 48)
-                bench.frame(camera)
-            }
+            if milliseconds % 33 == 0 { sendFrames() }
             for viewer in viewers { viewer.tick(at: milliseconds) }
             bench.pull(camera.publisher)
             body(milliseconds)
+        }
+    }
+
+    private func sendFrames() {
+        let announced = camera.track.simulcastLayers ?? []
+        for encoding in bench.encodings(of: camera) where sendsLayer(encoding.simulcastLayer) {
+            guard let wanted = encoding.wanted else { continue }
+            let most = announced.isEmpty ? cap : announced[encoding.simulcastLayer].bitrate.map(Double.init) ?? cap
+            let rate = min(most, wanted.bitrate.map(Double.init) ?? most)
+            encoding.bytesPerFrame = max(200, Int(rate * 0.033 / 8) - 48)
+            bench.frame(encoding)
         }
     }
 }

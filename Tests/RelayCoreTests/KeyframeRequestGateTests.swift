@@ -39,6 +39,24 @@ struct KeyframeRequestGateTests {
         #expect(!isSent)
     }
 
+    @Test("A publisher that never answers is asked less and less often, and each second again after a keyframe")
+    func neverAnswered() {
+        var gate = KeyframeRequestGate()
+        func requests(_ seconds: Range<Int>) -> [Int] {
+            seconds.filter { second in
+                let now = instant(second * 1000)
+                // Somebody joins every second.
+                let isSentForJoin = gate.wanted(notBefore: now, at: now)
+                let isRepeated = gate.deadlineReached(at: now)
+                return isSentForJoin || isRepeated
+            }
+        }
+        #expect(requests(0..<200) == [0, 1, 2, 3, 4, 6, 10, 18, 34, 66, 98, 130, 162, 194])
+        gate.keyframeArrived()
+        #expect(gate.nextDeadline == nil)
+        #expect(requests(300..<304) == [300, 301, 302, 303])
+    }
+
     @Test("Of several wishes the earliest counts, and one that is put off does not hold up another")
     func earliest() {
         var gate = KeyframeRequestGate()

@@ -8,8 +8,12 @@ import Testing
 final class Camera {
     let track: TrackInfo
     let publisher: Peer
+    /// The number of the track's encoding that it makes.
+    let simulcastLayer: Int
     var bytesPerFrame: Int
     var wantsKeyframe = true
+    /// The bench's clock, by which frames are captured.
+    fileprivate var clock: () -> MonotonicInstant = { MonotonicInstant(nanoseconds: 0) }
     /// How many temporal layers the frames have, 3 or 1.
     var temporalLayerCount = 3
     /// What the relay last wanted of the track; `nil` if nobody receives it.
@@ -27,9 +31,10 @@ final class Camera {
     private var lastMiddle: UInt32 = 0
     private var baseLayerIndex: UInt16 = 0
 
-    init(track: TrackInfo, publisher: Peer, bytesPerFrame: Int) {
+    init(track: TrackInfo, publisher: Peer, simulcastLayer: Int = 0, bytesPerFrame: Int) {
         self.track = track
         self.publisher = publisher
+        self.simulcastLayer = simulcastLayer
         self.bytesPerFrame = bytesPerFrame
     }
 
@@ -39,7 +44,7 @@ final class Camera {
 
     /// The next frame's packets: a keyframe when one is wanted, else by the pattern 0 2 1 2, with a sync of layer 1 in
     /// every second turn.
-    func nextFrame(extensionBytes: Int = 0) -> [PacketBuffer] {
+    func nextFrame(extensionBytes: Int = 0, captured time: MonotonicInstant? = nil) -> [PacketBuffer] {
         let isKeyframe = wantsKeyframe
         wantsKeyframe = false
         sinceKeyframe = isKeyframe ? 0 : sinceKeyframe + 1
@@ -61,6 +66,7 @@ final class Camera {
         if isKeyframe { keyframes.append(number) }
         let info = EncodedFrameInfo(
             number: number,
+            simulcastLayer: UInt8(simulcastLayer),
             timestamp: MonotonicInstant(nanoseconds: 0),
             isKeyframe: isKeyframe,
             temporalLayer: layer,
@@ -68,20 +74,25 @@ final class Camera {
             isDiscardable: layer == 2,
             baseLayerIndex: baseLayerIndex
         )
-        let made = cut(info, length: isKeyframe ? bytesPerFrame * 4 : bytesPerFrame, extensionBytes: extensionBytes)
+        let made = cut(info, length: isKeyframe ? bytesPerFrame * 4 : bytesPerFrame, extensionBytes, captured: time)
         packets += made
         for packet in made { known.insert(ObjectIdentifier(packet)) }
         return made
     }
 
     /// Cut as by a publisher; the payload is left as it is in memory, since nobody looks at it.
-    private func cut(_ info: EncodedFrameInfo, length: Int, extensionBytes: Int) -> [PacketBuffer] {
+    private func cut(
+        _ info: EncodedFrameInfo,
+        length: Int,
+        _ extensionBytes: Int,
+        captured time: MonotonicInstant?
+    ) -> [PacketBuffer] {
         let limit = Packetizer.maximumPayload - extensionBytes
         return stride(from: 0, to: length, by: limit).map { offset in
             var header = MediaPacketHeader(
                 frame: info,
                 trackAlias: track.alias,
-                captureTime: RoomTime(microseconds: 77),
+                captureTime: RoomTime(microseconds: (time ?? clock()).microseconds),
                 encodeDelay: .zero,
                 frameLength: length,
                 chunkOffset: offset,
@@ -114,12 +125,19 @@ extension PacketBuffer {
 /// What a subscriber has of one track, and whether what it is sent makes sense.
 struct Receiver {
     private(set) var wholeFrames: [UInt32] = []
+    /// The simulcast layer of each whole frame.
+    private(set) var simulcastLayers: [Int] = []
     private(set) var problems: [String] = []
     let catchUpThrough: UInt32?
+    /// The simulcast layer that `catchUpThrough` is about.
+    let firstLayer: Int
     private var decoded: Set<UInt32> = []
     private var last: MediaPacketHeader?
 
-    init(catchUpThrough: UInt32?) { self.catchUpThrough = catchUpThrough }
+    init(simulcastLayer: Int = 0, catchUpThrough: UInt32?) {
+        firstLayer = simulcastLayer
+        self.catchUpThrough = catchUpThrough
+    }
 
     mutating func receive(_ packet: PacketBuffer, of camera: Camera) {
         guard let header = try? packet.header() else { return problems.append("an unreadable packet") }
@@ -127,13 +145,22 @@ struct Receiver {
         if header.relayTime == nil { problems.append("a packet without the relay's time: \(header)") }
         let number = header.frameNumber
         if header.isFirstChunk {
-            if let last, last.frameNumber >= number { problems.append("frame \(number) after \(last.frameNumber)") }
+            if let last, last.simulcastLayer != header.simulcastLayer {
+                if !header.isKeyframe { problems.append("a change of the simulcast layer without a keyframe") }
+                decoded = []
+            } else if let last, last.frameNumber >= number {
+                problems.append("frame \(number) after \(last.frameNumber)")
+            }
             let missing = (camera.references[number] ?? []).filter { !decoded.contains($0) }
             if !missing.isEmpty { problems.append("frame \(number) without \(missing), to which it refers") }
-            if let catchUpThrough, number <= catchUpThrough, header.temporalLayer > 0 {
+            if let catchUpThrough, number <= catchUpThrough, header.temporalLayer > 0,
+                Int(header.simulcastLayer) == firstLayer, simulcastLayers.allSatisfy({ $0 == firstLayer })
+            {
                 problems.append("frame \(number) of layer \(header.temporalLayer) in the catch-up")
             }
-        } else if let last, last.frameNumber == number, !last.isLastChunk {
+        } else if let last, last.frameNumber == number, last.simulcastLayer == header.simulcastLayer,
+            !last.isLastChunk
+        {
             if Int(header.chunkOffset) != Int(last.chunkOffset) + last.payloadLength {
                 problems.append("byte \(header.chunkOffset) of frame \(number) out of turn")
             }
@@ -144,6 +171,7 @@ struct Receiver {
         if header.isLastChunk {
             decoded.insert(number)
             wholeFrames.append(number)
+            simulcastLayers.append(Int(header.simulcastLayer))
         }
     }
 }
@@ -194,6 +222,8 @@ final class RelayBench {
     var now = MonotonicInstant(nanoseconds: 1_000_000_000)
     var generator: SeededGenerator
     private(set) var cameras: [UInt32: Camera] = [:]
+    /// The cameras of the other encodings of a track, by its alias and in order of their numbers.
+    private(set) var furtherCameras: [UInt32: [Camera]] = [:]
     private var awakened: [SlotID] = []
     private var overdue: [SlotID] = []
     /// Packets that all peers together have taken.
@@ -299,24 +329,45 @@ final class RelayBench {
         case .joined(let body): peer.joined = body
         case .subscribed(let body):
             peer.aliases[body.trackId] = body.alias
-            peer.receivers[body.alias] = Receiver(catchUpThrough: body.catchUpThrough)
+            peer.receivers[body.alias] = Receiver(
+                simulcastLayer: body.simulcastLayer ?? 0,
+                catchUpThrough: body.catchUpThrough
+            )
         case .unsubscribed(let body): forget(body.trackId, peer)
         case .trackUnpublished(let body): forget(body.trackId, peer)
         case .layersWanted(let body):
-            guard let camera = camera(body.trackId) else { break }
-            if !body.layers.isEmpty && camera.wanted == nil { camera.wantsKeyframe = true }
-            camera.wanted = body.layers.first
-        case .keyframeRequest(let body): camera(body.trackId)?.wantsKeyframe = true
+            for camera in encodings(ofTrack: body.trackId) { want(body.layers, of: camera) }
+        case .keyframeRequest(let body):
+            for camera in encodings(ofTrack: body.trackId)
+            where camera.simulcastLayer == body.simulcastLayer ?? camera.simulcastLayer {
+                camera.wantsKeyframe = true
+            }
         default: break
         }
+    }
+
+    private func want(_ layers: [WantedLayer], of camera: Camera) {
+        let wanted = layers.first { $0.simulcastLayer == camera.simulcastLayer }
+        if wanted != nil && camera.wanted == nil { camera.wantsKeyframe = true }
+        camera.wanted = wanted
+    }
+
+    /// The cameras of a track's encodings, in order of their numbers.
+    func encodings(of camera: Camera) -> [Camera] { encodings(ofTrack: camera.track.id) }
+
+    private func encodings(ofTrack id: String) -> [Camera] {
+        guard let first = cameras.values.first(where: { $0.track.id == id }) else { return [] }
+        return [first] + (furtherCameras[first.track.alias] ?? [])
     }
 
     private func take(_ packet: PacketBuffer, _ peer: Peer) {
         peer.packets.append(packet)
         peer.bytesTaken += packet.count
-        guard let header = try? packet.header(), let camera = cameras[header.trackAlias] else {
+        guard let header = try? packet.header(), let first = cameras[header.trackAlias] else {
             return peer.problems.append("a packet of no track")
         }
+        let layer = Int(header.simulcastLayer)
+        let camera = layer == 0 ? first : furtherCameras[header.trackAlias]?[layer - 1] ?? first
         guard peer.receivers[header.trackAlias] != nil, peer.aliases[camera.track.id] != nil else {
             return peer.problems.append("a packet of track \(header.trackAlias), which is not subscribed to")
         }
@@ -325,23 +376,39 @@ final class RelayBench {
 
     private func forget(_ trackID: String, _ peer: Peer) { peer.aliases[trackID] = nil }
 
-    private func camera(_ trackID: String) -> Camera? { cameras.values.first { $0.track.id == trackID } }
-
     // MARK: Tracks
 
     /// Publishes, and takes the relay's answer; `nil` if it was refused.
-    func publish(_ peer: Peer, name: String = "front", bytesPerFrame: Int = 1000) -> Camera? {
-        send(
-            .publish(Publish(requestId: 1, name: name, source: "camera", width: 640, height: 480, frameRate: 30)),
-            from: peer
-        )
+    ///
+    /// Of a track with several `layers` it is the camera of the smallest encoding.
+    func publish(
+        _ peer: Peer,
+        name: String = "front",
+        bytesPerFrame: Int = 1000,
+        layers: [SimulcastLayer]? = nil
+    ) -> Camera? {
+        let (width, height) = (layers?.last?.width ?? 640, layers?.last?.height ?? 480)
+        var request = Publish(requestId: 1, name: name, source: "camera", width: width, height: height, frameRate: 30)
+        request.simulcastLayers = layers
+        send(.publish(request), from: peer)
         pull(peer)
         let answers = peer.messages.compactMap { if case .published(let body) = $0 { body.track } else { nil } }
         guard let track = answers.last, cameras[track.alias] == nil else { return nil }
         let camera = Camera(track: track, publisher: peer, bytesPerFrame: bytesPerFrame)
         cameras[track.alias] = camera
+        defer {
+            for camera in encodings(of: camera) { camera.clock = { [weak self] in self?.now ?? .init(nanoseconds: 0) } }
+        }
+        furtherCameras[track.alias] = (layers ?? []).dropFirst().map {
+            Camera(
+                track: track,
+                publisher: peer,
+                simulcastLayer: $0.simulcastLayer,
+                bytesPerFrame: bytesPerFrame << (2 * $0.simulcastLayer)
+            )
+        }
         for case .layersWanted(let body) in peer.messages where body.trackId == track.id {
-            camera.wanted = body.layers.first
+            for camera in encodings(of: camera) { want(body.layers, of: camera) }
         }
         return camera
     }
@@ -379,6 +446,8 @@ final class RelayBench {
         while let deadline = relay.nextDeadline, deadline <= end {
             now = max(now, deadline)
             relay.deadlineReached(at: now)
+            // Otherwise a driver's loop would spin.
+            if let next = relay.nextDeadline, next <= now { Issue.record("still due at \(next) of \(now)") }
         }
         now = end
     }

@@ -62,6 +62,10 @@ struct RelayCostTests {
             for number in 1..<100 { bench.frame(cameras[number]) }
         }
         #expect(later.wakes == 99 * 999 && later.deadlineSteps <= 99 * 20)
+        // Each participant's network is looked at once in a while, until media have ceased.
+        let review = work { bench.advance(.seconds(30)) }
+        #expect(review.reviewSteps > 0 && review.reviewSteps <= 30 * 1000 * 40)
+        #expect(review.deliveries <= 6 * 1000)
         #expect(bench.relay.nextDeadline == nil)
 
         // A signal to all is one message; a join costs its own messages and those that have changed since.
@@ -128,5 +132,33 @@ struct RelayCostTests {
             #expect(queue.next == expected.values.min(), "step \(step)")
         }
         #expect(queue.steps < 4000 * 20)
+    }
+
+    @Test("A thousand viewers on limited paths are compared a bounded number of times a second")
+    func limitedViewers() throws {
+        let bench = RelayBench { $0.maximumParticipantsPerRoom = 1100 }
+        let robot = bench.join("robot")
+        let viewers = (0..<Self.subscriberCount).map { bench.enter("viewer \($0)") }
+        let camera = try #require(bench.publish(robot))
+        camera.temporalLayerCount = 1
+        bench.pull(viewers + [robot])
+        var before = bench.relay.work
+        for frame in 0..<120 {
+            if frame == 60 { before = bench.relay.work }
+            bench.frame(camera)
+            for (index, viewer) in viewers.enumerated() {
+                bench.pull(viewer)
+                // A queue grows in each path, here more, there less.
+                let queue = frame < 10 ? 0 : min(frame * (10 + index % 7), 300)
+                bench.acknowledge(viewer, receivedAt: bench.now + .milliseconds(queue))
+            }
+            bench.advance(.milliseconds(33))
+            bench.pull(robot)
+        }
+        let work = bench.relay.work - before
+        #expect(camera.wanted?.bitrate != nil)
+        // Two seconds, 50 comparisons of all at most in each.
+        #expect(work.boundsSteps > 0 && work.boundsSteps <= 100 * Self.subscriberCount, "\(work.boundsSteps)")
+        #expect(work.encodings < 60)
     }
 }

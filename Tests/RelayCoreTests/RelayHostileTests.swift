@@ -132,7 +132,11 @@ struct RelayHostileTests {
         #expect(bench.relay.nextDeadline != nil)
         bench.frame(camera)
         bench.pull(viewer)
+        // Only the participants' networks are still to be looked at.
+        bench.advance(.seconds(5))
         #expect(bench.relay.nextDeadline == nil)
+        bench.pull(camera.publisher)
+        #expect(camera.publisher.keyframeRequests == 0)
     }
 
     // MARK: Floods

@@ -133,7 +133,13 @@ struct TrackStreamTests {
         #expect(stream.cachedKeyframe(at: start + .milliseconds(20)) == nil)
         var cursor = ForwardingCursor(joining: stream, at: start + .milliseconds(20))
         #expect(cursor.catchUpThrough == nil && cursor.isWaitingForKeyframe(in: stream))
-        let step = cursor.next(in: stream, at: start + .milliseconds(20), policy: ForwardingPolicy())
+        let step = cursor.next(
+            in: stream.packets,
+            at: start + .milliseconds(20),
+            policy: ForwardingPolicy(),
+            isAdmitted: true,
+            isBacklogged: false
+        )
         guard case .idle = step else {
             Issue.record("\(step)")
             return
@@ -155,6 +161,17 @@ struct TrackStreamTests {
         #expect(stream.cachedKeyframe(at: start) == 3 && stream.newestBaseFrame == 3)
         stream.abandonFrame()
         #expect(stream.cachedKeyframe(at: start) == 3, "a whole frame cannot be abandoned")
+    }
+
+    /// A subscriber that had not come so far when a track was disabled, and then acknowledged, ended the server.
+    @Test("Nothing waits for a subscriber whose packets were all discarded at once")
+    func bytesAfterRestart() {
+        var stream = TrackStream()
+        append(header(0, isKeyframe: true), &stream, at: 0)
+        append(header(1), &stream, at: 33)
+        #expect(stream.packets.bytes(from: 0) > 0)
+        stream.restart(because: .disabled)
+        for position in 0...3 { #expect(stream.packets.bytes(from: position) == 0) }
     }
 
     @Test("A clock that goes back takes nothing that is still needed")

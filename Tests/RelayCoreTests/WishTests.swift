@@ -70,20 +70,40 @@ struct WishTests {
         }
     }
 
-    @Test("Who joins late on a link of 1.2 times the track's rate is live within seconds, for two keyframes at most")
-    func lateJoiner() throws {
+    @Test(
+        "Who joins late on a link of 1.2 times the track's rate is live soon, for one keyframe at most",
+        arguments: [300, 1000, 2000, 2500, 2900, 3500, 10_000]
+    )
+    func lateJoiner(age: Int) throws {
         var room = try EmulatedRoom(cap: 1_000_000) {
             [EmulatedViewer($0, "fast", bitsPerSecond: 50_000_000, delay: .milliseconds(5))]
         }
-        room.run(2500)
+        room.run(age)
         let late = EmulatedViewer(room.bench, "late", bitsPerSecond: 1_200_000)
         room.viewers.append(late)
-        room.run(12_000)
-        #expect(room.camera.publisher.keyframeRequests <= 2)
-        let live = late.ages.first { $0.age < 250 }
-        #expect((live?.time ?? .max) < 8000, "live at \(live?.time ?? 0) ms")
-        #expect(late.ages.last?.age ?? 1000 < 400)
+        room.run(20_000)
+        let requests = room.camera.publisher.keyframeRequests
+        #expect(age <= 3000 ? requests <= 1 : requests == 1, "\(requests) keyframes")
+        let live = (late.ages.first { $0.age < 250 }?.time ?? .max) - age
+        #expect(live < 4000, "live after \(live) ms")
+        #expect(late.ages.filter { $0.time > age + 8000 }.allSatisfy { $0.age < 400 })
         #expect(room.viewers.allSatisfy { $0.peer.allProblems.isEmpty })
+    }
+
+    @Test("A hundred who join within a second cost one keyframe at most", arguments: [1000, 10_000])
+    func crowd(age: Int) throws {
+        var room = try EmulatedRoom(cap: 1_000_000) {
+            [EmulatedViewer($0, "fast", bitsPerSecond: 50_000_000, delay: .milliseconds(5))]
+        }
+        room.run(age)
+        for number in 0..<100 {
+            let viewer = EmulatedViewer(room.bench, "\(number)", bitsPerSecond: 10_000_000, delay: .milliseconds(20))
+            room.viewers.append(viewer)
+            room.run(10)
+        }
+        room.run(2000)
+        #expect(room.camera.publisher.keyframeRequests <= 1)
+        #expect(room.viewers.allSatisfy { $0.peer.allProblems.isEmpty && $0.ages.last?.age ?? 1000 < 100 })
     }
 
     // The deadline that was over came back each time, for ever.

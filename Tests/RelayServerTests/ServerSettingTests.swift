@@ -65,7 +65,7 @@ struct ServerSettingTests {
             ("{\"maximumRooms\": {}}", "“maximumRooms”"), ("{\"maximumRooms\": 1e300}", "“maximumRooms”"),
             ("{\"joinTimeout\": -1}", "“joinTimeout” must be a number of seconds"),
             ("{\"joinTimeout\": 86401}", "86400"),
-            ("{\"idle.pingAfter\": 31}", "“idle.hangUpAfter”"), ("{\"stream.liveWindow\": 0.5}", "“stream.liveWindow”"),
+            ("{\"idle.pingAfter\": 46}", "“idle.hangUpAfter”"), ("{\"stream.liveWindow\": 0.5}", "“stream.liveWindow”"),
         ]
     )
     func refused(json: String, words: String) throws {

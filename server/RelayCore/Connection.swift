@@ -8,6 +8,8 @@ typealias ConnectionID = SlotID
 typealias ParticipantID = SlotID
 /// The name of a track, in `Relay.tracks`.
 typealias TrackID = SlotID
+/// The name of an encoding of a track, in `Relay.encodings`.
+typealias EncodingID = SlotID
 
 /// One WebSocket, from its opening to its end.
 struct Connection: Sendable {
@@ -85,6 +87,8 @@ struct ConnectionTraffic: Sendable {
     /// Whether the peer has sent media: who sends none needs no acknowledgements.
     var hasSentMedia = false
     var path = SubscriberPath()
+    /// The delay of what the peer sends.
+    var uplink = UplinkDelay()
     /// Whether a frame waits only until the path has room.
     var isHeldBack = false
     /// When the rate of the path was last divided among the subscriptions.

@@ -86,6 +86,11 @@ package struct ForwardingCursor: Sendable {
     /// Whether the subscriber is sent old frames of temporal layer 0 until it has caught up with the live ones.
     package var isCatchingUp: Bool { position < catchUpEnd || pursuit.isRunning }
 
+    /// Whether a frame has begun to be sent whose rest is still to come.
+    var isWithinFrame: Bool {
+        if case .sending = frame { true } else { false }
+    }
+
     /// Whether nothing can be sent until a keyframe comes.
     package func isWaitingForKeyframe(in stream: TrackStream) -> Bool {
         gate.isWaitingForKeyframe && position == stream.endPosition
@@ -105,32 +110,16 @@ package struct ForwardingCursor: Sendable {
 
     /// Decides what to send to the subscriber, whose socket can take a packet now.
     ///
-    /// `isAdmitted` says whether a frame may begin; the rest of one that has begun always follows. `isBacklogged` says
-    /// that what waits would take too long, whatever its lag.
+    /// It is lent only the packets, because all of a stream would be copied for each packet and subscriber.
+    ///
+    /// - Parameters:
+    ///   - packets: The stream's packets.
+    ///   - now: The time.
+    ///   - policy: When frames are left out.
+    ///   - isAdmitted: Whether a frame may begin; the rest of one that has begun always follows.
+    ///   - isBacklogged: Whether what waits would take too long, whatever its lag.
+    /// - Returns: `nil` when `fallBehind` must be called first.
     package mutating func next(
-        in stream: TrackStream,
-        at now: MonotonicInstant,
-        policy: ForwardingPolicy,
-        isAdmitted: Bool = true,
-        isBacklogged: Bool = false
-    ) -> Step {
-        var isBacklogged = isBacklogged
-        while true {
-            let step = next(
-                in: stream.packets,
-                at: now,
-                policy: policy,
-                isAdmitted: isAdmitted,
-                isBacklogged: isBacklogged
-            )
-            if let step { return step }
-            if fallBehind(in: stream, at: now, policy: policy) { return .needsKeyframe }
-            isBacklogged = false
-        }
-    }
-
-    /// Does the part of `next` that is needed for each packet; returns `nil` when `fallBehind` must be called.
-    mutating func next(
         in packets: TrackStream.Packets,
         at now: MonotonicInstant,
         policy: ForwardingPolicy,
@@ -273,7 +262,8 @@ package struct ForwardingCursor: Sendable {
     /// Packets that the stream discarded at once count with its reason, and not as fallen behind.
     ///
     /// - Returns: Whether the subscriber needs a keyframe.
-    mutating func fallBehind(in stream: TrackStream, at now: MonotonicInstant, policy: ForwardingPolicy) -> Bool {
+    package mutating func fallBehind(in stream: TrackStream, at now: MonotonicInstant, policy: ForwardingPolicy) -> Bool
+    {
         if position < stream.lastRestart.position {
             passRestart(of: stream)
             if position >= stream.startPosition { return false }

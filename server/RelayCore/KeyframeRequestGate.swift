@@ -6,6 +6,10 @@ package struct KeyframeRequestGate: Sendable {
     package struct Settings: Sendable {
         /// The least time between two requests; an unanswered request is repeated after the same time.
         package var interval: Duration = .seconds(1)
+        /// The number of requests in a row without an answer after which the time between two doubles, up to 32 times.
+        ///
+        /// A publisher that does not answer so many is not going to, and each subscriber that joins would ask it anew.
+        package var patience = 5
 
         /// Creates the default settings.
         package init() {}
@@ -14,6 +18,13 @@ package struct KeyframeRequestGate: Sendable {
     private let settings: Settings
     private var lastRequest: MonotonicInstant?
     private var due: MonotonicInstant?
+    /// Requests since the last keyframe came.
+    private var unanswered = 0
+
+    /// The time from the last request to the next one.
+    private var pause: Duration {
+        settings.interval * (1 << min(max(unanswered - settings.patience + 1, 0), 5))
+    }
 
     /// Creates a gate that has passed no request yet.
     package init(_ settings: Settings = Settings()) {
@@ -28,7 +39,7 @@ package struct KeyframeRequestGate: Sendable {
     /// - Returns: Whether the publisher must be asked now.
     package mutating func wanted(notBefore earliest: MonotonicInstant, at now: MonotonicInstant) -> Bool {
         var moment = max(earliest, now)
-        if let lastRequest { moment = max(moment, lastRequest + settings.interval) }
+        if let lastRequest { moment = max(moment, lastRequest + pause) }
         due = min(due ?? moment, moment)
         return deadlineReached(at: now)
     }
@@ -39,14 +50,15 @@ package struct KeyframeRequestGate: Sendable {
     package mutating func deadlineReached(at now: MonotonicInstant) -> Bool {
         guard let due, due <= now else { return false }
         lastRequest = now
-        self.due = now + settings.interval
+        unanswered += 1
+        self.due = now + pause
         return true
     }
 
     /// Records that the publisher will begin with a keyframe anyway, as when its first subscriber comes.
     package mutating func keyframeExpected(at now: MonotonicInstant) {
         lastRequest = now
-        due = now + settings.interval
+        due = now + pause
     }
 
     /// The time until which the last request delays the next one; `nil` if nothing delays it.
@@ -55,9 +67,15 @@ package struct KeyframeRequestGate: Sendable {
         return lastRequest + settings.interval
     }
 
-    /// Records that a keyframe arrived, or that nobody needs one any more.
+    /// Records that nobody needs a keyframe any more.
     package mutating func satisfied() {
         due = nil
+    }
+
+    /// Records that a keyframe arrived.
+    package mutating func keyframeArrived() {
+        due = nil
+        unanswered = 0
     }
 }
 

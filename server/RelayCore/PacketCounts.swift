@@ -22,11 +22,13 @@ package enum DropReason: Int, CaseIterable, Sendable {
     case overBudget
     /// It had not been sent when the subscription ended or was paused.
     case ended
+    /// It had not been sent when the subscriber changed to another encoding of the track.
+    case otherEncoding
 }
 
 /// The numbers of packets that were not sent, by reason.
 package struct DropCounts: Sendable {
-    private var counts = InlineArray<11, Int>(repeating: 0)
+    private var counts = InlineArray<12, Int>(repeating: 0)
 
     /// Creates counts of zero.
     package init() {}

@@ -13,6 +13,7 @@ struct Participant: Sendable {
     var publications: [TrackID] = []
     /// Backoffs for tracks that the participant received earlier, so that subscribing again does not reset them.
     var earlierBackoffs: [TrackID: KeyframeBackoff] = [:]
+    var quality = NetworkQualityMeter()
     /// The participant's description for others; `nil` after a change, until somebody joins.
     var snapshot: ParticipantSnapshot?
 }
@@ -22,19 +23,33 @@ struct SubscriberState: Sendable {
     /// A track that the participant receives or has paused.
     struct Subscription: Sendable {
         let track: TrackID
-        // Before the cursor's counts, which are seldom touched: every packet needs this.
+        /// The encoding of the track that the subscriber is sent.
+        var encoding: EncodingID
+        // Before the cursor's counts, which are seldom touched: every packet needs these.
         var isPaused = false
+        /// Whether the encoding to change to can be decoded from now on.
+        var isChangeReady = false
+        /// Whether the subscriber was told that nothing of the track is sent.
+        var isSwitchedOff = false
+        /// When the last packet was sent; at first when the subscription began or was resumed.
+        var lastSent: MonotonicInstant
         var cursor: ForwardingCursor
+        /// The encoding to which the subscriber changes as soon as it can be decoded.
+        var target: EncodingID?
+        var choice: LayerChoice
+        /// When the subscription began or was resumed.
+        var began: MonotonicInstant
         var backoff = KeyframeBackoff()
         /// The number of packets that the track had dropped without storing when the subscription began.
-        var unstoredBefore: TrackFanout.Unstored
+        var unstoredBefore: EncodingFanout.Unstored
         /// The packet counts from before the last pause.
         var earlierCounts = PacketCounts()
         var wish = SubscriptionWish()
         /// The part of the path's rate that the track gets, in bits per second; `nil` if no limit is known.
         var share: Double?
-        /// When a frame last was late enough that lower temporal layers would help.
-        var lastLag: MonotonicInstant?
+        var lag = LagEpisode()
+        /// When the subscriber last had to skip to a keyframe that was not there yet.
+        var lastSkip: MonotonicInstant?
     }
 
     // The fields that every packet needs come first, so that they share a cache line.
@@ -43,6 +58,8 @@ struct SubscriberState: Sendable {
     var turns = RoundRobin()
     /// The participant's connection, if it has one.
     var connection: ConnectionID?
+    /// Whether `Relay.participantDeadlines` has a time to look at its network.
+    var isReviewDue = false
     var subscribesAutomatically = true
     /// The usage of the media that it may send.
     var budget: MediaBudget

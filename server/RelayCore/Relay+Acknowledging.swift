@@ -18,6 +18,7 @@ extension Relay {
         // The sum may be any number: the publisher writes both.
         let encoded = header.captureTime.microseconds &+ Int64(header.encodeDelay)
         traffic[id.index].hasSentMedia = true
+        if header.isLastChunk { traffic[id.index].uplink.note(sent: encoded, at: now.microseconds) }
         traffic[id.index].arrivals.chunkEnded(AcknowledgementSchedule.Chunk(header, sentTime: encoded))
         acknowledgeIfDue(id, at: now)
     }

@@ -129,7 +129,7 @@ extension Relay {
         for track in participant.publications { removeTrack(track, isQuiet: true) }
         while let subscription = participants.hot[id.index].subscriptions.popLast() {
             end(subscription)
-            dropSubscriber(id, from: subscription.track, at: now)
+            dropSubscriber(id, subscription, at: now)
         }
         forgetParticipant(id)
         rooms[participant.room]?.participants.removeAll { $0 == id }
@@ -147,6 +147,7 @@ extension Relay {
         if let connection = participants.hot[id.index].connection {
             connections.hot[connection.index].participant = nil
         }
+        participantDeadlines.set(nil, for: id)
         _ = participants.remove(id)
     }
 }

@@ -5,14 +5,28 @@ extension Relay {
     ///
     /// Call it now and then. A new packet of a track also discards the track's older ones.
     package mutating func discardOldPackets(at now: MonotonicInstant) {
-        for id in tracks.ids { changeStream(of: id) { $0.discardOld(at: now) } }
+        for id in encodings.ids { changeStream(of: id) { $0.discardOld(at: now) } }
     }
 
-    /// Changes a track's stored packets and updates the count of its memory.
-    mutating func changeStream(of track: TrackID, _ change: (inout TrackStream) -> Void) {
-        let before = tracks.hot[track.index].stream.size.bytes
-        change(&tracks.hot[track.index].stream)
-        storedBytes += tracks.hot[track.index].stream.size.bytes - before
+    /// Changes an encoding's stored packets and updates the count of its memory.
+    mutating func changeStream(of encoding: EncodingID, _ change: (inout TrackStream) -> Void) {
+        let before = encodings.hot[encoding.index].stream.size.bytes
+        change(&encodings.hot[encoding.index].stream)
+        storedBytes += encodings.hot[encoding.index].stream.size.bytes - before
+    }
+
+    /// Keeps the packets of a track's encodings together within the memory of a track.
+    mutating func keepWithinTrack(_ track: TrackID) {
+        var total = 0
+        var largest = tracks.hot[track.index].encodings[0]
+        for encoding in tracks.hot[track.index].encodings {
+            let size = encodings.hot[encoding.index].stream.size
+            total += size.bytes
+            if size > encodings.hot[largest.index].stream.size { largest = encoding }
+        }
+        let excess = total - settings.stream.maximumBytes.bytes
+        guard excess > 0 else { return }
+        changeStream(of: largest) { $0.discardOldest(excess) }
     }
 
     /// The memory to reach when packets are discarded.
@@ -30,10 +44,12 @@ extension Relay {
         discardCaches(at: now)
         guard storedBytes > targetBytes else { return }
         var count = 0
-        for track in tracksBySize() where storedBytes > targetBytes {
-            restart(track, because: .overBudget)
-            if case .all = tracks.hot[track.index].acceptance { tracks.hot[track.index].acceptance = .fromKeyframe }
-            if !tracks.hot[track.index].subscribers.isEmpty { wantKeyframe(of: track, notBefore: now, at: now) }
+        for encoding in encodingsBySize() where storedBytes > targetBytes {
+            restart(encoding, because: .overBudget)
+            if case .all = encodings.hot[encoding.index].acceptance {
+                encodings.hot[encoding.index].acceptance = .fromKeyframe
+            }
+            if encodings.hot[encoding.index].hasUsers { wantKeyframe(of: encoding, notBefore: now, at: now) }
             count += 1
         }
         notices.append(.memoryUsedUp(tracks: count))
@@ -47,13 +63,13 @@ extension Relay {
 
     /// Discards the packets kept only for late joiners, from the largest tracks first.
     private mutating func discardCaches(at now: MonotonicInstant) {
-        for track in tracksBySize() where storedBytes > targetBytes {
-            changeStream(of: track) { $0.discardCache(at: now) }
+        for encoding in encodingsBySize() where storedBytes > targetBytes {
+            changeStream(of: encoding) { $0.discardCache(at: now) }
         }
     }
 
-    private mutating func tracksBySize() -> [TrackID] {
+    private mutating func encodingsBySize() -> [EncodingID] {
         countedWork.memoryPasses += 1
-        return tracks.ids.sorted { tracks.hot[$0.index].stream.size > tracks.hot[$1.index].stream.size }
+        return encodings.ids.sorted { encodings.hot[$0.index].stream.size > encodings.hot[$1.index].stream.size }
     }
 }

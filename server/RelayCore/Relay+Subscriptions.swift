@@ -21,7 +21,7 @@ extension Relay {
             width: request.width,
             height: request.height,
             frameRate: request.frameRate,
-            priority: request.priority
+            priority: SubscriptionPriority(reading: request.priority)
         )
         guard let index = participants.hot[id.index].index(of: track) else {
             return addSubscription(of: id, to: track, wish, isPaused: isPaused, request.requestId, at: now)
@@ -29,6 +29,7 @@ extension Relay {
         if participants.hot[id.index].subscriptions[index].wish != wish {
             participants.hot[id.index].subscriptions[index].wish = wish
             tracks[track]?.hasWishes = true
+            wishChanged(of: id, subscription: index)
             reviewWanted(track, at: now)
         }
         guard participants.hot[id.index].subscriptions[index].isPaused != isPaused else { return }
@@ -49,12 +50,17 @@ extension Relay {
     ) {
         guard tracks.contains(track) else { return }
         let backoff = participants[id]?.earlierBackoffs.removeValue(forKey: track) ?? KeyframeBackoff()
+        let encoding = tracks.hot[track.index].encodings[0]
         let subscription = SubscriberState.Subscription(
             track: track,
+            encoding: encoding,
             isPaused: true,
-            cursor: ForwardingCursor(joining: tracks.hot[track.index].stream, at: now),
+            lastSent: now,
+            cursor: ForwardingCursor(joining: encodings.hot[encoding.index].stream, at: now),
+            choice: LayerChoice(layer: 0),
+            began: now,
             backoff: backoff,
-            unstoredBefore: tracks.hot[track.index].unstored,
+            unstoredBefore: encodings.hot[encoding.index].unstored,
             wish: wish
         )
         participants.hot[id.index].subscriptions.append(subscription)
@@ -71,30 +77,60 @@ extension Relay {
     /// Begins to send the track's packets again, as to a late joiner.
     private mutating func resume(_ id: ParticipantID, _ index: Int, _ requestID: Int?, at now: MonotonicInstant) {
         let track = participants.hot[id.index].subscriptions[index].track
-        let isFirst = !tracks.hot[track.index].isReceived
         let wish = participants.hot[id.index].subscriptions[index].wish
-        let cursor = ForwardingCursor(joining: tracks.hot[track.index].stream, at: now)
-        participants.hot[id.index].subscriptions[index].cursor = cursor
+        // A limit that is known from other tracks, or from before the pause, holds at once.
+        divideKnownRate(of: id, at: now)
         participants.hot[id.index].subscriptions[index].isPaused = false
-        participants.hot[id.index].subscriptions[index].share = nil
-        participants.hot[id.index].subscriptions[index].lastLag = nil
-        participants.hot[id.index].subscriptions[index].unstoredBefore = tracks.hot[track.index].unstored
+        let (layer, desired) = firstEncoding(for: id, subscription: index, at: now)
+        let encoding = tracks.hot[track.index].encodings[layer]
+        let isFirst = !encodings.hot[encoding.index].isReceived
+        begin(id, index, in: encoding, desired: desired, at: now)
         tracks[track]?.pausedSubscribers.removeAll { $0 == id }
-        tracks.hot[track.index].subscribers.append(id)
-        tracks.hot[track.index].idleDeadline = nil
+        encodings.hot[encoding.index].subscribers.append(id)
+        encodings.hot[encoding.index].idleDeadline = nil
         refreshDeadline(of: track)
         saySubscribed(id, index, requestID)
+        planReview(of: id, at: now)
+        if desired != layer { aim(id, subscription: index, at: desired, now) }
         if isFirst {
+            encodings.hot[encoding.index].wantedSince = now
             // The publisher begins with a keyframe when it is told to send again.
-            expectKeyframe(of: track, at: now)
+            expectKeyframe(of: encoding, at: now)
             sayLayersWanted(track, at: now)
             return
         }
+        let isSimulcast = tracks.hot[track.index].encodings.count > 1
         // Without a wish and a known limit, a further subscriber changes only what was bounded.
-        if tracks[track]?.wanted.isBounded == true || wish != SubscriptionWish() { reviewWanted(track, at: now) }
-        if cursor.isWaitingForKeyframe(in: tracks.hot[track.index].stream) {
-            wantKeyframe(of: track, notBefore: now, at: now)
+        if tracks[track]?.wanted.isBounded == true || wish != SubscriptionWish() || isSimulcast {
+            reviewWanted(track, at: now)
         }
+        if participants.hot[id.index].subscriptions[index].cursor.isWaitingForKeyframe(
+            in: encodings.hot[encoding.index].stream
+        ) {
+            wantKeyframe(of: encoding, notBefore: now, at: now)
+        }
+    }
+
+    /// Sets a subscription to the beginning of its reception in `encoding`.
+    private mutating func begin(
+        _ id: ParticipantID,
+        _ index: Int,
+        in encoding: EncodingID,
+        desired: Int,
+        at now: MonotonicInstant
+    ) {
+        participants.hot[id.index].subscriptions[index].encoding = encoding
+        participants.hot[id.index].subscriptions[index].cursor = ForwardingCursor(
+            joining: encodings.hot[encoding.index].stream,
+            at: now
+        )
+        participants.hot[id.index].subscriptions[index].unstoredBefore = encodings.hot[encoding.index].unstored
+        participants.hot[id.index].subscriptions[index].choice = LayerChoice(layer: desired)
+        participants.hot[id.index].subscriptions[index].lag = LagEpisode()
+        participants.hot[id.index].subscriptions[index].lastSkip = nil
+        participants.hot[id.index].subscriptions[index].began = now
+        participants.hot[id.index].subscriptions[index].lastSent = now
+        participants.hot[id.index].subscriptions[index].isSwitchedOff = false
     }
 
     /// Stops sending a track's packets and keeps the subscription.
@@ -103,7 +139,10 @@ extension Relay {
         let counts = finalCounts(of: participants.hot[id.index].subscriptions[index])
         participants.hot[id.index].subscriptions[index].earlierCounts = counts
         participants.hot[id.index].subscriptions[index].isPaused = true
-        dropSubscriber(id, from: track, at: now)
+        let subscription = participants.hot[id.index].subscriptions[index]
+        participants.hot[id.index].subscriptions[index].target = nil
+        participants.hot[id.index].subscriptions[index].isChangeReady = false
+        dropSubscriber(id, subscription, at: now)
         tracks[track]?.pausedSubscribers.append(id)
         saySubscribed(id, index, requestID)
     }
@@ -115,13 +154,16 @@ extension Relay {
         guard let info = tracks[subscription.track]?.info else { return }
         let isPlain = requestID == nil && !subscription.isPaused
         let catchUpThrough = subscription.isPaused ? nil : subscription.cursor.catchUpThrough
-        if isPlain, let made = tracks[subscription.track]?.subscribedText, made.catchUpThrough == catchUpThrough {
+        let layer = encodings.hot[subscription.encoding.index].simulcastLayer
+        if isPlain, let made = tracks[subscription.track]?.subscribedText, made.catchUpThrough == catchUpThrough,
+            made.simulcastLayer == layer
+        {
             return send(text: made.text, to: connection)
         }
         let message = Subscribed(
             trackId: info.id,
             alias: info.alias,
-            simulcastLayer: 0,
+            simulcastLayer: layer,
             catchUpThrough: catchUpThrough,
             paused: subscription.isPaused ? true : nil,
             requestId: requestID
@@ -129,54 +171,12 @@ extension Relay {
         let text = encode(.subscribed(message))
         if isPlain {
             tracks[subscription.track]?.subscribedText = Track.SubscribedText(
+                simulcastLayer: layer,
                 catchUpThrough: catchUpThrough,
                 text: text
             )
         }
         send(text: text, to: connection)
-    }
-
-    mutating func unsubscribe(_ request: Unsubscribe, _ id: ParticipantID, at now: MonotonicInstant) {
-        guard let track = trackOfID[request.trackId], let index = participants.hot[id.index].index(of: track) else {
-            return sayNotFound(request.trackId, request.requestId, to: id)
-        }
-        let subscription = participants.hot[id.index].subscriptions.remove(at: index)
-        end(subscription)
-        let gone = participants[id]?.earlierBackoffs.keys.filter { !tracks.contains($0) } ?? []
-        for track in gone { participants[id]?.earlierBackoffs[track] = nil }
-        participants[id]?.earlierBackoffs[track] = subscription.backoff
-        dropSubscriber(id, from: track, at: now)
-        let message = Unsubscribed(trackId: request.trackId, requestId: request.requestId)
-        send(.unsubscribed(message), toParticipant: id)
-    }
-
-    /// Removes a subscriber from a track; the publisher of a track that nobody receives may stop.
-    ///
-    /// The publisher begins with a keyframe when it resumes. Subscribers that come and go must not cause more keyframes
-    /// than requests can. So the publisher is not told to stop as long as a keyframe request would not be allowed
-    /// either. A subscriber that comes back by then finds the track as it was.
-    mutating func dropSubscriber(_ id: ParticipantID, from track: TrackID, at now: MonotonicInstant) {
-        guard tracks.contains(track) else { return }
-        tracks[track]?.pausedSubscribers.removeAll { $0 == id }
-        guard let index = tracks.hot[track.index].subscribers.firstIndex(of: id) else { return }
-        tracks.hot[track.index].subscribers.remove(at: index)
-        guard tracks.hot[track.index].subscribers.isEmpty else {
-            if tracks[track]?.wanted.isBounded == true || tracks[track]?.hasWishes == true {
-                reviewWanted(track, at: now)
-            }
-            return
-        }
-        guard let deadline = tracks[track]?.keyframes.restsUntil(at: now) else { return becomeIdle(track, at: now) }
-        tracks[track]?.keyframes.satisfied()
-        tracks.hot[track.index].idleDeadline = deadline
-        refreshDeadline(of: track)
-    }
-
-    /// Handles a track that nobody receives any more.
-    mutating func becomeIdle(_ track: TrackID, at now: MonotonicInstant) {
-        tracks.hot[track.index].idleDeadline = nil
-        restart(track, because: .ended)
-        sayLayersWanted(track, at: now)
     }
 
     mutating func keyframeRequested(_ request: KeyframeRequest, by id: ParticipantID, at now: MonotonicInstant) {
@@ -185,23 +185,8 @@ extension Relay {
         }
         guard !participants.hot[id.index].subscriptions[index].isPaused else { return }
         let isNeeded = participants.hot[id.index].subscriptions[index].cursor.keyframeRequested(
-            in: tracks.hot[track.index].stream
+            in: encodings.hot[participants.hot[id.index].subscriptions[index].encoding.index].stream
         )
         if isNeeded { requestKeyframe(for: id, subscription: index, at: now) }
-    }
-
-    // MARK: Counting
-
-    /// Adds the packet counts of a subscription that has ended to the total; its track must still be there.
-    mutating func end(_ subscription: SubscriberState.Subscription) {
-        endedCounts.add(finalCounts(of: subscription))
-    }
-
-    /// A subscription's packet counts if it receives nothing more.
-    private func finalCounts(of subscription: SubscriberState.Subscription) -> PacketCounts {
-        var counts = counts(of: subscription)
-        counts.dropped[.ended] += counts.waiting
-        counts.waiting = 0
-        return counts
     }
 }

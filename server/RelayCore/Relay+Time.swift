@@ -4,8 +4,11 @@ import RoomProtocol
 extension Relay {
     /// When `deadlineReached` must be called.
     package var nextDeadline: MonotonicInstant? {
-        guard let connection = connectionDeadlines.next else { return trackDeadlines.next }
-        return min(connection, trackDeadlines.next ?? connection)
+        let deadlines = [connectionDeadlines.next, participantDeadlines.next, trackDeadlines.next]
+        return deadlines.reduce(nil) { earliest, deadline in
+            guard let earliest, let deadline else { return earliest ?? deadline }
+            return min(earliest, deadline)
+        }
     }
 
     /// Does what is due; call it at `nextDeadline`.
@@ -18,25 +21,35 @@ extension Relay {
                 overdue.append(id)
             }
         }
-        // Each track is handled once, so that a deadline which is set again at once cannot hold up the loop.
-        var due: [TrackID] = []
+        // Each is handled once, so that a deadline which is set again at once cannot hold up the loop.
+        var due: [SlotID] = []
+        while let id = participantDeadlines.popDue(at: now) { due.append(id) }
+        for id in due where participants.contains(id) { reviewNetwork(of: id, at: now) }
+        due.removeAll()
         while let id = trackDeadlines.popDue(at: now) { due.append(id) }
-        for id in due where tracks.contains(id) {
-            if let deadline = tracks.hot[id.index].idleDeadline, deadline <= now { becomeIdle(id, at: now) }
-            if let due = tracks[id]?.wanted.due, due <= now { reviewWanted(id, at: now) }
-            if tracks[id]?.keyframes.deadlineReached(at: now) == true { askForKeyframe(of: id) }
-            refreshDeadline(of: id)
-        }
+        for id in due where tracks.contains(id) { trackDeadlineReached(id, at: now) }
         dropSlowConnections(at: now)
+    }
+
+    private mutating func trackDeadlineReached(_ id: TrackID, at now: MonotonicInstant) {
+        for encoding in tracks.hot[id.index].encodings {
+            if let deadline = encodings.hot[encoding.index].idleDeadline, deadline <= now {
+                becomeIdle(encoding, at: now)
+            }
+            if encodings[encoding]?.keyframes.deadlineReached(at: now) == true { askForKeyframe(of: encoding) }
+        }
+        if let due = tracks[id]?.wanted.due, due <= now { reviewWanted(id, at: now) }
+        refreshDeadline(of: id)
     }
 
     /// Updates the deadline queue so that `deadlineReached` is called when a track needs it, and only then.
     mutating func refreshDeadline(of track: TrackID) {
-        let idle = tracks.hot[track.index].idleDeadline
-        let keyframe = tracks[track]?.keyframes.nextDeadline
         var earliest = tracks[track]?.wanted.due
-        if let idle { earliest = min(earliest ?? idle, idle) }
-        if let keyframe { earliest = min(earliest ?? keyframe, keyframe) }
+        for encoding in tracks.hot[track.index].encodings {
+            if let idle = encodings.hot[encoding.index].idleDeadline { earliest = min(earliest ?? idle, idle) }
+            let keyframe = encodings[encoding]?.keyframes.nextDeadline
+            if let keyframe { earliest = min(earliest ?? keyframe, keyframe) }
+        }
         trackDeadlines.set(earliest, for: track)
     }
 }

@@ -44,10 +44,17 @@ extension Relay {
         in room: String,
         at now: MonotonicInstant
     ) -> TrackID {
-        let track = tracks.insert(
-            Track(info: info, keyframes: KeyframeRequestGate(settings.keyframes)),
-            TrackFanout(publisher: publisher, stream: TrackStream(settings.stream), budget: MediaBudget(fullAt: now))
-        )
+        let intake = TrackIntake(publisher: publisher, budget: MediaBudget(fullAt: now))
+        let track = tracks.insert(Track(info: info), intake)
+        let layers = info.simulcastLayers ?? []
+        for number in 0..<max(layers.count, 1) {
+            let rate = number < layers.count ? layers[number].bitrate.map(Double.init) : nil
+            let encoding = encodings.insert(
+                Encoding(keyframes: KeyframeRequestGate(settings.keyframes), announcedRate: rate),
+                EncodingFanout(track: track, simulcastLayer: number, stream: TrackStream(settings.stream))
+            )
+            tracks.hot[track.index].encodings.append(encoding)
+        }
         trackOfAlias[info.alias] = track
         trackOfID[info.id] = track
         participants[publisher]?.publications.append(track)
@@ -141,11 +148,14 @@ extension Relay {
     mutating func removeTrack(_ id: TrackID, isQuiet: Bool = false) {
         let publisher = tracks.hot[id.index].publisher
         guard let track = tracks[id], let participant = participants[publisher] else { return }
-        for subscriber in tracks.hot[id.index].subscribers + track.pausedSubscribers {
+        for subscriber in subscribers(of: id) + track.pausedSubscribers {
             guard let index = participants.hot[subscriber.index].index(of: id) else { continue }
             end(participants.hot[subscriber.index].subscriptions.remove(at: index))
         }
-        changeStream(of: id) { $0.restart(because: .ended) }
+        for encoding in tracks.hot[id.index].encodings {
+            changeStream(of: encoding) { $0.restart(because: .ended) }
+            _ = encodings.remove(encoding)
+        }
         trackDeadlines.set(nil, for: id)
         trackOfAlias[track.info.alias] = nil
         trackOfID[track.info.id] = nil
@@ -167,9 +177,11 @@ extension Relay {
         }
         guard tracks[track]?.info.enabled == false else { return }
         tracks[track]?.info.enabled = true
-        tracks.hot[track.index].acceptance = .fromKeyframe
         participants[publisher]?.snapshot = nil
-        expectKeyframe(of: track, at: now)
+        for encoding in tracks.hot[track.index].encodings {
+            encodings.hot[encoding.index].acceptance = .fromKeyframe
+            expectKeyframe(of: encoding, at: now)
+        }
         let message = TrackEnabled(participantId: participant.id, trackId: request.trackId)
         broadcast(.trackEnabled(message), in: participant.room, except: publisher)
     }
@@ -180,17 +192,26 @@ extension Relay {
         }
         guard tracks[track]?.info.enabled == true else { return }
         tracks[track]?.info.enabled = false
-        tracks.hot[track.index].acceptance = .none
         participants[publisher]?.snapshot = nil
-        restart(track, because: .disabled)
+        for encoding in tracks.hot[track.index].encodings {
+            encodings.hot[encoding.index].acceptance = .none
+            restart(encoding, because: .disabled)
+        }
         let message = TrackDisabled(participantId: participant.id, trackId: request.trackId)
         broadcast(.trackDisabled(message), in: participant.room, except: publisher)
     }
 
-    /// Discards a track's packets; its subscribers wait for the keyframe with which the track continues.
-    mutating func restart(_ track: TrackID, because reason: DropReason) {
-        changeStream(of: track) { $0.restart(because: reason) }
-        tracks[track]?.keyframes.satisfied()
-        refreshDeadline(of: track)
+    /// Discards an encoding's packets; its subscribers wait for the keyframe with which it continues.
+    mutating func restart(_ encoding: EncodingID, because reason: DropReason) {
+        changeStream(of: encoding) { $0.restart(because: reason) }
+        encodings[encoding]?.keyframes.satisfied()
+        refreshDeadline(of: encodings.hot[encoding.index].track)
+    }
+
+    /// All participants that receive a track, in whichever encoding.
+    func subscribers(of track: TrackID) -> [ParticipantID] {
+        let all = tracks.hot[track.index].encodings
+        guard all.count > 1 else { return encodings.hot[all[0].index].subscribers }
+        return all.flatMap { encodings.hot[$0.index].subscribers }
     }
 }

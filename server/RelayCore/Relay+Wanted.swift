@@ -13,6 +13,14 @@ extension Relay {
     private static var leastOffer: Double { 0.5 }
     /// How long after a subscriber's last lag its temporal layers are still wanted.
     private static var lagMemory: Duration { .seconds(10) }
+    /// How long a new subscriber's path is unknown: its acknowledgements take a round trip, and a queue takes time.
+    private static var newcomerTime: Duration { .seconds(1) }
+    /// In a track with more subscribers than this, the change of one is compared together with those of others.
+    private static var crowd: Int { 16 }
+    /// How long the change of a subscriber in a crowd waits, even if its rate has broken down.
+    private static var crowdDelay: Duration { .milliseconds(20) }
+    /// How often the encodings of a track that has several are reviewed although nothing happens.
+    private static var layerInterval: Duration { .seconds(1) }
 
     // MARK: A subscriber's rate
 
@@ -33,14 +41,21 @@ extension Relay {
         divide(rate, among: participant, at: now)
         for subscription in participants.hot[participant.index].subscriptions.indices {
             let track = participants.hot[participant.index].subscriptions[subscription].track
-            if isUrgent {
+            let isCrowd = subscribers(of: track).count > Self.crowd
+            if isUrgent && !isCrowd {
                 reviewWanted(track, at: now)
             } else {
                 // Many subscribers of one track are compared once, and not once for each of them.
-                tracks[track]?.wanted.lookAgain(at: now + Self.reviewDelay)
+                tracks[track]?.wanted.lookAgain(at: now + (isUrgent ? Self.crowdDelay : Self.reviewDelay))
                 refreshDeadline(of: track)
             }
         }
+    }
+
+    /// Divides a participant's rate among its tracks, if it is known.
+    mutating func divideKnownRate(of participant: ParticipantID, at now: MonotonicInstant) {
+        let connection = participants.hot[participant.index].connection
+        divide(connection.flatMap { traffic[$0.index].path.rate }, among: participant, at: now)
     }
 
     private mutating func divide(_ rate: Double?, among participant: ParticipantID, at now: MonotonicInstant) {
@@ -54,7 +69,7 @@ extension Relay {
         for index in 0..<count {
             let subscription = participants.hot[participant.index].subscriptions[index]
             let isActive = !subscription.isPaused
-            let sent = tracks.hot[subscription.track.index].rate.bitsPerSecond(at: now.microseconds)
+            let sent = encodings.hot[subscription.encoding.index].rate.bitsPerSecond(at: now.microseconds)
             claims.append(Allocator.Claim(weight: subscription.wish.weight, rate: isActive ? sent : 0))
             if isActive, !subscription.cursor.isCatchingUp { waiting += backlog(of: participant, subscription: index) }
         }
@@ -66,42 +81,93 @@ extension Relay {
 
     // MARK: A track's bounds
 
-    /// Tells a publisher whether anybody receives its track, and the bounds.
+    /// Tells a publisher which encodings of its track anybody receives, and the bounds.
     mutating func sayLayersWanted(_ track: TrackID, at now: MonotonicInstant) {
-        let wanted = tracks.hot[track.index].subscribers.isEmpty ? nil : wantedLayer(of: track, at: now)
+        let (wanted, _) = wantedLayers(of: track, at: now)
         say(wanted, of: track, at: now)
     }
 
-    /// Tells a publisher the bounds of its track if they have changed by enough.
+    /// Tells a publisher the encodings and bounds of its track if they have changed by enough.
     mutating func reviewWanted(_ track: TrackID, at now: MonotonicInstant) {
-        guard tracks[track]?.wanted.said != nil, !tracks.hot[track.index].subscribers.isEmpty else {
+        let all = tracks.hot[track.index].encodings
+        guard all.contains(where: { encodings.hot[$0.index].hasUsers }) else {
             // Whoever comes next is compared anew. If nobody comes, the publisher is told so.
             tracks[track]?.wanted.forgetDue()
             return
         }
-        let wanted = wantedLayer(of: track, at: now)
+        let (wanted, hasNewcomer) = wantedLayers(of: track, at: now)
         if tracks[track]?.wanted.isToBeSaid(wanted, at: now) == true { say(wanted, of: track, at: now) }
-        if wanted.temporalLayers ?? 1 > 1 { tracks[track]?.wanted.lookAgain(at: now + Self.lagMemory) }
+        if wanted.contains(where: { $0.temporalLayers ?? 1 > 1 }) {
+            tracks[track]?.wanted.lookAgain(at: now + Self.lagMemory)
+        }
+        if hasNewcomer { tracks[track]?.wanted.lookAgain(at: now + Self.newcomerTime) }
+        if all.count > 1 {
+            tracks[track]?.wanted.lookAgain(at: now + Self.layerInterval)
+            chooseEncodings(of: track, at: now)
+            let (chosen, _) = wantedLayers(of: track, at: now)
+            if chosen.map(\.simulcastLayer) != tracks[track]?.wanted.said.map(\.simulcastLayer) {
+                say(chosen, of: track, at: now)
+                tracks[track]?.wanted.lookAgain(at: now + Self.layerInterval)
+            }
+        }
         refreshDeadline(of: track)
     }
 
-    private mutating func say(_ wanted: WantedLayer?, of track: TrackID, at now: MonotonicInstant) {
+    private mutating func say(_ wanted: [WantedLayer], of track: TrackID, at now: MonotonicInstant) {
         guard let info = tracks[track]?.info else { return }
         tracks[track]?.wanted.say(wanted, at: now)
-        let message = LayersWanted(trackId: info.id, layers: wanted.map { [$0] } ?? [])
+        let message = LayersWanted(trackId: info.id, layers: wanted)
         send(.layersWanted(message), toParticipant: tracks.hot[track.index].publisher)
     }
 
-    /// The bounds of a track that somebody receives: the most that any subscriber can use.
-    private mutating func wantedLayer(of track: TrackID, at now: MonotonicInstant) -> WantedLayer {
-        var bounds = WantedBounds()
-        for subscriber in tracks.hot[track.index].subscribers {
-            guard let index = participants.hot[subscriber.index].index(of: track) else { continue }
-            countedWork.boundsSteps += 1
-            let subscription = participants.hot[subscriber.index].subscriptions[index]
-            let isLagging = subscription.lastLag.map { now.duration(since: $0) < Self.lagMemory } ?? false
-            bounds.add(subscription.wish, share: subscription.share, isLagging: isLagging)
+    /// The encodings that somebody receives, each with its bounds: the most that any of its subscribers can use.
+    ///
+    /// Says also whether a subscriber is new and may yet lift a bound.
+    private mutating func wantedLayers(
+        of track: TrackID,
+        at now: MonotonicInstant
+    ) -> (layers: [WantedLayer], hasNewcomer: Bool) {
+        var layers: [WantedLayer] = []
+        var hasNewcomer = false
+        for encoding in tracks.hot[track.index].encodings where encodings.hot[encoding.index].isReceived {
+            let number = encodings.hot[encoding.index].simulcastLayer
+            guard encodings.hot[encoding.index].hasUsers else {
+                // The last subscriber has only just gone.
+                let said = tracks[track]?.wanted.said.first { $0.simulcastLayer == number }
+                if let said { layers.append(said) }
+                continue
+            }
+            var bounds = WantedBounds()
+            for subscriber in encodings.hot[encoding.index].subscribers {
+                add(subscriber, of: track, number, to: &bounds, at: now)
+            }
+            for subscriber in encodings.hot[encoding.index].waiting {
+                add(subscriber, of: track, number, to: &bounds, at: now)
+            }
+            let rate = encodings.hot[encoding.index].rate.bitsPerSecond(at: now.microseconds)
+            let layer = bounds.layer(number, rate: rate)
+            if layer.bitrate != nil, bounds.hasNewcomer { hasNewcomer = true }
+            layers.append(layer)
         }
-        return bounds.layer(rate: tracks.hot[track.index].rate.bitsPerSecond(at: now.microseconds))
+        return (layers, hasNewcomer)
+    }
+
+    private mutating func add(
+        _ id: ParticipantID,
+        of track: TrackID,
+        _ number: Int,
+        to bounds: inout WantedBounds,
+        at now: MonotonicInstant
+    ) {
+        guard let index = participants.hot[id.index].index(of: track) else { return }
+        countedWork.boundsSteps += 1
+        let wish = participants.hot[id.index].subscriptions[index].wish
+        let share = participants.hot[id.index].subscriptions[index].share
+        let age = now.duration(since: participants.hot[id.index].subscriptions[index].began)
+        let isNew = share == nil && age < Self.newcomerTime
+        // With several encodings, a subscriber that lags gets a smaller one first.
+        let isLagging =
+            number == 0 && participants.hot[id.index].subscriptions[index].lag.isWithin(Self.lagMemory, of: now)
+        bounds.add(wish, share: share, isNew: isNew, isLagging: isLagging)
     }
 }

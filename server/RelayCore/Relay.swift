@@ -49,8 +49,12 @@ package struct Relay: ~Copyable, Sendable {
     /// It is kept apart from `connections`, because its estimates must be changed in place.
     var traffic: [ConnectionTraffic] = []
     var participants = SlotTable<Participant, SubscriberState>(vacant: SubscriberState(budget: .unused))
-    var tracks: SlotTable<Track, TrackFanout>
+    var tracks = SlotTable<Track, TrackIntake>(
+        vacant: TrackIntake(publisher: SlotID(rawValue: 0), budget: .unused)
+    )
+    var encodings: SlotTable<Encoding, EncodingFanout>
     var connectionDeadlines = DeadlineQueue()
+    var participantDeadlines = DeadlineQueue()
     var trackDeadlines = DeadlineQueue()
     var trackOfAlias: [UInt32: TrackID] = [:]
     var trackOfID: [String: TrackID] = [:]
@@ -78,12 +82,9 @@ package struct Relay: ~Copyable, Sendable {
         self.limits = Limits(settings)
         self.bootID = bootID
         self.serverName = serverName
-        tracks = SlotTable(
-            vacant: TrackFanout(
-                publisher: SlotID(rawValue: 0),
-                stream: TrackStream(settings.stream),
-                budget: .unused
-            )
+        let nowhere = SlotID(rawValue: 0)
+        encodings = SlotTable(
+            vacant: EncodingFanout(track: nowhere, simulcastLayer: 0, stream: TrackStream(settings.stream))
         )
     }
 
@@ -230,14 +231,15 @@ package struct Relay: ~Copyable, Sendable {
     package var work: RelayWork {
         var work = countedWork
         work.deadlineSteps = connectionDeadlines.steps + trackDeadlines.steps
+        work.reviewSteps = participantDeadlines.steps
         return work
     }
 
     func counts(of subscription: SubscriberState.Subscription) -> PacketCounts {
         var counts = subscription.earlierCounts
         guard !subscription.isPaused else { return counts }
-        let unstored = tracks.hot[subscription.track.index].unstored
-        var current = subscription.cursor.counts(in: tracks.hot[subscription.track.index].stream)
+        let unstored = encodings.hot[subscription.encoding.index].unstored
+        var current = subscription.cursor.counts(in: encodings.hot[subscription.encoding.index].stream)
         let disabled = unstored.disabled - subscription.unstoredBefore.disabled
         let awaiting = unstored.awaitingKeyframe - subscription.unstoredBefore.awaitingKeyframe
         current.received += disabled + awaiting

@@ -32,8 +32,10 @@ package struct RelayWork: Hashable, Sendable {
     package var deliveries = 0
     /// Subscribers that were checked because a packet arrived.
     package var wakes = 0
-    /// Steps in the queues of deadlines.
+    /// Steps in the queues of the deadlines of connections and tracks.
     package var deadlineSteps = 0
+    /// Steps in the queue of the times at which participants' networks are looked at.
+    package var reviewSteps = 0
     /// Passes over all tracks to free memory.
     package var memoryPasses = 0
     /// Subscribers that were looked at to find the bounds of a track.
@@ -49,6 +51,7 @@ package struct RelayWork: Hashable, Sendable {
         result.deliveries -= rhs.deliveries
         result.wakes -= rhs.wakes
         result.deadlineSteps -= rhs.deadlineSteps
+        result.reviewSteps -= rhs.reviewSteps
         result.memoryPasses -= rhs.memoryPasses
         result.boundsSteps -= rhs.boundsSteps
         return result

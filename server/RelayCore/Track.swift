@@ -1,16 +1,16 @@
 import MediaCore
 import RoomProtocol
 
-/// A published track.
+/// A published track: what is seldom read of it.
 struct Track: Sendable {
     /// A `subscribed` message with the values that it was made from.
     struct SubscribedText: Sendable {
+        let simulcastLayer: Int
         let catchUpThrough: UInt32?
         let text: String
     }
 
     var info: TrackInfo
-    var keyframes: KeyframeRequestGate
     /// What the publisher knows of its subscribers.
     var wanted = WantedLayers()
     /// Whether any subscriber has wished for a size, rate or priority.
@@ -21,9 +21,25 @@ struct Track: Sendable {
     var subscribedText: SubscribedText?
 }
 
-/// A published track's packets and its subscribers.
-struct TrackFanout: Sendable {
-    /// Which packets the track accepts.
+/// What is read of a track for every packet that comes in.
+struct TrackIntake: Sendable {
+    let publisher: ParticipantID
+    /// The usage of what the publisher may send of it, in all encodings together.
+    var budget: MediaBudget
+    /// Its encodings, by their numbers.
+    var encodings: [EncodingID] = []
+}
+
+/// One of the separate encodings of a track: what is seldom read of it.
+struct Encoding: Sendable {
+    var keyframes: KeyframeRequestGate
+    /// Its highest rate as announced, in bits per second.
+    let announcedRate: Double?
+}
+
+/// The packets of one encoding of a track, and the subscribers that get them.
+struct EncodingFanout: Sendable {
+    /// Which packets the encoding accepts.
     enum Acceptance: Sendable {
         case all
         /// The first packet must be a keyframe's.
@@ -38,20 +54,35 @@ struct TrackFanout: Sendable {
         var awaitingKeyframe = 0
     }
 
-    let publisher: ParticipantID
+    let track: TrackID
+    /// The encoding's number.
+    let simulcastLayer: Int
     var stream: TrackStream
     var subscribers: [ParticipantID] = []
+    /// The subscribers of the track's other encodings that change to this one at its next keyframe.
+    var waiting: [ParticipantID] = []
     var order = FrameOrder()
-    var budget: MediaBudget
     var acceptance = Acceptance.all
     var unstored = Unstored()
     /// The rate at which the publisher sends.
     var rate = SentRate()
-    /// When the publisher is told that nobody receives the track, unless somebody subscribes before.
+    /// When the last packet came that was stored.
+    var lastArrival: MonotonicInstant?
+    /// When somebody last began to receive the encoding or to wait for it, while nobody did.
+    var wantedSince: MonotonicInstant?
+    /// When the publisher is told that nobody receives the encoding, unless somebody subscribes before.
     var idleDeadline: MonotonicInstant?
 
-    /// Whether somebody receives the track, or has only just stopped.
-    var isReceived: Bool { !subscribers.isEmpty || idleDeadline != nil }
+    /// Whether somebody receives the encoding, or waits for it.
+    var hasUsers: Bool { !subscribers.isEmpty || !waiting.isEmpty }
+
+    /// Whether somebody receives the encoding or waits for it, or has only just stopped.
+    var isReceived: Bool { hasUsers || idleDeadline != nil }
+
+    /// Whether packets came in the last `time`.
+    func hasFlowed(within time: Duration, at now: MonotonicInstant) -> Bool {
+        lastArrival.map { now.duration(since: $0) <= time } ?? false
+    }
 
     /// Whether a packet in order is accepted; a packet that is not accepted is counted.
     mutating func accepts(_ header: MediaPacketHeader) -> Bool {

@@ -65,8 +65,10 @@ package struct TrackStream: Sendable {
 
         /// The bytes of the packets from `position` on, of those that are still stored.
         package func bytes(from position: Int) -> Int {
-            guard position < endPosition else { return 0 }
-            return total - self[max(position, startPosition)].offset
+            let first = max(position, startPosition)
+            // All packets may have been discarded at once, with a subscriber still before them.
+            guard first < endPosition else { return 0 }
+            return total - self[first].offset
         }
     }
 
@@ -212,6 +214,12 @@ package struct TrackStream: Sendable {
     package mutating func discardCache(at now: MonotonicInstant) {
         let horizon = now - settings.liveWindow
         while let oldest = packets.ring.first, oldest.arrival < horizon { removeOldest() }
+    }
+
+    /// Discards the oldest packets until `count` bytes are free, or nothing is left.
+    package mutating func discardOldest(_ count: Int) {
+        let end = max(0, bytes - count)
+        while bytes > end, packets.ring.first != nil { removeOldest() }
     }
 
     private mutating func removeOldest() {

@@ -1,20 +1,34 @@
 import RoomProtocol
 
+/// How much a track matters to a subscriber beside its other tracks.
+enum SubscriptionPriority: Sendable {
+    case low, standard, high
+
+    /// Reads the value of `priority` in `subscribe`; an unknown one counts as standard.
+    init(reading text: String?) {
+        switch text {
+        case "low": self = .low
+        case "high": self = .high
+        default: self = .standard
+        }
+    }
+}
+
 /// What a subscriber wishes of a track.
 struct SubscriptionWish: Hashable, Sendable {
     var width: Int?
     var height: Int?
     var frameRate: Double?
-    var priority: String?
+    var priority = SubscriptionPriority.standard
 
     /// The track's part of the subscriber's rate, compared with its other tracks.
     ///
     /// Even a track of low priority gets a fair part: a fifth beside one of high priority.
     var weight: Double {
         switch priority {
-        case "low": 1
-        case "high": 4
-        default: 2
+        case .low: 1
+        case .standard: 2
+        case .high: 4
         }
     }
 
@@ -35,7 +49,8 @@ struct WantedBounds {
     /// The steps of the rate that publishers are told, in bits per second.
     private static let rateStep = 10_000.0
 
-    private var count = 0
+    /// Whether any subscriber's path is not known yet.
+    private(set) var hasNewcomer = false
     private var best: Double?
     private var isUnlimited = false
     private var least: Double?
@@ -46,12 +61,19 @@ struct WantedBounds {
     private var isAnySize = false
     private var isAnyRate = false
 
-    /// Adds a subscriber; `share` is its part of its path's rate, `nil` if no limit is known.
-    mutating func add(_ wish: SubscriptionWish, share: Double?, isLagging: Bool) {
-        count += 1
+    /// Adds a subscriber.
+    ///
+    /// - Parameters:
+    ///   - wish: What it wishes.
+    ///   - share: Its part of its path's rate, in bits per second; `nil` if no limit is known.
+    ///   - isNew: Whether too little was sent to it for a limit to show. It lifts no bound that others need.
+    ///   - isLagging: Whether temporal layers would help.
+    mutating func add(_ wish: SubscriptionWish, share: Double?, isNew: Bool, isLagging: Bool) {
         if let share {
             best = max(best ?? 0, share)
             if isLagging { least = min(least ?? share, share) }
+        } else if isNew {
+            hasNewcomer = true
         } else {
             isUnlimited = true
             if isLagging { isUnknownLagging = true }
@@ -65,10 +87,10 @@ struct WantedBounds {
         if let wished = wish.frameRate { frameRate = max(frameRate ?? 0, wished) } else { isAnyRate = true }
     }
 
-    /// The bounds, for a track that sends `rate` bits per second at present.
-    func layer(rate: Double) -> WantedLayer {
+    /// The bounds of encoding `number`, which comes at `rate` bits per second at present.
+    func layer(_ number: Int, rate: Double) -> WantedLayer {
         WantedLayer(
-            simulcastLayer: 0,
+            simulcastLayer: number,
             bitrate: isUnlimited ? nil : best.map { Int(max(1, ($0 / Self.rateStep).rounded(.down)) * Self.rateStep) },
             width: isAnySize ? nil : width,
             height: isAnySize ? nil : height,

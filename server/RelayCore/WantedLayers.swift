@@ -1,7 +1,7 @@
 import MediaCore
 import RoomProtocol
 
-/// What a track's publisher was told of an encoding that somebody receives, and when to tell it anew.
+/// What a track's publisher was told of the encodings that somebody receives, and when to tell it anew.
 ///
 /// A bound that follows the rates of the subscribers' paths changes with every acknowledgement. The publisher is told
 /// of changes that matter, a few times a second, and at once of a rate that has broken down.
@@ -15,20 +15,19 @@ struct WantedLayers: Sendable {
     /// A rate within these parts of the last one is the same.
     private static let leastFall = 0.96, leastRise = 1.06
 
-    /// The bounds as the publisher knows them; `nil` if nobody receives the encoding.
-    private(set) var said: WantedLayer?
+    /// The encodings and bounds as the publisher knows them, by ascending number; none if nobody receives the track.
+    private(set) var said: [WantedLayer] = []
     private var lastSaid: MonotonicInstant?
     /// When to compare again, because a change came too soon.
     private(set) var due: MonotonicInstant?
 
     /// Whether the publisher was told of any bound.
     var isBounded: Bool {
-        guard let said else { return false }
-        return said != WantedLayer(simulcastLayer: said.simulcastLayer, temporalLayers: 1)
+        said.contains { $0 != WantedLayer(simulcastLayer: $0.simulcastLayer, temporalLayers: 1) }
     }
 
     /// Notes what the publisher is told now.
-    mutating func say(_ wanted: WantedLayer?, at now: MonotonicInstant) {
+    mutating func say(_ wanted: [WantedLayer], at now: MonotonicInstant) {
         said = wanted
         lastSaid = now
         due = nil
@@ -37,11 +36,19 @@ struct WantedLayers: Sendable {
     /// Compares what is wanted with what the publisher knows.
     ///
     /// - Returns: Whether to tell it now; if a change has to wait, `due` says until when.
-    mutating func isToBeSaid(_ wanted: WantedLayer, at now: MonotonicInstant) -> Bool {
+    mutating func isToBeSaid(_ wanted: [WantedLayer], at now: MonotonicInstant) -> Bool {
         due = nil
-        guard let said, let lastSaid, differs(wanted, from: said) else { return false }
-        let isUrgent = Double(wanted.bitrate ?? .max) < Self.urgentFall * Double(said.bitrate ?? .max)
-        let moment = lastSaid + (isUrgent ? Self.urgentInterval : Self.interval)
+        guard let lastSaid, wanted.count == said.count else { return true }
+        var moment: MonotonicInstant?
+        for (new, old) in zip(wanted, said) {
+            // Somebody waits for an encoding that begins.
+            if new.simulcastLayer != old.simulcastLayer { return true }
+            guard differs(new, from: old) else { continue }
+            let isUrgent = Double(new.bitrate ?? .max) < Self.urgentFall * Double(old.bitrate ?? .max)
+            let time = lastSaid + (isUrgent ? Self.urgentInterval : Self.interval)
+            moment = min(moment ?? time, time)
+        }
+        guard let moment else { return false }
         guard now < moment else { return true }
         due = moment
         return false

@@ -27,7 +27,9 @@ public final class RelayServer: Sendable {
         /// The web pages that may connect, besides those that this server itself serves; programs may always connect.
         package var origins = OriginPolicy()
         /// When a silent peer is pinged, and when its connection is ended.
-        package var idle = IdlePolicy()
+        ///
+        /// A program that was stopped for half a minute, or does not read for so long, goes on in its session.
+        package var idle = IdlePolicy(hangUpAfter: .seconds(45))
         /// Gets a line for each peer that joins, leaves, publishes or is refused.
         package var logger = Logger(label: "room-server") { _ in SwiftLogNoOpLogHandler() }
 

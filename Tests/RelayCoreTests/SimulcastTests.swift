@@ -1,0 +1,236 @@
+import MediaCore
+import RelayCore
+import RoomProtocol
+import TestTools
+import Testing
+
+/// A track in several encodings, and subscribers behind links of different rates.
+@Suite("Relay: simulcast", .timeLimit(.minutes(1)))
+struct SimulcastTests {
+    private static let layers = [
+        SimulcastLayer(simulcastLayer: 0, width: 320, height: 180, bitrate: 150_000),
+        SimulcastLayer(simulcastLayer: 1, width: 640, height: 360, bitrate: 500_000),
+        SimulcastLayer(simulcastLayer: 2, width: 1280, height: 720, bitrate: 1_700_000),
+    ]
+
+    private func makeRoom(_ makeViewers: (RelayBench) -> [EmulatedViewer]) throws -> EmulatedRoom {
+        try EmulatedRoom(cap: 1_700_000, layers: Self.layers, makeViewers)
+    }
+
+    private func fastViewer(_ bench: RelayBench) -> EmulatedViewer {
+        EmulatedViewer(bench, "fast", bitsPerSecond: 50_000_000, delay: .milliseconds(5))
+    }
+
+    /// The part of a viewer's frames of each simulcast layer that came in a time.
+    private func layers(_ viewer: EmulatedViewer, from start: Int, to end: Int = .max) -> Set<Int> {
+        Set(zip(viewer.ages, viewer.layers).filter { $0.0.time >= start && $0.0.time < end }.map(\.1))
+    }
+
+    private func percentile(_ share: Double, _ viewer: EmulatedViewer, from: Int) -> Double {
+        let ages = viewer.ages.filter { $0.time >= from }.map(\.age).sorted()
+        return ages.isEmpty ? .infinity : ages[min(ages.count - 1, Int(Double(ages.count) * share))]
+    }
+
+    private func expectNoProblems(_ room: EmulatedRoom) {
+        for viewer in room.viewers { #expect(viewer.peer.allProblems.isEmpty, "\(viewer.peer.allProblems.prefix(3))") }
+        #expect(room.camera.publisher.close == nil)
+    }
+
+    @Test("One viewer, on whatever link, needs one encoding: the largest, within the link's rate")
+    func oneViewer() throws {
+        for rate in [300_000.0, 900_000, 50_000_000] {
+            var room = try makeRoom { [EmulatedViewer($0, "viewer", bitsPerSecond: rate)] }
+            var wanted: Set<[Int]> = []
+            room.run(20_000) { _ in }
+            for _ in 0..<100 {
+                room.run(100)
+                wanted.insert(room.wanted)
+            }
+            #expect(wanted == [[2]], "at \(rate)")
+            #expect(layers(room.viewers[0], from: 0) == [2])
+            #expect(percentile(0.95, room.viewers[0], from: 10_000) < 400)
+            expectNoProblems(room)
+        }
+    }
+
+    @Test("A slow viewer beside a fast one gets a smaller encoding, and the fast one everything, in time")
+    func slowBesideFast() throws {
+        var room = try makeRoom { [fastViewer($0), EmulatedViewer($0, "slow", bitsPerSecond: 600_000)] }
+        room.run(30_000)
+        let (fast, slow) = (room.viewers[0], room.viewers[1])
+        #expect(layers(fast, from: 0) == [2])
+        #expect(fast.ages.count >= room.bench.encodings(of: room.camera)[2].framesSent - 2)
+        #expect(percentile(1, fast, from: 500) < 30)
+        #expect(layers(slow, from: 5000).isSubset(of: [0, 1]), "\(layers(slow, from: 5000))")
+        #expect(percentile(0.95, slow, from: 5000) < 400)
+        // Nothing is left out of what it gets.
+        #expect(slow.ages.count { $0.time > 10_000 } > 500)
+        #expect(room.bench.encodings(of: room.camera)[2].wanted == WantedLayer(simulcastLayer: 2, temporalLayers: 1))
+        expectNoProblems(room)
+    }
+
+    @Test("When the slow viewer goes, its encoding is not wanted any more; when its link is good again, nor is it")
+    func lastUserGoes() throws {
+        for leaves in [true, false] {
+            var room = try makeRoom { [fastViewer($0), EmulatedViewer($0, "slow", bitsPerSecond: 300_000)] }
+            room.run(10_000)
+            #expect(room.wanted.count == 2 && room.wanted.last == 2, "\(room.wanted)")
+            if leaves {
+                room.bench.close(room.viewers[1].peer)
+                room.viewers.removeLast()
+                room.run(3000)
+            } else {
+                room.viewers[1].bitsPerSecond = 50_000_000
+                room.run(40_000)
+                #expect(layers(room.viewers[1], from: room.milliseconds - 2000) == [2])
+            }
+            #expect(room.wanted == [2])
+            expectNoProblems(room)
+        }
+    }
+
+    @Test("A viewer whose link flaps around an encoding's rate does not go up and down with it")
+    func flapping() throws {
+        var room = try makeRoom { [fastViewer($0), EmulatedViewer($0, "slow", bitsPerSecond: 1_200_000)] }
+        for _ in 0..<20 {
+            room.viewers[1].bitsPerSecond = 1_500_000
+            room.run(3000)
+            room.viewers[1].bitsPerSecond = 700_000
+            room.run(3000)
+        }
+        let received = room.viewers[1].layers
+        let changes = zip(received, received.dropFirst()).count { $0 != $1 }
+        #expect(changes <= 16, "\(changes) changes in two minutes")
+        expectNoProblems(room)
+    }
+
+    @Test("A viewer that never acknowledges goes down by its lag alone")
+    func neverAcknowledging() throws {
+        var room = try makeRoom {
+            [fastViewer($0), EmulatedViewer($0, "mute", bitsPerSecond: 400_000, acknowledges: false)]
+        }
+        room.run(30_000)
+        #expect(layers(room.viewers[1], from: 20_000).isSubset(of: [0, 1]))
+        #expect(layers(room.viewers[0], from: 0) == [2])
+        #expect(percentile(1, room.viewers[0], from: 500) < 30)
+        expectNoProblems(room)
+    }
+
+    @Test(
+        "A wish for a size chooses the smallest encoding that is as large",
+        arguments: [(320, 0), (400, 1), (900, 2)]
+    )
+    func wishes(width: Int, layer: Int) throws {
+        var room = try makeRoom { [fastViewer($0)] }
+        let viewer = room.viewers[0].peer
+        room.run(1000)
+        let wish = Subscribe(trackId: room.camera.track.id, width: width, height: width * 9 / 16)
+        room.bench.send(.subscribe(wish), from: viewer)
+        room.run(3000)
+        #expect(layers(room.viewers[0], from: 3000) == [layer])
+        #expect(room.wanted == [layer])
+        room.bench.send(.subscribe(Subscribe(trackId: room.camera.track.id)), from: viewer)
+        room.run(3000)
+        #expect(layers(room.viewers[0], from: 6000) == [2] && room.wanted == [2])
+        expectNoProblems(room)
+    }
+
+    @Test("Who joins with a small wish beside others sees a picture at once, and its own encoding soon")
+    func joinsWithOther() throws {
+        var room = try makeRoom { [fastViewer($0)] }
+        room.run(2000)
+        let late = EmulatedViewer(room.bench, "late", bitsPerSecond: 50_000_000, delay: .milliseconds(5))
+        let wish = Subscribe(trackId: room.camera.track.id, width: 320, height: 180)
+        room.bench.send(.subscribe(wish), from: late.peer)
+        room.viewers.append(late)
+        room.run(3000)
+        #expect(late.ages.first?.time ?? .max < 2100)
+        #expect(layers(late, from: 4000) == [0] && room.wanted == [0, 2])
+        expectNoProblems(room)
+    }
+
+    @Test("An encoding that the publisher does not send costs nobody the picture")
+    func missingEncoding() throws {
+        var room = try makeRoom { [fastViewer($0), EmulatedViewer($0, "slow", bitsPerSecond: 300_000)] }
+        room.run(10_000)
+        #expect(layers(room.viewers[0], from: 9000) == [2])
+        // Its uplink or its processor has no room for the largest any more.
+        room.sendsLayer = { $0 < 2 }
+        room.run(6000)
+        #expect(!layers(room.viewers[0], from: 14_000).isEmpty, "the fast viewer sees nothing")
+        #expect(layers(room.viewers[0], from: 14_000).isSubset(of: [0, 1]))
+        room.sendsLayer = { _ in true }
+        room.run(30_000)
+        #expect(layers(room.viewers[0], from: 44_000) == [2])
+        expectNoProblems(room)
+    }
+
+    @Test("Many viewers that change at once cost an encoding at most one keyframe a second")
+    func keyframes() throws {
+        var room = try makeRoom { bench in
+            [fastViewer(bench)] + (0..<12).map { EmulatedViewer(bench, "slow \($0)", bitsPerSecond: 350_000) }
+        }
+        room.run(20_000)
+        for encoding in room.bench.encodings(of: room.camera) { #expect(encoding.keyframes.count <= 21) }
+        #expect(room.bench.encodings(of: room.camera)[2].keyframes.count <= 3)
+        for slow in room.viewers.dropFirst() { #expect(layers(slow, from: 15_000).isSubset(of: [0, 1])) }
+        expectNoProblems(room)
+    }
+
+    @Test("A viewer that joins late is sent the encoding that is there, from its cache")
+    func lateJoiner() throws {
+        var room = try makeRoom { [fastViewer($0)] }
+        room.run(1000)
+        let late = fastViewer(room.bench)
+        room.viewers.append(late)
+        let requests = room.camera.publisher.keyframeRequests
+        room.run(1000)
+        #expect(layers(late, from: 0) == [2] && room.wanted == [2])
+        #expect(room.camera.publisher.keyframeRequests == requests)
+        expectNoProblems(room)
+    }
+
+    @Test("The packets of all encodings together stay within the memory of a track")
+    func memory() throws {
+        let bench = RelayBench { $0.stream.maximumBytes = .kibibytes(256) }
+        let robot = bench.join("robot")
+        let viewers = (0..<3).map { bench.join("viewer \($0)") }
+        let camera = try #require(bench.publish(robot, bytesPerFrame: 4000, layers: Self.layers))
+        for (viewer, width) in zip(viewers, [320, 640, 1280]) {
+            let wish = Subscribe(trackId: camera.track.id, width: width, height: width * 9 / 16)
+            bench.send(.subscribe(wish), from: viewer)
+        }
+        for _ in 0..<300 {
+            bench.pull([robot])
+            for encoding in bench.encodings(of: camera) where encoding.wanted != nil {
+                bench.frame(encoding)
+                #expect(bench.relay.statistics.storedBytes <= 256 * 1024)
+            }
+            if bench.encodings(of: camera).allSatisfy({ $0.wanted != nil }) { bench.pull(viewers[0]) }
+            bench.advance(.milliseconds(33))
+        }
+        #expect(bench.encodings(of: camera).allSatisfy { $0.framesSent > 100 })
+    }
+
+    @Test("Encodings that make no sense are refused, and nothing is published")
+    func badEncodings() throws {
+        func layer(_ number: Int, _ width: Int, _ height: Int, _ rate: Int? = nil) -> SimulcastLayer {
+            SimulcastLayer(simulcastLayer: number, width: width, height: height, bitrate: rate)
+        }
+        let bad = [
+            [], [layer(1, 64, 64)], [layer(0, 64, 64), layer(0, 64, 64)], [layer(0, 64, 64), layer(2, 64, 64)],
+            (0..<4).map { layer($0, 64, 64) }, [layer(0, 0, 64)], [layer(0, 64, -1)], [layer(0, 64, 64, 0)],
+            [layer(0, 700, 64)], [layer(0, 64, .max)], [layer(0, 320, 64), layer(1, 64, 64)],
+        ]
+        let bench = RelayBench()
+        let robot = bench.join("robot")
+        for layers in bad {
+            var request = Publish(requestId: 1, name: "a", source: "camera", width: 640, height: 480, frameRate: 30)
+            request.simulcastLayers = layers
+            bench.send(.publish(request), from: robot)
+        }
+        bench.pull(robot)
+        #expect(robot.errors == bad.map { _ in .invalidArgument })
+        #expect(bench.relay.statistics.tracks == 0 && robot.close == nil)
+    }
+}

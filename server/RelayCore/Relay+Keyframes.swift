@@ -1,0 +1,49 @@
+import MediaCore
+import RoomProtocol
+
+/// When publishers are asked for keyframes: for each encoding apart.
+extension Relay {
+    /// The first packet of a keyframe came.
+    mutating func keyframeBegan(_ encoding: EncodingID, at now: MonotonicInstant) {
+        encodings[encoding]?.keyframes.keyframeArrived()
+        refreshDeadline(of: encodings.hot[encoding.index].track)
+        for subscriber in encodings.hot[encoding.index].waiting { readyToChange(subscriber, to: encoding) }
+    }
+
+    /// Handles a subscriber that needs a keyframe because of a fault of its own or of its network.
+    mutating func requestKeyframe(for id: ParticipantID, subscription index: Int, at now: MonotonicInstant) {
+        let moment = participants.hot[id.index].subscriptions[index].backoff.needed(at: now)
+        wantKeyframe(of: participants.hot[id.index].subscriptions[index].encoding, notBefore: moment, at: now)
+    }
+
+    /// Asks a track's publisher for a keyframe of an encoding as soon as that is allowed.
+    ///
+    /// A paused publisher is not asked: it resumes with a keyframe.
+    mutating func wantKeyframe(
+        of encoding: EncodingID,
+        notBefore moment: MonotonicInstant,
+        at now: MonotonicInstant
+    ) {
+        let track = encodings.hot[encoding.index].track
+        guard tracks[track]?.info.enabled == true else { return }
+        if encodings[encoding]?.keyframes.wanted(notBefore: moment, at: now) == true { askForKeyframe(of: encoding) }
+        refreshDeadline(of: track)
+    }
+
+    /// Expects a keyframe from a publisher that must begin with one; if none comes, the publisher is asked.
+    mutating func expectKeyframe(of encoding: EncodingID, at now: MonotonicInstant) {
+        let track = encodings.hot[encoding.index].track
+        guard tracks[track]?.info.enabled == true, encodings.hot[encoding.index].hasUsers else { return }
+        encodings[encoding]?.keyframes.keyframeExpected(at: now)
+        refreshDeadline(of: track)
+    }
+
+    /// Asks a track's publisher for a keyframe of an encoding, which it names if there are several.
+    mutating func askForKeyframe(of encoding: EncodingID) {
+        let track = encodings.hot[encoding.index].track
+        guard let info = tracks[track]?.info else { return }
+        let layer = tracks.hot[track.index].encodings.count > 1 ? encodings.hot[encoding.index].simulcastLayer : nil
+        let message = ServerMessage.keyframeRequest(KeyframeRequest(trackId: info.id, simulcastLayer: layer))
+        send(message, toParticipant: tracks.hot[track.index].publisher)
+    }
+}

@@ -1,0 +1,202 @@
+import MediaCore
+import RoomProtocol
+
+/// Which of a track's encodings each subscriber gets (`docs/protocol.md`, section 10.1).
+extension Relay {
+    /// A keyframe that came at most this long ago is as good as a new one, which could not be requested sooner.
+    private static var cachedKeyframeAge: Duration { .seconds(1) }
+    /// How long frames must have been late before a subscriber changes to a smaller encoding because of it.
+    private static var lagPatience: Duration { .milliseconds(300) }
+    /// A subscriber that acknowledges does so within this time, even if its first keyframe takes long.
+    private static var acquaintance: Duration { .seconds(3) }
+    /// An encoding that was told to be sent is missing after this time.
+    private static var missingAfter: Duration { .seconds(2) }
+
+    // MARK: At the beginning
+
+    /// The encoding that a subscriber gets first, and the one that is best for it.
+    ///
+    /// The first picture comes soonest from an encoding that is being sent.
+    func firstEncoding(
+        for id: ParticipantID,
+        subscription index: Int,
+        at now: MonotonicInstant
+    ) -> (first: Int, best: Int) {
+        let subscription = participants.hot[id.index].subscriptions[index]
+        let all = tracks.hot[subscription.track.index].encodings
+        guard all.count > 1 else { return (0, 0) }
+        var best = largestUseful(subscription.wish, of: subscription.track)
+        while best > 0, let share = subscription.share, let rate = rate(of: all[best], at: now), share < 0.6 * rate,
+            encodings.hot[all[best].index].hasUsers
+        {
+            best -= 1
+        }
+        let sent = all.indices.filter { encodings.hot[all[$0].index].stream.cachedKeyframe(at: now) != nil }
+        let first = sent.last { $0 <= best } ?? sent.first ?? best
+        return (encodings.hot[all[best].index].isReceived ? best : first, best)
+    }
+
+    /// The smallest encoding that is as large as a subscriber wishes; the largest one if it has no such wish.
+    private func largestUseful(_ wish: SubscriptionWish, of track: TrackID) -> Int {
+        let largest = tracks.hot[track.index].encodings.count - 1
+        guard largest > 0, let width = wish.width, let height = wish.height,
+            let layers = tracks[track]?.info.simulcastLayers
+        else { return largest }
+        return layers.firstIndex { $0.width >= width && $0.height >= height } ?? largest
+    }
+
+    /// Whether a subscriber gets a smaller encoding than it could use.
+    func isHeldDown(_ subscription: SubscriberState.Subscription) -> Bool {
+        guard tracks.hot[subscription.track.index].encodings.count > 1 else { return false }
+        return encodings.hot[subscription.encoding.index].simulcastLayer
+            < largestUseful(subscription.wish, of: subscription.track)
+    }
+
+    /// The highest rate of an encoding: as announced, or else as it comes.
+    private func rate(of encoding: EncodingID, at now: MonotonicInstant) -> Double? {
+        if let announced = encodings[encoding]?.announcedRate { return announced }
+        let rate = encodings.hot[encoding.index].rate.bitsPerSecond(at: now.microseconds)
+        return rate > 0 ? rate : nil
+    }
+
+    // MARK: Choosing
+
+    /// A subscriber began to lag.
+    mutating func lagged(_ track: TrackID, at now: MonotonicInstant) {
+        reviewWanted(track, at: now)
+        guard tracks.hot[track.index].encodings.count > 1 else { return }
+        tracks[track]?.wanted.lookAgain(at: now + Self.lagPatience)
+        refreshDeadline(of: track)
+    }
+
+    /// The subscriber wishes another size, which it gets without delay.
+    mutating func wishChanged(of id: ParticipantID, subscription index: Int) {
+        let subscription = participants.hot[id.index].subscriptions[index]
+        guard subscription.share == nil else { return }
+        let best = largestUseful(subscription.wish, of: subscription.track)
+        participants.hot[id.index].subscriptions[index].choice.follow(wish: best)
+    }
+
+    /// Chooses an encoding for each subscriber of a track that has several.
+    mutating func chooseEncodings(of track: TrackID, at now: MonotonicInstant) {
+        let all = tracks.hot[track.index].encodings
+        let flowing = all.contains { encodings.hot[$0.index].hasFlowed(within: Self.missingAfter, at: now) }
+        let layers = all.map { encoding in
+            LayerPlan.Layer(rate: rate(of: encoding, at: now), isMissing: flowing && isMissing(encoding, at: now))
+        }
+        let ids = subscribers(of: track)
+        var viewers: [LayerPlan.Viewer] = []
+        for id in ids {
+            guard let index = participants.hot[id.index].index(of: track) else { continue }
+            countedWork.boundsSteps += 1
+            viewers.append(viewer(id, index, at: now))
+        }
+        guard viewers.count == ids.count else { return }
+        for (id, (viewer, best)) in zip(ids, zip(viewers, LayerPlan.best(for: viewers, of: layers))) {
+            guard let index = participants.hot[id.index].index(of: track) else { continue }
+            let isUrgent = viewer.isLagging || viewer.largest < viewer.current
+            participants.hot[id.index].subscriptions[index].choice.update(best: best, isUrgent: isUrgent, at: now)
+            aim(id, subscription: index, at: participants.hot[id.index].subscriptions[index].choice.layer, now)
+            if let look = participants.hot[id.index].subscriptions[index].choice.nextLook {
+                tracks[track]?.wanted.lookAgain(at: max(look, now + .milliseconds(20)))
+            }
+        }
+    }
+
+    private func viewer(_ id: ParticipantID, _ index: Int, at now: MonotonicInstant) -> LayerPlan.Viewer {
+        let subscription = participants.hot[id.index].subscriptions[index]
+        let connection = participants.hot[id.index].connection
+        let acknowledges = connection.map { traffic[$0.index].path.isAcknowledged } ?? false
+        // While a path is known to have no limit, lateness was a stall that is over. Who does not acknowledge yet may do so
+        // later: acknowledgements come behind the first keyframe.
+        let isKnown = now.duration(since: subscription.began) > Self.acquaintance
+        let counts = subscription.share != nil || !acknowledges && isKnown
+        return LayerPlan.Viewer(
+            share: subscription.share,
+            largest: largestUseful(subscription.wish, of: subscription.track),
+            current: subscription.choice.layer,
+            isLagging: counts && subscription.lag.hasLasted(Self.lagPatience, at: now)
+        )
+    }
+
+    private func isMissing(_ encoding: EncodingID, at now: MonotonicInstant) -> Bool {
+        guard encodings.hot[encoding.index].hasUsers, let since = encodings.hot[encoding.index].wantedSince,
+            now.duration(since: since) > Self.missingAfter
+        else { return false }
+        return !encodings.hot[encoding.index].hasFlowed(within: Self.missingAfter, at: now)
+    }
+
+    // MARK: Changing
+
+    /// Lets a subscriber change to the encoding `number` as soon as that can be decoded.
+    ///
+    /// An encoding that nobody receives begins with a keyframe once the publisher is told. Meanwhile the subscriber gets
+    /// the one that it has.
+    mutating func aim(_ id: ParticipantID, subscription index: Int, at number: Int, _ now: MonotonicInstant) {
+        let track = participants.hot[id.index].subscriptions[index].track
+        let current = participants.hot[id.index].subscriptions[index].encoding
+        let former = participants.hot[id.index].subscriptions[index].target
+        let encoding = tracks.hot[track.index].encodings[number]
+        guard encoding != former ?? current else { return }
+        participants.hot[id.index].subscriptions[index].target = nil
+        participants.hot[id.index].subscriptions[index].isChangeReady = false
+        if let former { withdraw(id, from: \.waiting, of: former, at: now) }
+        guard encoding != current else { return }
+        participants.hot[id.index].subscriptions[index].target = encoding
+        let isFirst = !encodings.hot[encoding.index].isReceived
+        encodings.hot[encoding.index].waiting.append(id)
+        encodings.hot[encoding.index].idleDeadline = nil
+        if isFirst {
+            encodings.hot[encoding.index].wantedSince = now
+            expectKeyframe(of: encoding, at: now)
+        } else if let keyframe = encodings.hot[encoding.index].stream.cachedKeyframe(at: now),
+            now.duration(since: encodings.hot[encoding.index].stream[keyframe].arrival) <= Self.cachedKeyframeAge
+        {
+            readyToChange(id, to: encoding)
+        } else {
+            wantKeyframe(of: encoding, notBefore: now, at: now)
+        }
+    }
+
+    /// A keyframe of the encoding that a subscriber waits for is there.
+    mutating func readyToChange(_ id: ParticipantID, to encoding: EncodingID) {
+        let track = encodings.hot[encoding.index].track
+        guard let index = participants.hot[id.index].index(of: track) else { return }
+        participants.hot[id.index].subscriptions[index].isChangeReady = true
+        wakeForMedia(id)
+    }
+
+    /// Sends a subscriber the encoding that it waits for, from its last keyframe on.
+    ///
+    /// The rest of a frame that has begun is sent before a larger encoding; before a smaller one it would take the time
+    /// that the path lacks.
+    mutating func changeEncoding(of id: ParticipantID, subscription index: Int, at now: MonotonicInstant) {
+        let subscription = participants.hot[id.index].subscriptions[index]
+        guard let target = subscription.target else {
+            participants.hot[id.index].subscriptions[index].isChangeReady = false
+            return
+        }
+        let former = subscription.encoding
+        let isLarger = encodings.hot[target.index].simulcastLayer > encodings.hot[former.index].simulcastLayer
+        let hasRest = subscription.cursor.position < encodings.hot[former.index].stream.endPosition
+        if isLarger, hasRest, subscription.cursor.isWithinFrame { return }
+        participants.hot[id.index].subscriptions[index].isChangeReady = false
+        guard encodings.hot[target.index].stream.cachedKeyframe(at: now) != nil else {
+            return wantKeyframe(of: target, notBefore: now, at: now)
+        }
+        let counts = finalCounts(of: subscription, leftOutAs: .otherEncoding)
+        participants.hot[id.index].subscriptions[index].earlierCounts = counts
+        participants.hot[id.index].subscriptions[index].unstoredBefore = encodings.hot[target.index].unstored
+        participants.hot[id.index].subscriptions[index].encoding = target
+        participants.hot[id.index].subscriptions[index].target = nil
+        participants.hot[id.index].subscriptions[index].lag = LagEpisode()
+        participants.hot[id.index].subscriptions[index].cursor = ForwardingCursor(
+            joining: encodings.hot[target.index].stream,
+            at: now
+        )
+        encodings.hot[target.index].subscribers.append(id)
+        withdraw(id, from: \.waiting, of: target, at: now)
+        withdraw(id, from: \.subscribers, of: former, at: now)
+        reviewWanted(subscription.track, at: now)
+    }
+}

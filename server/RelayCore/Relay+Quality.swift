@@ -1,0 +1,121 @@
+import MediaCore
+import RoomProtocol
+
+/// What participants are told of their networks (`docs/protocol.md`, section 10.2).
+extension Relay {
+    /// How often a participant's network is looked at while media flow.
+    private static var reviewInterval: Duration { .seconds(1) }
+    /// A track of which nothing was sent for this long, although packets came, is switched off.
+    private static var switchOffTime: Duration { .seconds(2) }
+    /// With nothing sent of any track for this long, the network is broken.
+    private static var outageTime: Duration { .seconds(5) }
+    /// How long a lag or a skip counts.
+    private static var memory: Duration { .seconds(10) }
+    /// Packets have come within this time if a publisher sends.
+    private static var flowTime: Duration { .seconds(2) }
+    /// The delays of published frames above which the level is 4, 3, 2 and 1.
+    private static var uplinkDelays: [Duration] {
+        [.milliseconds(150), .milliseconds(300), .milliseconds(600), .milliseconds(1500)]
+    }
+
+    /// Looks at a participant's network in a second or a little later, so that not all are looked at in one moment.
+    mutating func planReview(of id: ParticipantID, at now: MonotonicInstant) {
+        participants.hot[id.index].isReviewDue = true
+        participantDeadlines.set(now + Self.reviewInterval + .milliseconds(id.index &* 37 % 500), for: id)
+    }
+
+    /// Looks at a participant's network, and again in a second as long as media flow.
+    mutating func reviewNetwork(of id: ParticipantID, at now: MonotonicInstant) {
+        participants.hot[id.index].isReviewDue = false
+        guard let connection = participants.hot[id.index].connection else { return }
+        let excess = traffic[connection.index].uplink.takeExcess()
+        let up = excess.map { delay in 5 - Self.uplinkDelays.count { delay > $0 } }
+        let down = reviewSubscriptions(of: id, on: connection, at: now)
+        let told = participants[id]?.quality.told ?? 5
+        if let level = participants[id]?.quality.update(min(up ?? 5, down ?? 5), at: now) {
+            tell(level, of: id, at: now)
+        }
+        // After a silence the next packet plans the next look.
+        guard up != nil || down != nil || told < 5 else { return }
+        participants.hot[id.index].isReviewDue = true
+        participantDeadlines.set(now + Self.reviewInterval, for: id)
+    }
+
+    /// The level of what a participant receives; `nil` if nothing comes that it could receive.
+    private mutating func reviewSubscriptions(
+        of id: ParticipantID,
+        on connection: ConnectionID,
+        at now: MonotonicInstant
+    ) -> Int? {
+        var level: Int?
+        var isOut = true
+        for index in participants.hot[id.index].subscriptions.indices {
+            let (encoding, isPaused) = (
+                participants.hot[id.index].subscriptions[index].encoding,
+                participants.hot[id.index].subscriptions[index].isPaused
+            )
+            guard !isPaused, encodings.hot[encoding.index].hasFlowed(within: Self.flowTime, at: now) else { continue }
+            let silence = now.duration(since: participants.hot[id.index].subscriptions[index].lastSent)
+            if silence <= Self.outageTime { isOut = false }
+            if silence > Self.switchOffTime { saySwitchedOff(id, subscription: index) }
+            level = min(level ?? 5, quality(of: id, subscription: index, silence: silence, at: now))
+        }
+        guard let level else { return nil }
+        if isOut { return 0 }
+        return traffic[connection.index].path.rate == nil ? level : min(level, 4)
+    }
+
+    private func quality(
+        of id: ParticipantID,
+        subscription index: Int,
+        silence: Duration,
+        at now: MonotonicInstant
+    ) -> Int {
+        let subscription = participants.hot[id.index].subscriptions[index]
+        if silence > Self.switchOffTime { return 1 }
+        if let skip = subscription.lastSkip, now.duration(since: skip) < Self.memory { return 2 }
+        return subscription.lag.isWithin(Self.memory, of: now) || isHeldDown(subscription) ? 3 : 5
+    }
+
+    // MARK: Messages
+
+    /// Tells a level to the participant and, if it publishes, to the others in the room.
+    private mutating func tell(_ level: Int, of id: ParticipantID, at now: MonotonicInstant) {
+        guard let participant = participants[id], let connection = participants.hot[id.index].connection else { return }
+        let text = encode(.networkQuality(NetworkQuality(participantId: participant.id, level: level)))
+        send(text: text, to: connection)
+        guard !participant.publications.isEmpty else { return }
+        let others = (rooms[participant.room]?.participants.count ?? 1) - 1
+        // They must not use up what the participant may cause itself: a message that exceeds it is left out.
+        guard connections[connection]?.budget.chargeDeliveries(others, to: limits.signaling, at: now) == true else {
+            return
+        }
+        broadcast(text: text, in: participant.room, except: id)
+    }
+
+    private mutating func saySwitchedOff(_ id: ParticipantID, subscription index: Int) {
+        guard !participants.hot[id.index].subscriptions[index].isSwitchedOff else { return }
+        participants.hot[id.index].subscriptions[index].isSwitchedOff = true
+        guard let (publisher, track) = names(ofTrack: participants.hot[id.index].subscriptions[index].track) else {
+            return
+        }
+        let message = TrackSwitchedOff(participantId: publisher, trackId: track, reason: SwitchOffReason.network)
+        send(.trackSwitchedOff(message), toParticipant: id)
+    }
+
+    /// Tells a subscriber that a track which was switched off is sent again.
+    mutating func saySwitchedOn(_ id: ParticipantID, subscription index: Int) {
+        participants.hot[id.index].subscriptions[index].isSwitchedOff = false
+        guard let (publisher, track) = names(ofTrack: participants.hot[id.index].subscriptions[index].track) else {
+            return
+        }
+        send(.trackSwitchedOn(TrackSwitchedOn(participantId: publisher, trackId: track)), toParticipant: id)
+    }
+
+    private func names(ofTrack track: TrackID) -> (publisher: String, track: String)? {
+        guard let info = tracks[track]?.info, let publisher = participants[tracks.hot[track.index].publisher] else {
+            return nil
+        }
+        return (publisher.id, info.id)
+    }
+}
