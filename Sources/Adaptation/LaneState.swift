@@ -106,11 +106,6 @@ struct LaneState: Sendable {
     /// The bytes of a frame at the present rate.
     var frame: Double { rate / 8e6 * Double(frameInterval) }
 
-    /// The pixels in a second that are encoded; 0 before the first frame.
-    var pixelRate: Double {
-        step.map { Double($0.dimensions.area) * $0.frameRate.framesPerSecond } ?? 0
-    }
-
     /// The size of the pictures; `nil` before the first frame.
     var dimensions: Dimensions? { step?.dimensions }
 

@@ -16,8 +16,10 @@ extension UplinkController {
 
     /// Makes the largest encoding smaller, or pauses it if it would be no larger than one of its track's lower layers.
     private mutating func takeCPUStep() {
+        // By the full size: an encoding that the path makes small for now is still the one to give up.
         let largestFirst = lanes.indices.filter { lanes[$0].isEncoded }.sorted { first, second in
-            lanes[first].pixelRate > lanes[second].pixelRate
+            let (area, other) = (lanes[first].lane.largestDimensions.area, lanes[second].lane.largestDimensions.area)
+            return area == other ? first < second : area > other
         }
         for index in largestFirst {
             let lane = lanes[index]

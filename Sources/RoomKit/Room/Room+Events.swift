@@ -72,6 +72,8 @@ extension Room {
 
     private func welcome(_ joined: Joined) {
         link.hasJoined = true
+        // The next message may be about this program already.
+        localParticipant.joined(as: joined.participant.id)
         for info in joined.participants { _ = remote.add(info, asked: link.joinSent) }
         link.joining.fulfill(.success(joined))
     }
