@@ -97,10 +97,11 @@ extension AdaptationLog.Entry {
         text += "\(time) "
         switch input {
         case .added(let lane):
-            let size = lane.largestDimensions
-            text += "add \(size.width) \(size.height) \(lane.frameRate.numerator) \(lane.frameRate.denominator)"
-            text += " \(lane.highestBitrate.bitsPerSecond) \(lane.priority.rawValue) \(lane.preference.rawValue)"
-            text += " \(lane.simulcastLayer)"
+            text += "add"
+            write(lane, to: &text)
+        case .replaced(let lane, let id):
+            text += "replace \(id)"
+            write(lane, to: &text)
         case .removed(let id): text += "remove \(id)"
         case .wanted(nil, let id): text += "unwanted \(id)"
         case .wanted(let bounds?, let id):
@@ -125,6 +126,13 @@ extension AdaptationLog.Entry {
             text += " \(report.dimensions.width) \(report.dimensions.height)"
         }
         text += "\n"
+    }
+
+    private func write(_ lane: UplinkController.Lane, to text: inout String) {
+        let size = lane.largestDimensions
+        text += " \(size.width) \(size.height) \(lane.frameRate.numerator) \(lane.frameRate.denominator)"
+        text += " \(lane.highestBitrate.bitsPerSecond) \(lane.priority.rawValue) \(lane.preference.rawValue)"
+        text += " \(lane.simulcastLayer) \(lane.track) \(field(lane.lowestBitrate?.bitsPerSecond))"
     }
 
     private func writeDecision(to text: inout String) {

@@ -135,6 +135,9 @@ struct AdaptationLogReader {
     private mutating func input(_ kind: String) throws(Malformed) -> UplinkInput {
         switch kind {
         case "add": return .added(try lane())
+        case "replace":
+            let id: Int = try number("lane")
+            return .replaced(try lane(), id)
         case "remove": return .removed(try number("lane"))
         case "unwanted": return .wanted(nil, try number("lane"))
         case "wanted":
@@ -170,7 +173,7 @@ struct AdaptationLogReader {
         guard let preference = DegradationPreference(rawValue: preference) else {
             throw malformed("the preference is “\(preference)”")
         }
-        return UplinkController.Lane(
+        var lane = UplinkController.Lane(
             largestDimensions: size,
             frameRate: frameRate,
             highestBitrate: Bitrate(bitsPerSecond: bitrate),
@@ -178,6 +181,12 @@ struct AdaptationLogReader {
             preference: preference,
             simulcastLayer: try number("simulcast layer")
         )
+        // Logs of earlier builds end here.
+        guard !rest.isEmpty else { return lane }
+        lane.track = try number("track")
+        let lowest: Int? = try optional("bitrate")
+        lane.lowestBitrate = lowest.map(Bitrate.init(bitsPerSecond:))
+        return lane
     }
 
     private mutating func bounds() throws(Malformed) -> LayerBounds {

@@ -7,7 +7,10 @@ package import MediaCore
 /// step. libwebrtc averages over 200 frames and checks every 5 s, which takes 15 s and more to notice that another program
 /// wants the same core. This one averages over 2 s and checks every second.
 ///
-/// A pure value, for one encoder.
+/// Several encoders run on threads of their own. The time that one of them takes contains the time for which it waited
+/// for the others to leave the CPU. So the load of all is that of the encoder that has the greatest load.
+///
+/// A pure value, for all encoders of a connection.
 package struct CPUController: Hashable, Sendable {
     /// What to do about the load.
     package enum Verdict: String, Hashable, Sendable, CaseIterable {
@@ -35,7 +38,7 @@ package struct CPUController: Hashable, Sendable {
         package var fewestFrames = 10
         /// How many checks in a row must find the CPU overused (libwebrtc: 2).
         package var checksInARow = 2
-        /// A gap between frames after which the load is measured anew (libwebrtc: 1.5 s).
+        /// A gap between the frames of an encoder after which the load is measured anew (libwebrtc: 1.5 s).
         package var longestGap: Int64 = 1_500_000
         /// How long the load must be low before a step up (libwebrtc, after the first overuse: 10 s).
         package var shortestRest: Int64 = 10_000_000
@@ -50,7 +53,18 @@ package struct CPUController: Hashable, Sendable {
     /// No ladder has more steps that use less of the CPU.
     private static let mostSteps = 16
 
+    /// The load of one encoder.
+    fileprivate struct Encoder: Hashable, Sendable {
+        var id: Int
+        var load: Double
+        var frames = 1
+        var lastFrame: Int64
+    }
+
     private let settings: Settings
+    /// The encoders whose last frame is recent.
+    private var encoders: [Encoder] = []
+    /// The frames since the load is measured.
     private var frames = 0
     private var measuredSince: Int64 = 0
     private var lastFrame: Int64?
@@ -65,9 +79,9 @@ package struct CPUController: Hashable, Sendable {
     private var stepsDown = 0
 
     /// The average part of the time between frames that encoding takes: 1 is all of it.
-    package private(set) var load = 0.0
+    package var load: Double { encoders.reduce(0) { max($0, $1.load) } }
 
-    /// A controller of an encoder that has encoded nothing yet.
+    /// A controller of encoders that have encoded nothing yet.
     package init(_ settings: Settings = Settings()) {
         self.settings = settings
         rest = settings.shortestRest
@@ -79,15 +93,18 @@ package struct CPUController: Hashable, Sendable {
     ///   - duration: The time that encoding took, on the clock: it includes the time in which others had the CPU.
     ///   - interval: The time between the frames that are to be encoded, so the inverse of the target's frame rate; not
     ///     the time since the frame before, which grows when encoding falls behind.
+    ///   - encoder: The encoder's number.
     ///   - now: The time at which encoding ended.
     /// - Returns: What to do about the load.
     package mutating func encoded(
         _ duration: Duration,
         interval: Duration,
+        by encoder: Int = 0,
         at now: MonotonicInstant
     ) -> Verdict {
         let time = max(now.microseconds, lastFrame ?? now.microseconds)
-        measure(duration.wholeMicroseconds, interval.wholeMicroseconds, at: time)
+        lastFrame = time
+        measure(duration.wholeMicroseconds, interval.wholeMicroseconds, by: encoder, at: time)
         guard frames >= settings.fewestFrames, time - measuredSince >= settings.settlingTime,
             time - lastCheck >= settings.checkInterval
         else { return .normal }
@@ -95,26 +112,26 @@ package struct CPUController: Hashable, Sendable {
         return check(at: time)
     }
 
-    private mutating func measure(_ duration: Int64, _ interval: Int64, at time: Int64) {
+    private mutating func measure(_ duration: Int64, _ interval: Int64, by encoder: Int, at time: Int64) {
         // Frame rates beyond 1,000 or below 1 frame a second are no measure of the load.
         let part = Double(max(0, duration)) / Double(min(1_000_000, max(1000, interval)))
         let sample = min(part, 4)
-        guard let last = lastFrame, time - last <= settings.longestGap, frames > 0 else {
-            frames = 1
-            measuredSince = time
-            lastCheck = time
-            lastFrame = time
-            highChecks = 0
-            lowSince = nil
-            load = sample
+        if frames == 0 { encoders.removeAll(keepingCapacity: true) }
+        encoders.removeAll { time - $0.lastFrame > settings.longestGap }
+        guard let index = encoders.firstIndex(where: { $0.id == encoder }) else {
+            if encoders.isEmpty {
+                frames = 0
+                measuredSince = time
+                lastCheck = time
+                highChecks = 0
+                lowSince = nil
+            }
+            encoders.append(Encoder(id: encoder, load: sample, lastFrame: time))
+            frames = min(frames + 1, 1_000_000)
             return
         }
-        let elapsed = Double(time - last)
-        // An ordinary mean at first, so that one slow frame at the start does not stand for all of them.
-        let weight = max(elapsed / (elapsed + settings.averageTime), 1 / Double(frames + 1))
-        load += min(1, weight) * (sample - load)
+        encoders[index].note(sample, averageTime: settings.averageTime, at: time)
         frames = min(frames + 1, 1_000_000)
-        lastFrame = time
     }
 
     private mutating func check(at time: Int64) -> Verdict {
@@ -149,5 +166,16 @@ package struct CPUController: Hashable, Sendable {
         } else if let lastOveruse, time - lastOveruse > settings.longestRest {
             rest = settings.shortestRest
         }
+    }
+}
+
+extension CPUController.Encoder {
+    fileprivate mutating func note(_ sample: Double, averageTime: Double, at time: Int64) {
+        let elapsed = Double(time - lastFrame)
+        // An ordinary mean at first, so that one slow frame at the start does not stand for all of them.
+        let weight = max(elapsed / (elapsed + averageTime), 1 / Double(frames + 1))
+        load += min(1, weight) * (sample - load)
+        frames = min(frames + 1, 1_000_000)
+        lastFrame = time
     }
 }

@@ -4,7 +4,7 @@ import MediaCore
 extension DegradationLadder {
     mutating func start(_ rate: Double, at time: Int64) {
         rungs = makeRungs()
-        bandwidthRung = rungs.best { $0.needed <= settings.startMargin * rate }
+        bandwidthRung = rungs.best { $0.needed <= startMargin * rate }
         history.begin(rungs.count, rate, at: time)
         startedAt = time
         lastForgiven = time
@@ -66,11 +66,11 @@ extension DegradationLadder {
         let old = rungs[rung]
         let limit: Double?
         if cpuWish == .overused {
-            guard rung + 1 < rungs.count else {
+            guard let next = nextRung else {
                 cpuWish = .normal
                 return false
             }
-            limit = rungs[rung + 1].pixelRate
+            limit = next.pixelRate
         } else {
             // Only what limits most may lift its limit: of less, the load says nothing.
             guard let present = pixelRateLimit, cpuRung >= bandwidthRung else {

@@ -119,6 +119,8 @@ package struct DegradationLadder: Hashable, Sendable {
     var reason = Reason.start
 
     private var isStarted = false
+    /// How many times the bitrate a size may need at the start.
+    private(set) var startMargin: Double
     var startedAt: Int64 = 0
     private var lastUpdate: Int64 = 0
     var lastChange: Int64?
@@ -161,8 +163,23 @@ package struct DegradationLadder: Hashable, Sendable {
         let highest = highestBitrate.map { Double(max(1, $0.bitsPerSecond)) } ?? enough
         tableShare = highest < enough ? highest / enough : 1
         timeUp = settings.startTimeUp
+        startMargin = settings.startMargin
         history = RateHistory(settings)
         quantizer = QuantizerAverage(settings)
+    }
+
+    /// This ladder in place of `former`, whose captured pictures had another size: what that one learnt of the path and
+    /// the CPU, and the number of its changes, stay.
+    func continuing(_ former: DegradationLadder) -> DegradationLadder {
+        guard former.isStarted else { return self }
+        var ladder = self
+        ladder.startMargin = 1
+        ladder.pixelRateLimit = former.pixelRateLimit
+        ladder.cpuWish = former.cpuWish
+        (ladder.timeUp, ladder.lastForgiven) = (former.timeUp, former.lastForgiven)
+        (ladder.lastChange, ladder.lastDown, ladder.lastUp) = (former.lastChange, former.lastDown, former.lastUp)
+        ladder.sizeChanges = former.sizeChanges
+        return ladder
     }
 
     /// Takes in what is known before a frame is encoded, and chooses what to encode.
@@ -215,6 +232,9 @@ extension DegradationLadder {
 
     /// The index of the rung that is encoded.
     var rung: Int { max(bandwidthRung, cpuRung) }
+
+    /// The rung below the one that is encoded; `nil` if that is the last.
+    var nextRung: LadderRungs.Rung? { rung + 1 < rungs.count ? rungs[rung + 1] : nil }
 
     static func cpuRung(_ rungs: LadderRungs, _ limit: Double?) -> Int {
         guard let limit else { return 0 }

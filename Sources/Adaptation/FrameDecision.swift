@@ -20,6 +20,8 @@ package enum WaitReason: UInt8, Hashable, Sendable {
     case keyframeInterval
     /// The rate does not suffice for this simulcast layer; lower ones come first.
     case allocation
+    /// The CPU does not suffice for this simulcast layer; lower ones come first.
+    case cpu
 }
 
 /// What an encoder made of a picture.

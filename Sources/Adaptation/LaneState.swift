@@ -10,7 +10,7 @@ struct LaneState: Sendable {
     }
 
     let id: Int
-    let lane: UplinkController.Lane
+    private(set) var lane: UplinkController.Lane
     private(set) var gate: SendGate
     /// What subscribers want; `nil` while nobody receives the encoding.
     private(set) var bounds: LayerBounds?
@@ -18,15 +18,18 @@ struct LaneState: Sendable {
     var queued = 0
     /// The share of the connection's rate for the pictures themselves, in bits per second.
     var share = 0.0
+    /// The number of its track's smaller encodings that somebody receives.
+    var rank = 0
     /// Whether the rate suffices for this simulcast layer.
-    var isAffordable = true
+    var admission = LayerAdmission()
+    /// Whether the CPU is too slow for this simulcast layer beside the lower ones.
+    private(set) var isTooMuchForCPU = false
     /// When the last keyframe was encoded, in microseconds.
     private(set) var lastKeyframe: Int64?
     /// Why the newest picture waits.
     var waiting: WaitReason?
 
     private var ladder: DegradationLadder
-    private var cpu = CPUController()
     private var verdict = CPUController.Verdict.normal
     private var quantizer: UInt8?
     /// The bitrate of frames like the last one; `nil` after a keyframe.
@@ -47,23 +50,42 @@ struct LaneState: Sendable {
         self.lane = lane
         self.id = id
         self.gate = gate
-        ladder = DegradationLadder(
+        ladder = Self.ladder(of: lane)
+        limitation = QualityLimitation()
+    }
+
+    private static func ladder(of lane: UplinkController.Lane) -> DegradationLadder {
+        DegradationLadder(
             largest: lane.largestDimensions,
             frameRate: lane.frameRate,
             preference: lane.preference,
             highestBitrate: lane.highestBitrate
         )
-        limitation = QualityLimitation()
     }
 
     // MARK: Demand
+
+    /// Whether somebody receives the encoding, and the CPU allows it.
+    var isWanted: Bool { bounds != nil && !isTooMuchForCPU }
+
+    /// Whether pictures are encoded, as far as the path has room for them.
+    var isEncoded: Bool { isWanted && admission.isAdmitted }
 
     /// The bits per second that the pictures can use.
     var demand: Double {
         guard let bounds else { return 0 }
         let limit = min(lane.highestBitrate, bounds.bitrate ?? lane.highestBitrate)
-        return Double(min(max(0, limit.bitsPerSecond), Self.highestBitrate))
+        return max(lowestRate, Double(min(max(0, limit.bitsPerSecond), Self.highestBitrate)))
     }
+
+    /// The bits per second that the encoder gets at least.
+    var lowestRate: Double {
+        let lowest = min(lane.lowestBitrate ?? Bitrate(bitsPerSecond: 0), lane.highestBitrate)
+        return Double(min(max(0, lowest.bitsPerSecond), Self.highestBitrate))
+    }
+
+    /// The bits per second that the encoder gets.
+    private var rate: Double { max(share, lowestRate) }
 
     /// The weight in the sharing of a rate that does not suffice.
     var weight: Double {
@@ -78,13 +100,16 @@ struct LaneState: Sendable {
     private var highestFrameRate: FrameRate { min(lane.frameRate, bounds?.frameRate ?? lane.frameRate) }
 
     /// The frame rate now.
-    private var frameRate: FrameRate { step?.frameRate ?? highestFrameRate }
+    var frameRate: FrameRate { step?.frameRate ?? highestFrameRate }
 
     /// The time from one frame to the next, in microseconds.
     var frameInterval: Int64 { min(10_000_000, max(1000, frameRate.interval.wholeMicroseconds)) }
 
-    /// The bytes of a frame at the present share.
-    var frame: Double { share / 8e6 * Double(frameInterval) }
+    /// The bytes of a frame at the present rate.
+    var frame: Double { rate / 8e6 * Double(frameInterval) }
+
+    /// The size of the pictures; `nil` before the first frame.
+    var dimensions: Dimensions? { step?.dimensions }
 
     /// The bytes that the next keyframe is expected to have: no more than it may have.
     private func expectedKeyframe(_ keyframeTime: Double) -> Double {
@@ -96,9 +121,40 @@ struct LaneState: Sendable {
     // MARK: Changes
 
     mutating func setBounds(_ bounds: LayerBounds?) {
+        if bounds == nil { admission.reset() }
         self.bounds = bounds
         waiting = nil
         nextFrame = nil
+    }
+
+    /// Goes on with other limits, because the captured pictures have another size.
+    ///
+    /// What is known of the path, the CPU and the keyframes stays, and so do the wishes of the subscribers.
+    mutating func replace(with lane: UplinkController.Lane) {
+        self.lane = lane
+        ladder = Self.ladder(of: lane).continuing(ladder)
+        // It says nothing of pictures of another size.
+        quantizer = nil
+        step = nil
+        nextFrame = nil
+    }
+
+    /// Takes or takes back a step because of the CPU; the next frame shows it.
+    mutating func setVerdict(_ verdict: CPUController.Verdict) {
+        self.verdict = verdict
+    }
+
+    /// The size that a step down because of the CPU would lead to; `nil` if there is no further step.
+    var nextDimensionsForCPU: Dimensions? { ladder.nextRung?.dimensions }
+
+    /// Stops or goes on with the encoding because of the CPU.
+    mutating func setTooMuchForCPU(_ isTooMuch: Bool) {
+        isTooMuchForCPU = isTooMuch
+    }
+
+    /// Notes that no picture is encoded because a resource does not suffice for this simulcast layer.
+    mutating func pause(_ reason: QualityLimitation.Reason, at now: Int64) {
+        limitation.update(reason, at: MonotonicInstant(microseconds: now))
     }
 
     /// Whether a new picture comes too early for the frame rate that was chosen.
@@ -137,7 +193,7 @@ struct LaneState: Sendable {
         at now: Int64
     ) -> EncodingTarget {
         let instant = MonotonicInstant(microseconds: now)
-        let bitrate = Bitrate(bitsPerSecond: Int(share))
+        let bitrate = Bitrate(bitsPerSecond: Int(rate))
         let step = ladder.update(
             bitrate: bitrate,
             quantizer: quantizer,
@@ -174,12 +230,6 @@ struct LaneState: Sendable {
         }
         quantizer = report.quantizer
         used = report.isKeyframe ? nil : Self.bitrate(ofFramesOf: report.bytes, each: frameInterval)
-        let said = cpu.encoded(
-            report.encodeDuration,
-            interval: frameRate.interval,
-            at: MonotonicInstant(microseconds: now)
-        )
-        if said != .normal { verdict = said }
     }
 
     private static func bitrate(ofFramesOf bytes: Int, each interval: Int64) -> Bitrate {
@@ -212,7 +262,7 @@ struct LaneState: Sendable {
 
     /// A frame that is larger than this comes late itself or makes the next ones late.
     private func largestFrame(room: Double, keyframeTime: Double?) -> Double {
-        if let keyframeTime { return min(1e9, max(4000, 4 * frame, share / 8 * keyframeTime)) }
+        if let keyframeTime { return min(1e9, max(4000, 4 * frame, rate / 8 * keyframeTime)) }
         return max(600, min(2 * frame + 600, max(room, frame / 2)))
     }
 }

@@ -65,7 +65,7 @@ extension UplinkController.Settings {
 
     /// All settings, in the order in which logs state them.
     static let fields: [SettingsField] =
-        pathFields + rateFields + gateFields + [
+        pathFields + rateFields + gateFields + layerFields + [
             SettingsField("keyframeInterval", \.keyframeInterval),
             SettingsField("unacknowledgedAfter", \.unacknowledgedAfter),
             SettingsField("outageAfter", \.outageAfter),
@@ -133,5 +133,14 @@ extension UplinkController.Settings {
         SettingsField("gate.smallestFrame", \.gate.smallestFrame),
         SettingsField("gate.mostSkips", \.gate.mostSkips),
         SettingsField("gate.assumedRoundTrip", \.gate.assumedRoundTrip),
+    ]
+
+    private static let layerFields: [SettingsField] = [
+        SettingsField("layers.patience", \.layers.patience),
+        SettingsField("layers.longestPatience", \.layers.longestPatience),
+        SettingsField("layers.trialTime", \.layers.trialTime),
+        SettingsField("layers.failureTime", \.layers.failureTime),
+        SettingsField("layers.spare", \.layers.spare),
+        SettingsField("layers.leastSpare", \.layers.leastSpare),
     ]
 }

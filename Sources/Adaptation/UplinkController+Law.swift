@@ -13,8 +13,12 @@ extension UplinkController {
         case .added(let lane):
             lanes.append(LaneState(lane, id: nextLane, gate: SendGate(settings.gate), at: now))
             nextLane += 1
+        case .replaced(let lane, let id):
+            withLane(id) { $0.replace(with: lane) }
+            allocate()
         case .removed(let id):
             lanes.removeAll { $0.id == id }
+            cpuSteps.removeAll { $0.lane == id }
             allocate()
         case .wanted(let bounds, let id):
             withLane(id) { $0.setBounds(bounds) }
@@ -35,7 +39,7 @@ extension UplinkController {
         case .decide(let id, let isNewFrame, let keyframeDue):
             return decide(id, isNewFrame: isNewFrame, keyframeDue: keyframeDue, at: now)
         case .encoded(let report, let id):
-            withLane(id) { $0.encoded(report, at: now) }
+            encoded(report, of: id, at: now)
         }
         return nil
     }
@@ -93,7 +97,14 @@ extension UplinkController {
         keyframeDue: Bool,
         at now: Int64
     ) -> (WaitReason, Int64?)? {
-        guard lanes[index].isAffordable else { return (.allocation, nil) }
+        if lanes[index].isTooMuchForCPU {
+            lanes[index].pause(.cpu, at: now)
+            return (.cpu, nil)
+        }
+        guard lanes[index].admission.isAdmitted else {
+            lanes[index].pause(.bandwidth, at: now)
+            return (.allocation, nil)
+        }
         if keyframeDue, let last = lanes[index].lastKeyframe, now - last < settings.keyframeInterval {
             return (.keyframeInterval, last + settings.keyframeInterval)
         }
@@ -139,84 +150,5 @@ extension UplinkController {
         }
         let silence = max(settings.outageAfter, 4 * (path.shortestRoundTrip ?? 0)) + path.thinning
         return now - max(oldest, last) > silence ? .outage : .acknowledged
-    }
-
-    // MARK: Sharing
-
-    /// Gives each encoding its share of the rate: lower simulcast layers first, by priority within a layer.
-    mutating func allocate() {
-        var demand = 0.0
-        var interval = Int64.max
-        for lane in lanes where lane.bounds != nil {
-            demand += lane.demand + overhead(lane)
-            interval = min(interval, lane.frameInterval)
-        }
-        guard demand > 0 else {
-            // The rate is kept for the time when somebody wants something again.
-            for index in lanes.indices { lanes[index].share = 0 }
-            return
-        }
-        controller.setHighestRate(demand)
-        controller.setFrameInterval(interval)
-        var left = mode == .unacknowledged ? demand : controller.rate
-        var layer: Int? = lanes.map(\.lane.simulcastLayer).min()
-        while let current = layer {
-            left = share(left, among: current)
-            layer = nil
-            for lane in lanes where lane.lane.simulcastLayer > current {
-                layer = min(layer ?? .max, lane.lane.simulcastLayer)
-            }
-        }
-    }
-
-    /// Shares `left` among the encodings of one simulcast layer; returns what is left then.
-    private mutating func share(_ left: Double, among layer: Int) -> Double {
-        var left = left
-        var weights = 0.0
-        for index in lanes.indices where lanes[index].lane.simulcastLayer == layer {
-            lanes[index].share = -1
-            if lanes[index].bounds == nil {
-                lanes[index].share = 0
-            } else if layer > 0, !affords(left, index) {
-                lanes[index].isAffordable = false
-                lanes[index].share = 0
-            } else {
-                lanes[index].isAffordable = true
-                weights += lanes[index].weight
-            }
-        }
-        // Those that need less than their part get what they need; the others share the rest anew.
-        var isDone = false
-        while !isDone {
-            isDone = true
-            let rate = left
-            let sum = weights
-            for index in lanes.indices where lanes[index].lane.simulcastLayer == layer && lanes[index].share < 0 {
-                let demand = lanes[index].demand + overhead(lanes[index])
-                guard demand <= rate * lanes[index].weight / sum else { continue }
-                lanes[index].share = lanes[index].demand
-                left -= demand
-                weights -= lanes[index].weight
-                isDone = false
-            }
-        }
-        let rate = max(0, left)
-        for index in lanes.indices where lanes[index].lane.simulcastLayer == layer && lanes[index].share < 0 {
-            let part = rate * lanes[index].weight / weights
-            lanes[index].share = max(part / 2, part - overhead(lanes[index]))
-            left -= part
-        }
-        return max(0, left)
-    }
-
-    /// Whether `left` suffices for an encoding above the lowest simulcast layer.
-    private func affords(_ left: Double, _ index: Int) -> Bool {
-        let lowest = settings.lowestLayerPart * lanes[index].demand
-        return left >= (lanes[index].isAffordable ? lowest : settings.layerMargin * lowest)
-    }
-
-    /// The bits per second of a lane's headers.
-    private func overhead(_ lane: LaneState) -> Double {
-        settings.frameOverhead * 8e6 / Double(lane.frameInterval)
     }
 }

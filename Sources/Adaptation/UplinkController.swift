@@ -31,8 +31,10 @@ package struct UplinkController: Sendable {
         package var frameOverhead = 48.0
         /// A simulcast layer above the lowest is encoded if this part of its highest bitrate is left for it.
         package var lowestLayerPart = 0.25
-        /// The same for a layer that is not encoded yet, times this.
+        /// The same for a layer that is paused, times this.
         package var layerMargin = 1.2
+        /// When a simulcast layer is paused and tried again.
+        package var layers = LayerAdmission.Settings()
         /// More inputs than this are not recorded without being taken; the record then ends.
         package var mostRecords = 200_000
 
@@ -58,6 +60,12 @@ package struct UplinkController: Sendable {
         package var preference: DegradationPreference
         /// The number of the simulcast layer, 0 for the smallest.
         package var simulcastLayer: Int
+        /// The number of the track on the connection, which encodings of the same pictures share.
+        package var track = 0
+        /// The rate that the encoder gets at least, whatever the path carries; `nil` for no such rate.
+        ///
+        /// Where the path carries less, frames are left out instead.
+        package var lowestBitrate: Bitrate?
 
         /// A lane with the given values.
         package init(
@@ -90,6 +98,16 @@ package struct UplinkController: Sendable {
     var firstFrame: Int64?
     var lastFrame: Int64 = 0
     var mode = UplinkStatus.Mode.starting
+    var cpu = CPUController()
+    /// The steps that were taken because of the CPU and not taken back, in their order.
+    var cpuSteps: [CPUStep] = []
+
+    /// A step that was taken because the CPU was too slow.
+    struct CPUStep: Hashable, Sendable {
+        var lane: LaneID
+        /// Whether the encoding was given up, and not only made smaller.
+        var isPause: Bool
+    }
 
     /// Whether inputs are recorded, for `takeRecords` to take; set it before the first input.
     ///
@@ -110,6 +128,11 @@ package struct UplinkController: Sendable {
     package mutating func add(_ lane: Lane, at now: MonotonicInstant) -> LaneID {
         take(.added(lane), at: now.microseconds)
         return nextLane - 1
+    }
+
+    /// Replaces an encoding's limits, because its pictures have another size; its keyframes go on to be counted.
+    package mutating func replace(_ id: LaneID, with lane: Lane, at now: MonotonicInstant) {
+        take(.replaced(lane, id), at: now.microseconds)
     }
 
     /// Removes an encoding.

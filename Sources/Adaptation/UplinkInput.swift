@@ -4,6 +4,8 @@ package import RoomProtocol
 package enum UplinkInput: Hashable, Sendable {
     /// An encoding was added.
     case added(UplinkController.Lane)
+    /// An encoding's limits changed, because its pictures have another size.
+    case replaced(UplinkController.Lane, UplinkController.LaneID)
     /// An encoding was removed.
     case removed(UplinkController.LaneID)
     /// What subscribers want of an encoding changed; `nil` if nobody receives it.

@@ -22,6 +22,7 @@ struct AdaptationPlot {
         case frameRate = "frame rate"
         case keyframeInterval = "keyframe interval"
         case allocation
+        case cpu = "CPU"
         case encoder
     }
 
@@ -70,6 +71,8 @@ struct AdaptationPlot {
             counts.encoded += 1
             bits.add(Double(report.bytes) * 8, at: now)
             lanes[id]?.encoded.add(1, at: now)
+        case .replaced(let lane, let id):
+            lanes[id]?.name = "layer \(lane.simulcastLayer) (\(lane.largestDimensions))"
         case .removed, .wanted, .wrote, .wroteAcknowledgement, .queueChanged:
             break
         }
@@ -178,6 +181,7 @@ extension AdaptationPlot.Loss {
             case .frameRate: .frameRate
             case .keyframeInterval: .keyframeInterval
             case .allocation: .allocation
+            case .cpu: .cpu
             }
     }
 }

@@ -37,6 +37,34 @@ struct ConnectCommand: AsyncParsableCommand {
     var maxBitrate: Bitrate?
 
     @Option(
+        parsing: .unconditional,
+        help: ArgumentHelp(
+            "Bitrate that pictures are encoded with at least; where the network carries less, pictures are left out, "
+                + "down to a few a second.",
+            valueName: "rate"
+        ),
+        transform: { try Bitrate.read($0) }
+    )
+    var minBitrate: Bitrate?
+
+    @Option(
+        help: ArgumentHelp(
+            "Whether smaller sizes are sent too, to those whose network does not carry the full one; default: on from "
+                + "640x480, with two CPUs or more.",
+            valueName: "on|off"
+        )
+    )
+    var simulcast: Switch?
+
+    @Option(
+        help: ArgumentHelp(
+            "Share of a network that does not carry all that this program sends: low, standard or high.",
+            valueName: "priority"
+        )
+    )
+    var priority = VideoPublishOptions.Priority.standard
+
+    @Option(
         help: ArgumentHelp(
             "What is lowered first when the network or the CPU is too slow: balanced, framerate (kept; smaller pictures) "
                 + "or resolution (kept; fewer pictures); default balanced, for a screen resolution.",
@@ -63,6 +91,11 @@ struct ConnectCommand: AsyncParsableCommand {
     func validate() throws {
         try checkName(trackName, of: "--track-name")
         try previewing.check(isJSON: connection.json)
+        if let minBitrate, let most = maxBitrate ?? source.noiseBitrate, minBitrate > most {
+            throw ValidationError(
+                "--min-bitrate \(minBitrate) is more than the highest rate of \(most); give a lower one."
+            )
+        }
         guard adaptLog != "-", adaptLog?.isEmpty != true else {
             throw ValidationError("--adapt-log needs the name of a new file, such as --adapt-log run.log.")
         }
@@ -121,6 +154,9 @@ struct ConnectCommand: AsyncParsableCommand {
     private var publishOptions: VideoPublishOptions {
         var options = VideoPublishOptions()
         options.maxBitrate = maxBitrate ?? source.noiseBitrate
+        options.minBitrate = minBitrate
+        options.simulcast = simulcast.map { $0 == .on }
+        options.priority = priority
         options.degradationPreference = degradation?.preference
         options.orientation = source.orientation
         return options
@@ -145,6 +181,8 @@ struct ConnectCommand: AsyncParsableCommand {
             case .localTrackFailed(let track, let error): reporter.reportFailure(FailureEvent(error, track))
             case .requestRefused(let error): reporter.reportFailure(FailureEvent(error))
             case .eventsMissed(let count): reporter.reportMissed(count)
+            case .networkQualityChanged(let participant, let level):
+                reporter.report(NetworkQualityEvent(participant, level), nil)
             case .participantConnected(let participant) where connection.verbose:
                 reporter.reportJoining(of: participant)
             case .participantDisconnected(let participant) where connection.verbose:
@@ -185,7 +223,7 @@ struct ConnectCommand: AsyncParsableCommand {
             \(summary.framesCaptured) frames captured, \(summary.framesEncoded) encoded, \(summary.framesSent) sent \
             (\(DataSize(bytes: summary.bytesSent)), \(summary.keyframes) keyframes) in \
             \(String(format: "%.1f", summary.seconds)) s\(drops.isEmpty ? "" : "; dropped: " + drops.joined(separator: ", ")).\
-            \(summary.limitations)
+            \(summary.encodings)\(summary.limitations)
             """
         )
     }

@@ -179,6 +179,44 @@ struct TrackEvent: Encodable {
     }
 }
 
+/// The server stops or goes on sending a track.
+struct TrackSwitchEvent: Encodable {
+    var event: String
+    var participant: String
+    var participantId: String
+    var track: String
+    /// Why nothing is sent; `null` when the track is sent again.
+    @Nullable var reason: String?
+
+    init(
+        _ event: String,
+        _ track: RemoteVideoTrack,
+        of participant: RemoteParticipant,
+        _ reason: TrackSwitchOffReason? = nil
+    ) {
+        self.event = event
+        self.participant = participant.identity
+        participantId = participant.sid
+        self.track = track.name
+        self.reason = reason?.rawValue
+    }
+}
+
+/// A participant's network carries its media better or worse than before.
+struct NetworkQualityEvent: Encodable {
+    var event = "networkQualityChanged"
+    var participant: String
+    var participantId: String
+    /// From 0 (broken) to 5 (excellent).
+    var level: Int
+
+    init(_ participant: any Participant, _ level: NetworkQualityLevel) {
+        self.participant = participant.identity
+        participantId = participant.sid
+        self.level = level.rawValue
+    }
+}
+
 /// The recording of a track has ended together with the track, and its files are complete.
 struct RecordingEvent: Encodable {
     var event = "recordingEnded"

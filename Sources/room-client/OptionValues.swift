@@ -103,6 +103,13 @@ enum DumpFormat: String, CaseIterable, ExpressibleByArgument {
 
 extension VideoPublishOptions.Orientation: ExpressibleByArgument {}
 
+extension VideoPublishOptions.Priority: ExpressibleByArgument {}
+
+/// A feature that is on or off: the values of `--simulcast`.
+enum Switch: String, CaseIterable, ExpressibleByArgument {
+    case on, off
+}
+
 /// What is given up first: the names of `--degradation`.
 enum Degradation: String, CaseIterable, ExpressibleByArgument {
     case balanced, framerate, resolution

@@ -45,6 +45,24 @@ struct PublisherLayer: Encodable {
     }
 }
 
+extension PublisherLayer {
+    /// The size, the rate and what limits them, for people; `nil` before the first frame.
+    var words: String? {
+        guard let width, let height else { return nil }
+        var words = "\(width)x\(height)"
+        if let targetBitrate { words += " of \(Bitrate(bitsPerSecond: targetBitrate))" }
+        if qualityLimitation != "none" { words += " (\(qualityLimitation))" }
+        return words
+    }
+
+    /// What was encoded, for people; `nil` if nothing was.
+    var total: String? {
+        guard let width, let height, framesEncoded > 0 else { return nil }
+        let size = DataSize(bytes: bytesSent)
+        return "\(width)x\(height) \(counted(framesEncoded, "frame")), \(counted(keyframes, "keyframe")), \(size)"
+    }
+}
+
 /// What the connection to the server carries, in the publisher's status and summary.
 struct PublisherConnection: Encodable {
     /// The highest rate at which all tracks together are sent, in bits per second.
@@ -84,14 +102,11 @@ struct PublisherStatus: Encodable {
         layers = statistics.layers.map { PublisherLayer($0) }
     }
 
-    /// The size, the rate and what limits them, for people; `nil` before the first frame.
+    /// The size and rate of each encoding and what limits them, for people; `nil` before the first frame.
     var words: String? {
-        guard let layer = layers.last(where: { $0.framesPerSecond > 0 }), let width = layer.width,
-            let height = layer.height
-        else { return nil }
-        var words = "\(width)x\(height)"
-        if let target = layer.targetBitrate { words += " of \(Bitrate(bitsPerSecond: target))" }
-        if layer.qualityLimitation != "none" { words += " (\(layer.qualityLimitation))" }
+        let active = layers.filter { $0.framesPerSecond > 0 }.compactMap(\.words)
+        guard !active.isEmpty else { return nil }
+        var words = active.joined(separator: " + ")
         if let connection, connection.acknowledged, let queue = connection.queueMs {
             words += "  queue \(Int(queue.rounded())) ms"
         }
@@ -144,6 +159,12 @@ struct PublisherSummary: Encodable {
         seconds = elapsed.seconds
         connection = statistics.connection.map { PublisherConnection($0) }
         layers = statistics.layers.map { PublisherLayer($0) }
+    }
+
+    /// What each encoding sent, for people; empty if there was one.
+    var encodings: String {
+        let totals = layers.compactMap(\.total)
+        return totals.count > 1 ? " Encodings: \(totals.joined(separator: "; "))." : ""
     }
 
     /// What limited the quality and for how long, for people; empty if nothing did.

@@ -243,6 +243,18 @@ struct SubscribeCommand: AsyncParsableCommand {
                 if connection.verbose { reporter.reportJoining(of: participant) }
             case .participantDisconnected(let participant):
                 if connection.verbose { reporter.reportLeaving(of: participant) }
+            case .trackSwitchedOff(let track, let participant, let reason):
+                reporter.report(
+                    TrackSwitchEvent("trackSwitchedOff", track, of: participant, reason),
+                    "\"\(track.name)\" of \(track.publisherIdentity) is not sent for now: the network does not carry it."
+                )
+            case .trackSwitchedOn(let track, let participant):
+                reporter.report(
+                    TrackSwitchEvent("trackSwitchedOn", track, of: participant),
+                    "\"\(track.name)\" of \(track.publisherIdentity) is sent again."
+                )
+            case .networkQualityChanged(let participant, let level):
+                reporter.report(NetworkQualityEvent(participant, level), nil)
             case .trackEnabled, .trackDisabled, .localTrackFailed, .localTrackInterrupted,
                 .localTrackInterruptionEnded, .localTrackWarning:
                 break

@@ -65,8 +65,8 @@ struct ProgramJSONTests {
         let dump = try #require(fileNames(in: directory("dumps")).first { $0.hasSuffix(".frames.jsonl") })
         let log = try text(of: directory("dumps/\(dump)")).split(separator: "\n").map { try JSONObject(reading: $0) }
         var keys = JSONKeys()
-        keys.add(published, by: "connect")
-        keys.add(received, by: "subscribe")
+        keys.add(try await networkEvents(of: ["connect", "--source", "pattern"]) + published, by: "connect")
+        keys.add(try await networkEvents(of: ["subscribe"]) + received, by: "subscribe")
         keys.add(verified + failed.events, by: "verify")
         keys.add(try DeviceEvents.cameras() + DeviceEvents.screens(), by: "devices")
         keys.add(try DeviceEvents.ofSources(), by: "connect")
@@ -84,6 +84,32 @@ struct ProgramJSONTests {
         let program = try Program("room-client", arguments + ["--json"])
         #expect(try await program.end() == .exit(0), "\(arguments): \(program.errors)")
         return try program.events()
+    }
+
+    /// What a command writes when the server tells how the network is.
+    private func networkEvents(of command: [String]) async throws -> [JSONObject] {
+        let server = try ScriptedServer { peer, text in
+            ScriptedServer.welcome(peer, text)
+            guard case .join? = try? ClientMessage(reading: text) else { return }
+            let (theirs, track) = ("PA_theirs", "TR_theirs")
+            let off = TrackSwitchedOff(participantId: theirs, trackId: track, reason: "network")
+            peer.tell(.trackSwitchedOff(off))
+            peer.tell(.trackSwitchedOn(TrackSwitchedOn(participantId: theirs, trackId: track)))
+            for (participant, level) in [("PA_nobody", 3), ("PA_own", 2), (theirs, 1)] {
+                peer.tell(.networkQuality(NetworkQuality(participantId: participant, level: level)))
+            }
+        }
+        defer { server.stop() }
+        let program = try Program("room-client", command + ["--url", server.url, "--room", "stage", "--json"])
+        try await program.says("\"level\":1")
+        #expect(try await end([program], with: SIGINT) == [.exit(0)])
+        let events = try program.events()
+        let levels = events.filter { $0.string("event") == "networkQualityChanged" }
+        #expect(levels.map { $0.number("level") } == [2, 1])
+        #expect(levels.map { $0.string("participantId") } == ["PA_own", "PA_theirs"])
+        let switches = events.filter { $0.string("event")?.hasPrefix("trackSwitched") == true }
+        #expect(switches.map { $0.string("reason") } == (command[0] == "subscribe" ? ["network", nil] : []))
+        return levels + switches
     }
 
     @Test("With --json an error is an object, too")

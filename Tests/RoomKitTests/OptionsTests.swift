@@ -28,6 +28,58 @@ struct OptionsTests {
         #expect(ConnectOptions(roomName: "lab").accessToken == nil)
     }
 
+    private func plans(_ width: Int, _ height: Int, simulcast: Bool? = nil, processors: Int = 2) -> [EncodingLane.Plan]
+    {
+        var options = VideoPublishOptions()
+        options.simulcast = simulcast
+        return options.plans(for: Dimensions(width: width, height: height), processors: processors)
+    }
+
+    @Test(
+        "Large pictures are sent in two or three sizes, numbered from the smallest, unless the option says otherwise",
+        arguments: [
+            (1920, 1080, Bool?.none, [4, 2, 1]), (1280, 720, nil, [4, 2, 1]), (960, 540, nil, [4, 2, 1]),
+            (640, 480, nil, [2, 1]), (720, 1280, nil, [4, 2, 1]), (640, 360, nil, [1]), (320, 240, nil, [1]),
+            (1280, 720, false, [1]), (640, 360, true, [2, 1]), (160, 120, true, [1]), (1, 1, true, [1]),
+        ]
+    )
+    func simulcast(width: Int, height: Int, simulcast: Bool?, divisors: [Int]) {
+        let plans = plans(width, height, simulcast: simulcast)
+        #expect(plans.map(\.divisor) == divisors)
+        #expect(plans.map(\.simulcastLayer) == Array(divisors.indices))
+        for plan in plans {
+            let size = Dimensions(width: width, height: height).divided(by: plan.divisor)
+            #expect(size.width % 2 == 0 && size.height % 2 == 0)
+        }
+    }
+
+    @Test("On a single processor there is one encoding unless the application wants more")
+    func oneProcessor() {
+        #expect(plans(1280, 720, processors: 1).count == 1)
+        #expect(plans(1280, 720, simulcast: true, processors: 1).count == 3)
+    }
+
+    @Test("A smaller encoding has the rate of its size, and never more than its part of the largest one's")
+    func simulcastBitrates() {
+        let size = Dimensions(width: 1280, height: 720)
+        func rates(_ maxBitrate: Int?, min minBitrate: Int? = nil) -> (highest: [Int], lowest: [Int?]) {
+            var options = VideoPublishOptions()
+            options.maxBitrate = maxBitrate.map { .kilobitsPerSecond($0) }
+            options.minBitrate = minBitrate.map { .kilobitsPerSecond($0) }
+            let plans = options.plans(for: size, processors: 2)
+            return (
+                plans.map { $0.highestBitrate(in: size, of: .forPublishing).bitsPerSecond / 1000 },
+                plans.map { $0.lowestBitrate.map { $0.bitsPerSecond / 1000 } }
+            )
+        }
+        #expect(rates(nil).highest == [300, 800, 2500] && rates(nil).lowest == [nil, nil, nil])
+        #expect(rates(800).highest == [200, 400, 800])
+        #expect(rates(40_000).highest == [300, 800, 40_000])
+        #expect(rates(800, min: 500).lowest == [500, 500, 500])
+        #expect(rates(800, min: 900).lowest == [800, 800, 800])
+        #expect(rates(nil, min: 1).lowest == [10, 10, 10])
+    }
+
     @Test("A track is called by its source unless it has a name")
     func trackNames() {
         #expect(LocalVideoTrack(source: PatternSource()).name == "pattern")

@@ -57,6 +57,9 @@ extension RoomEvent {
         case .localTrackInterruptionEnded(let track): "goes on \(track.name)"
         case .localTrackWarning(let track, _): "warning \(track.name)"
         case .requestRefused: "refused"
+        case .trackSwitchedOff(let track, _, let reason): "off \(track.name) \(reason)"
+        case .trackSwitchedOn(let track, _): "on \(track.name)"
+        case .networkQualityChanged(let participant, let level): "\(participant.identity) \(level)"
         case .eventsMissed(let count): "missed \(count)"
         case .disconnected(let error): error.map { "lost \($0.code)" } ?? "left"
         }

@@ -74,6 +74,7 @@ final class PublisherBench: Sendable {
     init(
         options: VideoPublishOptions = VideoPublishOptions(),
         announced size: Dimensions = Dimensions(width: 4096, height: 4096),
+        isSimulcast: Bool = false,
         isWanted: Bool = true,
         isAcknowledging: Bool = true
     ) throws {
@@ -85,6 +86,7 @@ final class PublisherBench: Sendable {
                 trackID: "TR_1",
                 codec: .forPublishing,
                 packetizer: Packetizer(trackAlias: 7),
+                plans: isSimulcast ? options.plans(for: size, processors: 2) : [options.singlePlan],
                 dimensions: size,
                 frameRate: FrameRate(30),
                 clock: ClockBox(),

@@ -27,8 +27,10 @@ final class EncodingLane: Sendable {
         var simulcastLayer = 0
         /// By how much the sides are divided: 1 for the largest encoding.
         var divisor = 1
-        /// The rate that is never exceeded; `nil` for the default of the picture's size.
+        /// The rate that the largest encoding never exceeds; `nil` for the default of the picture's size.
         var highestBitrate: Bitrate?
+        /// The rate that the encoder gets at least; `nil` for none.
+        var lowestBitrate: Bitrate?
         /// Which encodings get more of a rate that does not suffice for all.
         var priority = UplinkController.Lane.Priority.standard
         /// What is lowered first.
@@ -146,14 +148,28 @@ extension EncodingLane.Plan {
     /// The encoding's limits for pictures of the size `dimensions`.
     func lane(of route: VideoPublisher.Route, in dimensions: Dimensions) -> UplinkController.Lane {
         let size = dimensions.divided(by: divisor)
-        return UplinkController.Lane(
+        var lane = UplinkController.Lane(
             largestDimensions: size,
             frameRate: route.frameRate,
-            highestBitrate: highestBitrate ?? route.codec.defaultBitrate(size),
+            highestBitrate: highestBitrate(in: dimensions, of: route.codec),
             priority: priority,
             preference: preference,
             simulcastLayer: simulcastLayer
         )
+        lane.track = Int(route.packetizer.trackAlias)
+        lane.lowestBitrate = lowestBitrate
+        return lane
+    }
+
+    /// The rate that the encoding never exceeds, for a track with pictures of the size `dimensions`.
+    ///
+    /// A smaller encoding gets what suits its size. It never gets more than its part of the largest one's rate, so that
+    /// receivers with less have something to choose from.
+    func highestBitrate(in dimensions: Dimensions, of codec: TrackCodec) -> Bitrate {
+        let largest = highestBitrate ?? codec.defaultBitrate(dimensions.divided(by: 1))
+        guard divisor > 1 else { return largest }
+        let usual = SizeBitrates(for: dimensions.divided(by: divisor)).highest
+        return min(usual, Bitrate(bitsPerSecond: largest.bitsPerSecond / divisor))
     }
 }
 

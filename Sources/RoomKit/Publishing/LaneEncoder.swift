@@ -50,7 +50,7 @@ struct LaneEncoder: ~Copyable {
             drop(lane.slot.take(), .notWanted)
             return nil
         }
-        var order = makeOrder()
+        let order = makeOrder()
         let decision = track.route.uplink.decide(lane.seat, isNewFrame: isNewFrame, keyframeDue: order.isKeyframeDue)
         switch decision {
         case .notWanted:
@@ -65,8 +65,8 @@ struct LaneEncoder: ~Copyable {
                 // The source's size has changed, and with it what the uplink may choose.
                 largest = size
                 track.route.uplink.replace(lane.seat, with: lane.plan.lane(of: track.route, in: size))
-                order.isKeyframeDue = true
-                return retry(picture, order)
+                lane.demand.withLock { $0.begin() }
+                return retry(picture, makeOrder())
             }
             encode(picture, target, order)
         }
@@ -75,7 +75,7 @@ struct LaneEncoder: ~Copyable {
 
     /// Asks again for a picture of a new size, which is out of the slot.
     private mutating func retry(_ picture: FrameSlot.Picture, _ order: Order) -> MonotonicInstant? {
-        switch track.route.uplink.decide(lane.seat, isNewFrame: false, keyframeDue: true) {
+        switch track.route.uplink.decide(lane.seat, isNewFrame: false, keyframeDue: order.isKeyframeDue) {
         case .notWanted:
             drop(picture, .notWanted)
         case .wait(let time, let reason):
@@ -178,6 +178,7 @@ extension WaitReason {
         switch self {
         case .network, .keyframeInterval, .allocation: .network
         case .frameRate: .rateControl
+        case .cpu: .encoderBusy
         }
     }
 }

@@ -1,8 +1,32 @@
 import Capture
+import FoundationEssentials
 import MediaCore
 import RoomProtocol
 import Threading
 import WebSockets
+
+/// What a track is announced with.
+private struct Offer {
+    var codec: TrackCodec
+    var dimensions: Dimensions
+    var frameRate: FrameRate
+    /// The encodings, the smallest first.
+    var plans: [EncodingLane.Plan]
+
+    /// The encodings as they are announced; `nil` if there is one.
+    var simulcastLayers: [SimulcastLayer]? {
+        guard plans.count > 1 else { return nil }
+        return plans.map { plan in
+            let size = dimensions.divided(by: plan.divisor)
+            return SimulcastLayer(
+                simulcastLayer: plan.simulcastLayer,
+                width: size.width,
+                height: size.height,
+                bitrate: plan.highestBitrate(in: dimensions, of: codec).bitsPerSecond
+            )
+        }
+    }
+}
 
 /// Publishes tracks, from starting the source to the server's answer, and withdraws them.
 extension Room {
@@ -45,11 +69,16 @@ extension Room {
         let rate = track.expectedFrameRate(for: publication.publisher)
         let codec = TrackCodec.forPublishing
         guard codec.allows(dimensions) else { throw tooLarge(dimensions, for: codec) }
-        let info = try await announce(publication, codec, dimensions: dimensions, frameRate: rate)
+        let plans = publication.publisher.options.plans(
+            for: dimensions,
+            processors: ProcessInfo.processInfo.activeProcessorCount
+        )
+        let offer = Offer(codec: codec, dimensions: dimensions, frameRate: rate, plans: plans)
+        let info = try await announce(publication, offer)
         do {
             // Since the answer, the session may have ended or the track may have been withdrawn.
             try check(publication)
-            try begin(publication, codec, info, dimensions: dimensions, frameRate: rate)
+            try begin(publication, offer, info)
         } catch {
             send(.unpublish(Unpublish(trackId: info.id)))
             throw error
@@ -76,12 +105,7 @@ extension Room {
         )
     }
 
-    private func announce(
-        _ publication: Publication,
-        _ codec: TrackCodec,
-        dimensions: Dimensions,
-        frameRate: FrameRate
-    ) async throws -> TrackInfo {
+    private func announce(_ publication: Publication, _ offer: Offer) async throws -> TrackInfo {
         let requestID = publications.beginRequest(for: publication)
         defer { publications.endRequest(requestID) }
         guard let reply = publication.reply else { throw Publication.unpublished }
@@ -90,12 +114,13 @@ extension Room {
                 Publish(
                     requestId: requestID,
                     name: publication.track.name,
-                    kind: codec.kind,
+                    kind: offer.codec.kind,
                     source: publication.track.sourceKind,
-                    codec: codec.name,
-                    width: dimensions.width,
-                    height: dimensions.height,
-                    frameRate: frameRate.framesPerSecond
+                    codec: offer.codec.name,
+                    width: offer.dimensions.width,
+                    height: offer.dimensions.height,
+                    frameRate: offer.frameRate.framesPerSecond,
+                    simulcastLayers: offer.simulcastLayers
                 )
             )
         )
@@ -110,19 +135,20 @@ extension Room {
 
     private func begin(
         _ publication: Publication,
-        _ codec: TrackCodec,
-        _ info: TrackInfo,
-        dimensions: Dimensions,
-        frameRate: FrameRate
+        _ offer: Offer,
+        _ info: TrackInfo
     ) throws(RoomError) {
         let (track, publisher) = (publication.track, publication.publisher)
+        // A server that does not know simulcast does not repeat the encodings in its answer, and drops all but layer 0.
+        let isSimulcast = info.simulcastLayers?.count == offer.plans.count
         let requestWrite: @Sendable () -> Void = { [path] in path.value.requestWrite() }
         let route = VideoPublisher.Route(
             trackID: info.id,
-            codec: codec,
+            codec: offer.codec,
             packetizer: Packetizer(trackAlias: info.alias),
-            dimensions: publisher.encodedDimensions ?? dimensions,
-            frameRate: frameRate,
+            plans: isSimulcast ? offer.plans : [publisher.options.singlePlan],
+            dimensions: publisher.encodedDimensions ?? offer.dimensions,
+            frameRate: offer.frameRate,
             clock: clock,
             uplink: uplink,
             wake: { [loop] in loop.execute(requestWrite) },

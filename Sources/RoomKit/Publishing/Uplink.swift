@@ -17,7 +17,7 @@ final class Uplink: Sendable {
     /// An encoding, as the connection knows it.
     fileprivate struct Entry: Sendable {
         let seat: Seat
-        var lane: UplinkController.LaneID
+        let lane: UplinkController.LaneID
         let slot: FrameSlot
         let queue: SendQueue
         var bounds: LayerBounds?
@@ -105,13 +105,7 @@ final class Uplink: Sendable {
     func replace(_ seat: Seat, with lane: UplinkController.Lane) {
         state.withLock { state in
             guard let index = state.index(of: seat) else { return }
-            let old = state.entries[index]
-            let now = MonotonicClock.now
-            state.controller.remove(old.lane, at: now)
-            let id = state.controller.add(lane, at: now)
-            state.entries[index].lane = id
-            state.controller.setWanted(old.bounds, of: id, at: now)
-            state.controller.queueChanged(old.queue.waitingBytes, of: id)
+            state.controller.replace(state.entries[index].lane, with: lane, at: MonotonicClock.now)
         }
     }
 

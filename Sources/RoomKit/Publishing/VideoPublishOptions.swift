@@ -14,11 +14,26 @@ public struct VideoPublishOptions: Sendable {
         case high
     }
 
-    /// The highest bitrate, for all temporal layers together; `nil` for the default of the picture's size.
+    /// The highest bitrate of the largest encoding, for all temporal layers together; `nil` for the default of the
+    /// picture's size.
     ///
     /// It is clamped to `supportedBitrates`. The default is 1.7 Mbit/s up to 640x480, and 2.5 Mbit/s above 960x540. Less
-    /// is sent if the network carries less, or if no receiver can use as much.
+    /// is sent if the network carries less, or if no receiver can use as much. A smaller encoding of simulcast gets no
+    /// more than half of this, and the smallest of three no more than a quarter.
     public var maxBitrate: Bitrate?
+    /// The bitrate that pictures are encoded with at least, however little the network carries; `nil` for no such rate.
+    ///
+    /// It keeps fine detail at the cost of motion: where the network carries less, frames are left out, down to a few a
+    /// second. A receiver whose own network carries less loses frames too. It is clamped to `supportedBitrates` and to
+    /// `maxBitrate`, and holds for each simulcast layer, clamped to the highest bitrate of that layer.
+    public var minBitrate: Bitrate?
+    /// Whether the track is sent in two or three sizes, so that a slow receiver does not make the others' pictures
+    /// worse; `nil` to decide by size and CPU.
+    ///
+    /// Each size has half the sides of the next one. There are three from 960x540 on, two from 320x180 on, and one for
+    /// smaller pictures. A size is encoded only while somebody receives it. `nil` means yes for pictures with at least as
+    /// many pixels as 640x480, if the program may use two processors or more. The server must support it, too.
+    public var simulcast: Bool?
     /// What is given up first when less can be sent.
     ///
     /// If it is `nil`, the source's `contentHint` decides: of details and text, as on a screen, the size is maintained, of
@@ -71,15 +86,53 @@ extension VideoPublishOptions {
         maxBitrate.map { min(max($0, Self.supportedBitrates.lowerBound), Self.supportedBitrates.upperBound) }
     }
 
-    /// The encodings of a track.
-    var plans: [EncodingLane.Plan] {
+    /// The lowest bitrate for the encoder; `nil` if there is none.
+    private var floorBitrate: Bitrate? {
+        minBitrate.map {
+            min(max($0, Self.supportedBitrates.lowerBound), targetBitrate ?? Self.supportedBitrates.upperBound)
+        }
+    }
+
+    /// The encodings of a track with pictures of the size `dimensions`, the smallest first.
+    ///
+    /// `processors` is how many the program may use.
+    func plans(for dimensions: Dimensions, processors: Int) -> [EncodingLane.Plan] {
+        let divisors = usesSimulcast(for: dimensions, processors: processors) ? Self.divisors(for: dimensions) : [1]
+        return divisors.enumerated().map { plan(simulcastLayer: $0, divisor: $1) }
+    }
+
+    /// The only encoding, where the server supports no simulcast.
+    var singlePlan: EncodingLane.Plan { plan(simulcastLayer: 0, divisor: 1) }
+
+    private func usesSimulcast(for dimensions: Dimensions, processors: Int) -> Bool {
+        simulcast ?? (dimensions.area >= Self.usualSimulcastArea && processors >= Self.usualSimulcastProcessors)
+    }
+
+    /// By how much the sides of each encoding are divided, the smallest encoding first.
+    private static func divisors(for dimensions: Dimensions) -> [Int] {
+        if dimensions.area >= 960 * 540 { return [4, 2, 1] }
+        return dimensions.area >= 320 * 180 ? [2, 1] : [1]
+    }
+
+    /// The size from which a second encoding is worth its CPU time unless the application says so.
+    private static let usualSimulcastArea = 640 * 480
+    /// Each encoding has a thread; on a single processor they would delay each other.
+    private static let usualSimulcastProcessors = 2
+
+    private func plan(simulcastLayer: Int, divisor: Int) -> EncodingLane.Plan {
         let priority: UplinkController.Lane.Priority =
             switch priority {
             case .low: .low
             case .standard: .standard
             case .high: .high
             }
-        let preference = degradationPreference ?? .balanced
-        return [EncodingLane.Plan(highestBitrate: targetBitrate, priority: priority, preference: preference)]
+        return EncodingLane.Plan(
+            simulcastLayer: simulcastLayer,
+            divisor: divisor,
+            highestBitrate: targetBitrate,
+            lowestBitrate: floorBitrate,
+            priority: priority,
+            preference: degradationPreference ?? .balanced
+        )
     }
 }

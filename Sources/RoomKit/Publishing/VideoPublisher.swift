@@ -17,6 +17,8 @@ final class VideoPublisher: VideoSink, Sendable {
         var trackID: String
         var codec: TrackCodec
         var packetizer: Packetizer
+        /// The encodings that the track was announced with, the smallest first.
+        var plans: [EncodingLane.Plan]
         /// The size of the pictures as they are encoded; no larger picture is sent.
         var dimensions: Dimensions
         /// The approximate rate of the pictures.
@@ -42,7 +44,8 @@ final class VideoPublisher: VideoSink, Sendable {
         var isEnabled = true
     }
 
-    private let options: VideoPublishOptions
+    /// What the application wants of the encodings.
+    let options: VideoPublishOptions
     /// Renderers that receive each captured picture.
     private let renderers: TrackRenderers
     /// Asks the source for a frame, even if its picture has not changed.
@@ -133,7 +136,7 @@ final class VideoPublisher: VideoSink, Sendable {
         let track = EncodingLane.Track(
             route: route,
             chain: ScalingChain(
-                encodings: 1,
+                encodings: route.plans.count,
                 limit: route.dimensions,
                 keepsOrientation: options.orientation == .tagged
             ),
@@ -141,7 +144,7 @@ final class VideoPublisher: VideoSink, Sendable {
             wantedSize: wantedSize,
             note: { [weak self] error in self?.note(error, route) }
         )
-        let lanes = options.plans.map { EncodingLane($0, of: track) }
+        let lanes = route.plans.map { EncodingLane($0, of: track) }
         do throws(ThreadShortage) {
             for lane in lanes { try lane.begin() }
         } catch {
@@ -184,9 +187,11 @@ final class VideoPublisher: VideoSink, Sendable {
         await state.withLock { $0.route }?.announceEnabled()
     }
 
-    /// Makes each encoding answer with a keyframe, as soon as one may be sent.
-    func requestKeyframe() {
-        for lane in lanes { lane.requestKeyframe() }
+    /// Makes an encoding answer with a keyframe, as soon as one may be sent; `nil` means each of them.
+    func requestKeyframe(of simulcastLayer: Int? = nil) {
+        for lane in lanes where simulcastLayer ?? lane.plan.simulcastLayer == lane.plan.simulcastLayer {
+            lane.requestKeyframe()
+        }
         requestFrame()
     }
 

@@ -7,6 +7,7 @@ public final class LocalParticipant: Sendable {
 
     private struct State: Sendable {
         var sid = ""
+        var networkQualityLevel = NetworkQualityLevel.five
         weak var room: Room?
     }
 
@@ -18,6 +19,13 @@ public final class LocalParticipant: Sendable {
 
     /// The server's id for this program, `PA…`.
     public var sid: String { state.withLock { $0.sid } }
+
+    /// How well this program's network carries its media, by the server's last word; `five` before the first.
+    public var networkQualityLevel: NetworkQualityLevel { state.withLock { $0.networkQualityLevel } }
+
+    func setNetworkQuality(_ level: NetworkQualityLevel) {
+        state.withLock { $0.networkQualityLevel = level }
+    }
 
     func attach(_ room: Room) {
         state.withLock { $0.room = room }
@@ -68,6 +76,7 @@ public final class RemoteParticipant: Sendable {
     public let identity: String
 
     private let tracks = Monitor<[RemoteVideoTrack]>([])
+    private let level = Monitor(NetworkQualityLevel.five)
 
     init(sid: String, identity: String) {
         self.sid = sid
@@ -76,6 +85,13 @@ public final class RemoteParticipant: Sendable {
 
     /// The tracks that the participant has published, in order of publishing.
     public var videoTracks: [RemoteVideoTrack] { tracks.withLock { $0 } }
+
+    /// How well the participant's network carries its media, by the server's last word; `five` before the first.
+    public var networkQualityLevel: NetworkQualityLevel { level.withLock { $0 } }
+
+    func setNetworkQuality(_ level: NetworkQualityLevel) {
+        self.level.withLock { $0 = level }
+    }
 
     func add(_ track: RemoteVideoTrack) {
         tracks.withLock { $0.append(track) }

@@ -44,15 +44,36 @@ extension Room {
             eventQueue.put(.requestRefused(failure))
         case .layersWanted(let trackID, let layers):
             publications.setWanted(layers, trackID: trackID)
-        case .keyframeRequested(let trackID, _):
-            publications.publication(withID: trackID)?.publisher.requestKeyframe()
-        case .networkQuality, .trackSwitchedOff, .trackSwitchedOn: break
+        case .keyframeRequested(let trackID, let simulcastLayer):
+            publications.publication(withID: trackID)?.publisher.requestKeyframe(of: simulcastLayer)
+        case .networkQuality(let participantID, let level):
+            guard let level = NetworkQualityLevel(rawValue: level) else { return }
+            networkQualityChanged(of: participantID, to: level)
+        case .trackSwitchedOff(let info, _, let reason):
+            guard let entry = remote.entries[info.id] else { return }
+            let reason = TrackSwitchOffReason(rawValue: reason) ?? .network
+            eventQueue.put(.trackSwitchedOff(entry.track, entry.participant, reason))
+        case .trackSwitchedOn(let info, _):
+            guard let entry = remote.entries[info.id] else { return }
+            eventQueue.put(.trackSwitchedOn(entry.track, entry.participant))
         case .ended(let ending): end(RoomError(ending))
+        }
+    }
+
+    private func networkQualityChanged(of participantID: String, to level: NetworkQualityLevel) {
+        if participantID == localParticipant.sid {
+            localParticipant.setNetworkQuality(level)
+            eventQueue.put(.networkQualityChanged(localParticipant, level))
+        } else if let participant = remote.participants[participantID] {
+            participant.setNetworkQuality(level)
+            eventQueue.put(.networkQualityChanged(participant, level))
         }
     }
 
     private func welcome(_ joined: Joined) {
         link.hasJoined = true
+        // The next message may be about this program already.
+        localParticipant.joined(as: joined.participant.id)
         for info in joined.participants { _ = remote.add(info, asked: link.joinSent) }
         link.joining.fulfill(.success(joined))
     }

@@ -136,7 +136,6 @@ public actor Room {
         }
         let joined = try result.get()
         link.sid = joined.room.id
-        localParticipant.joined(as: joined.participant.id)
     }
 
     // MARK: Driving the session

@@ -39,6 +39,14 @@ public enum RoomEvent: Sendable {
     /// The source of a local track goes on, but not as requested, or some of its frames cannot be used; the error says
     /// what to do.
     case localTrackWarning(LocalVideoTrack, any Error)
+    /// The server sends nothing of a track for now, for example because this program's network does not carry it.
+    ///
+    /// The subscription goes on. The last picture is old from now on.
+    case trackSwitchedOff(RemoteVideoTrack, RemoteParticipant, TrackSwitchOffReason)
+    /// The server sends a track again, after `trackSwitchedOff`.
+    case trackSwitchedOn(RemoteVideoTrack, RemoteParticipant)
+    /// A participant's network carries its media better or worse than before; the participant may be this program.
+    case networkQualityChanged(any Participant, NetworkQualityLevel)
     /// A local track delivers nothing: its camera failed (`CameraError`), or its pictures cannot be encoded
     /// (`RoomError`).
     ///

@@ -1,0 +1,59 @@
+import MediaCore
+
+/// What is given up when the CPU is too slow, and taken back when it is not: the largest encoding comes first.
+extension UplinkController {
+    mutating func encoded(_ report: EncodingReport?, of id: LaneID, at now: Int64) {
+        guard let report, let index = lanes.firstIndex(where: { $0.id == id }) else { return }
+        let interval = lanes[index].frameRate.interval
+        lanes[index].encoded(report, at: now)
+        let instant = MonotonicInstant(microseconds: now)
+        switch cpu.encoded(report.encodeDuration, interval: interval, by: id, at: instant) {
+        case .overused: takeCPUStep()
+        case .normal: break
+        case .underused: takeBackCPUStep()
+        }
+    }
+
+    /// Makes the largest encoding smaller, or pauses it if it would be no larger than one of its track's lower layers.
+    private mutating func takeCPUStep() {
+        // By the full size: an encoding that the path makes small for now is still the one to give up.
+        let largestFirst = lanes.indices.filter { lanes[$0].isEncoded }.sorted { first, second in
+            let (area, other) = (lanes[first].lane.largestDimensions.area, lanes[second].lane.largestDimensions.area)
+            return area == other ? first < second : area > other
+        }
+        for index in largestFirst {
+            let lane = lanes[index]
+            let next = lane.nextDimensionsForCPU
+            if let lower = largestLowerArea(than: lane), next.map({ $0.area <= lower }) ?? true {
+                lanes[index].setTooMuchForCPU(true)
+                cpuSteps.append(CPUStep(lane: lane.id, isPause: true))
+                return allocate()
+            }
+            if next != nil {
+                lanes[index].setVerdict(.overused)
+                return cpuSteps.append(CPUStep(lane: lane.id, isPause: false))
+            }
+        }
+    }
+
+    /// Takes back the step that was taken last.
+    private mutating func takeBackCPUStep() {
+        guard let step = cpuSteps.popLast(), let index = lanes.firstIndex(where: { $0.id == step.lane }) else { return }
+        if step.isPause {
+            lanes[index].setTooMuchForCPU(false)
+            allocate()
+        } else {
+            lanes[index].setVerdict(.underused)
+        }
+    }
+
+    /// The area of the largest of the track's lower simulcast layers that are encoded; `nil` if there is none.
+    private func largestLowerArea(than lane: LaneState) -> Int? {
+        var largest: Int?
+        for other in lanes where other.isEncoded && other.lane.track == lane.lane.track {
+            guard other.lane.simulcastLayer < lane.lane.simulcastLayer, let size = other.dimensions else { continue }
+            largest = max(largest ?? 0, size.area)
+        }
+        return largest
+    }
+}

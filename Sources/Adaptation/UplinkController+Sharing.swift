@@ -1,0 +1,100 @@
+extension UplinkController {
+    /// Gives each encoding its share of the rate: lower simulcast layers first, by priority within a layer.
+    ///
+    /// Layers that nobody receives do not count: the lowest one that somebody receives comes first in every track.
+    mutating func allocate() {
+        rankLanes()
+        var demand = 0.0
+        var interval = Int64.max
+        for lane in lanes where lane.isWanted {
+            demand += lane.demand + overhead(lane)
+            interval = min(interval, lane.frameInterval)
+        }
+        guard demand > 0 else {
+            // The rate is kept for the time when somebody wants something again.
+            for index in lanes.indices { lanes[index].share = 0 }
+            return
+        }
+        controller.setHighestRate(demand)
+        controller.setFrameInterval(interval)
+        let rate = mode == .unacknowledged ? demand : controller.rate
+        var left = rate
+        for rank in 0...(lanes.reduce(0) { max($0, $1.rank) }) { left = share(left, of: rate, amongRank: rank) }
+    }
+
+    /// Numbers the encodings of each track that somebody receives, from the smallest on.
+    private mutating func rankLanes() {
+        for index in lanes.indices {
+            let (lane, id) = (lanes[index].lane, lanes[index].id)
+            lanes[index].rank = lanes.count {
+                $0.isWanted && $0.lane.track == lane.track && $0.lane.simulcastLayer < lane.simulcastLayer
+            }
+            // The CPU pauses no encoding without a smaller one that takes its place.
+            if lanes[index].isTooMuchForCPU, lanes[index].rank == 0 {
+                lanes[index].setTooMuchForCPU(false)
+                cpuSteps.removeAll { $0.lane == id && $0.isPause }
+            }
+        }
+    }
+
+    /// Shares `left` among the encodings of one rank; returns what is left then.
+    ///
+    /// `total` is the rate of the connection, of which the lower ranks use the rest.
+    private mutating func share(_ left: Double, of total: Double, amongRank rank: Int) -> Double {
+        var left = left
+        var weights = 0.0
+        for index in lanes.indices where lanes[index].rank == rank {
+            guard lanes[index].isWanted, affords(left, total - left, index) else {
+                lanes[index].share = 0
+                continue
+            }
+            lanes[index].share = -1
+            weights += lanes[index].weight
+        }
+        // Those that need less than their part get what they need; the others share the rest anew.
+        var isDone = false
+        while !isDone {
+            isDone = true
+            let rate = left
+            let sum = weights
+            for index in lanes.indices where lanes[index].rank == rank && lanes[index].share < 0 {
+                let demand = lanes[index].demand + overhead(lanes[index])
+                guard demand <= rate * lanes[index].weight / sum else { continue }
+                lanes[index].share = lanes[index].demand
+                left -= demand
+                weights -= lanes[index].weight
+                isDone = false
+            }
+        }
+        let rate = max(0, left)
+        for index in lanes.indices where lanes[index].rank == rank && lanes[index].share < 0 {
+            let part = rate * lanes[index].weight / weights
+            lanes[index].share = max(part / 2, part - overhead(lanes[index]))
+            left -= part
+        }
+        return max(0, left)
+    }
+
+    /// Whether an encoding gets a part of `left`, of which the lower simulcast layers use `used`.
+    private mutating func affords(_ left: Double, _ used: Double, _ index: Int) -> Bool {
+        let lane = lanes[index]
+        guard lane.rank > 0 else {
+            // It is encoded in any case.
+            lanes[index].admission.reset()
+            return true
+        }
+        return lanes[index].admission.update(
+            left: left,
+            used: used,
+            lowest: max(settings.lowestLayerPart * lane.demand, lane.lowestRate),
+            margin: settings.layerMargin,
+            settings.layers,
+            at: lastTime
+        )
+    }
+
+    /// The bits per second of a lane's headers.
+    private func overhead(_ lane: LaneState) -> Double {
+        settings.frameOverhead * 8e6 / Double(lane.frameInterval)
+    }
+}

@@ -1,0 +1,148 @@
+import MediaCore
+import RoomKit
+import RoomProtocol
+import TestSupport
+import Testing
+
+@Suite("Simulcast of a publisher", .timeLimit(.minutes(2)))
+struct SimulcastTests {
+    private static let full = Dimensions(width: 640, height: 480)
+
+    /// A server that accepts every track and acknowledges what it gets; it tells what it knows of simulcast.
+    private func makeServer(knowsSimulcast: Bool = true) throws -> ScriptedServer {
+        try ScriptedServer { peer, text in
+            switch try? ClientMessage(reading: text) {
+            case .join:
+                peer.beginAcknowledging()
+                ScriptedServer.welcome(peer, text)
+            case .publish(let request):
+                var info = ScriptedServer.theirTrack
+                (info.id, info.name, info.alias) = ("TR_own", request.name, 9)
+                if knowsSimulcast { info.simulcastLayers = request.simulcastLayers }
+                peer.tell(.published(Published(requestId: request.requestId, track: info)))
+                peer.tell(.layersWanted(LayersWanted(trackId: info.id, simulcastLayers: [])))
+            default: break
+            }
+        }
+    }
+
+    private func publish(
+        _ size: Dimensions = full,
+        to server: ScriptedServer,
+        simulcast: Bool? = true
+    ) async throws -> (member: Member, track: LocalVideoTrack, peer: SocketPeer) {
+        var options = ConnectOptions(roomName: "stage")
+        options.url = server.url
+        let member = try await Member(options)
+        let track = makePattern(size: size)
+        var publishing = VideoPublishOptions()
+        publishing.simulcast = simulcast
+        try await member.room.localParticipant.publish(track, options: publishing)
+        return (member, track, try await server.peer())
+    }
+
+    private func want(_ layers: [Int], _ peer: SocketPeer) {
+        peer.tell(.layersWanted(LayersWanted(trackId: "TR_own", simulcastLayers: layers)))
+    }
+
+    /// The first packets of the frames of each encoding.
+    private func frames(_ peer: SocketPeer, _ layer: UInt8) -> [MediaPacketHeader] {
+        peer.packets.filter { $0.isFirstChunk && $0.simulcastLayer == layer }
+    }
+
+    private func announced(_ peer: SocketPeer) throws -> Publish {
+        let requests = peer.texts.compactMap { text -> Publish? in
+            guard case .publish(let request)? = try? ClientMessage(reading: text) else { return nil }
+            return request
+        }
+        return try #require(requests.first)
+    }
+
+    @Test("Each encoding is made while it is wanted, and begins with a keyframe; a picture counts once")
+    func wanted() async throws {
+        let server = try makeServer()
+        defer { server.stop() }
+        let (member, track, peer) = try await publish(to: server)
+        let layers = try #require(try announced(peer).simulcastLayers)
+        #expect(layers.map(\.simulcastLayer) == [0, 1])
+        #expect(layers.map(\.width) == [320, 640] && layers.map(\.height) == [240, 480])
+        let rates = layers.map { $0.bitrate ?? 0 }
+        #expect(rates[0] > 0 && rates[0] < rates[1])
+        want([1], peer)
+        try await eventually("the large one is sent") { frames(peer, 1).count > 15 }
+        #expect(frames(peer, 0).isEmpty)
+        #expect(track.statistics.layers.map { $0.framesEncoded > 0 } == [false, true])
+        want([0, 1], peer)
+        try await eventually("both are sent") { frames(peer, 0).count > 15 }
+        let both = frames(peer, 0)
+        #expect(both[0].isKeyframe && both[0].frameNumber == 0 && both.allSatisfy { $0.trackAlias == 9 })
+        // The same picture has the same time in both.
+        let times = Set(frames(peer, 1).map(\.captureTime))
+        #expect(both.contains { times.contains($0.captureTime) })
+        want([0], peer)
+        let small = frames(peer, 0).count
+        try await eventually("the small one goes on") { frames(peer, 0).count > small + 15 }
+        let large = frames(peer, 1).count
+        try await eventually("the small one goes on") { frames(peer, 0).count > small + 30 }
+        #expect(frames(peer, 1).count == large)
+        want([1], peer)
+        try await eventually("the large one is back") { frames(peer, 1).count > large }
+        let next = frames(peer, 1)[large]
+        #expect(next.isKeyframe && next.frameNumber == UInt32(large))
+        await member.room.disconnect()
+        let statistics = track.statistics
+        #expect(statistics.unaccounted == 0)
+        let encoded = statistics.layers.map(\.framesEncoded)
+        #expect(statistics.framesEncoded < encoded[0] + encoded[1], "pictures were counted twice")
+        #expect(statistics.layers[0].dimensions.map { $0.fits(Dimensions(width: 320, height: 240)) } == true)
+    }
+
+    @Test("A keyframe request that names an encoding makes a keyframe of that one alone")
+    func keyframeRequest() async throws {
+        let server = try makeServer()
+        defer { server.stop() }
+        let (member, _, peer) = try await publish(to: server)
+        want([0, 1], peer)
+        try await eventually("both are sent") { frames(peer, 0).count > 3 && frames(peer, 1).count > 3 }
+        func keyframes(_ layer: UInt8) -> Int { frames(peer, layer).count { $0.isKeyframe } }
+        let before = keyframes(0)
+        let number = frames(peer, 1).count
+        peer.tell(.keyframeRequest(KeyframeRequest(trackId: "TR_own", simulcastLayer: 0)))
+        try await eventually("a keyframe comes") { keyframes(0) > before }
+        // A larger size begins with one too; that is no answer.
+        #expect(frames(peer, 1)[number...].count { $0.isKeyframe } <= 1)
+        await member.room.disconnect()
+    }
+
+    @Test("To a server that does not know simulcast, the whole picture goes out as the only encoding")
+    func unknownToServer() async throws {
+        let server = try makeServer(knowsSimulcast: false)
+        defer { server.stop() }
+        let (member, track, peer) = try await publish(to: server)
+        #expect(try announced(peer).simulcastLayers?.count == 2)
+        want([0], peer)
+        try await eventually("full size is sent") { track.statistics.layers.first?.dimensions == Self.full }
+        #expect(track.statistics.layers.count == 1)
+        #expect(peer.packets.allSatisfy { $0.simulcastLayer == 0 })
+        await member.room.disconnect()
+    }
+
+    @Test(
+        "Small pictures have one encoding, and so have all when simulcast is off",
+        arguments: [(testSize, Bool?.none), (full, false), (Dimensions(width: 160, height: 120), true)]
+    )
+    func single(size: Dimensions, simulcast: Bool?) async throws {
+        let server = try makeServer()
+        defer { server.stop() }
+        let (member, track, peer) = try await publish(size, to: server, simulcast: simulcast)
+        #expect(try announced(peer).simulcastLayers == nil)
+        want([0], peer)
+        try await eventually("it is sent") { frames(peer, 0).count > 3 }
+        #expect(track.statistics.layers.count == 1)
+        await member.room.disconnect()
+    }
+}
+
+extension Dimensions {
+    fileprivate func fits(_ limit: Dimensions) -> Bool { width <= limit.width && height <= limit.height }
+}
