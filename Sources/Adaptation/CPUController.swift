@@ -112,6 +112,12 @@ package struct CPUController: Hashable, Sendable {
         return check(at: time)
     }
 
+    /// The step that was to be taken back stays; it is asked for again after another rest.
+    package mutating func keepStep() {
+        stepsDown = min(stepsDown + 1, Self.mostSteps)
+        lastStepUp = nil
+    }
+
     private mutating func measure(_ duration: Int64, _ interval: Int64, by encoder: Int, at time: Int64) {
         // Frame rates beyond 1,000 or below 1 frame a second are no measure of the load.
         let part = Double(max(0, duration)) / Double(min(1_000_000, max(1000, interval)))

@@ -144,6 +144,9 @@ struct LaneState: Sendable {
         self.verdict = verdict
     }
 
+    /// Whether the path allows less than the CPU.
+    var isLimitedByPath: Bool { ladder.bandwidthRung > ladder.cpuRung }
+
     /// The size that a step down because of the CPU would lead to; `nil` if there is no further step.
     var nextDimensionsForCPU: Dimensions? { ladder.nextRung?.dimensions }
 

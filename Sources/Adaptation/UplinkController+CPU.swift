@@ -38,7 +38,10 @@ extension UplinkController {
 
     /// Takes back the step that was taken last.
     private mutating func takeBackCPUStep() {
-        guard let step = cpuSteps.popLast(), let index = lanes.firstIndex(where: { $0.id == step.lane }) else { return }
+        guard let step = cpuSteps.last, let index = lanes.firstIndex(where: { $0.id == step.lane }) else { return }
+        // While the path makes the pictures smaller than the CPU does, the load says nothing of larger ones.
+        guard step.isPause || !lanes[index].isLimitedByPath else { return cpu.keepStep() }
+        cpuSteps.removeLast()
         if step.isPause {
             lanes[index].setTooMuchForCPU(false)
             allocate()

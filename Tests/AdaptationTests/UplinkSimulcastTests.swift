@@ -243,6 +243,11 @@ private struct SimulcastBench {
         #expect(frames[1] > 140 && frames[2] == 0, "\(frames)")
         #expect(bench.status(2)?.waiting == .cpu && bench.status(2)?.limitation.reason == .cpu)
         #expect(bench.share(2) == 0)
+        // When the other programs have ended, all comes back. A step that failed is tried again later.
+        bench.encodings[2].fullFrame = 4000
+        bench.play(seconds: 300)
+        #expect(bench.encodings[2].size == Dimensions(width: 1280, height: 720))
+        #expect(bench.status(2)?.limitation.reason == QualityLimitation.Reason.none)
     }
 
     @Test("An encoding that the CPU pauses goes on when nobody receives the smaller ones any more")
