@@ -136,7 +136,7 @@ let programs: [Target] = [
     .testTarget(
         name: "ClientTests",
         dependencies: [
-            "room-client", "room-view", "RoomKit", "MediaCore", "Threading", "VideoProcessing", "TestTools",
+            "room-client", "RoomKit", "MediaCore", "Threading", "VideoProcessing", "TestTools",
         ],
         swiftSettings: settings
     ),

@@ -58,7 +58,7 @@ final class FrameReader: Sendable {
             for await event in events {
                 switch event {
                 case .failed, .finished: slot.finish()
-                case .interrupted, .interruptionEnded: break
+                case .interrupted, .interruptionEnded, .noFramesCaptured, .warning: break
                 }
             }
         }

@@ -1,6 +1,7 @@
 import FoundationEssentials
 import Glibc
 import RoomKit
+import RoomProtocol
 import TestSupport
 import Testing
 
