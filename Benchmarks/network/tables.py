@@ -20,14 +20,14 @@ def median(results, figure):
     return round(statistics.median(values), 3)
 
 
-def recorded(paths, with_source=False):
-    """The runs in the files, by case and side of the link, and by source if wanted."""
+def recorded(paths, by_program=False):
+    """The runs in the files, by case and side of the link, and by source and version of the programs if wanted."""
     runs = {}
     for path in paths:
         for line in path.read_text().splitlines():
             record = json.loads(line)
             if record["benchmark"] == "network":
-                key = (record["case"], record["where"], record["source"])[: 3 if with_source else 2]
+                key = (record["case"], record["where"], record["source"], record["version"])[: 4 if by_program else 2]
                 runs.setdefault(key, []).append(record["figures"])
     return runs
 
@@ -39,12 +39,12 @@ def valid(name, results):
 
 def markdown(paths):
     """The lines of the table, in the order of the cases."""
-    runs, known = recorded(paths, with_source=True), {case.name: case for case in cases.ALL}
-    yield "| case | link | source | runs | " + " | ".join(COLUMNS) + " | lines |"
-    yield "|---|---|---|--:|" + "--:|" * len(COLUMNS) + "---|"
+    runs, known = recorded(paths, by_program=True), {case.name: case for case in cases.ALL}
+    yield "| case | link | source | programs | runs | " + " | ".join(COLUMNS) + " | lines |"
+    yield "|---|---|---|---|--:|" + "--:|" * len(COLUMNS) + "---|"
     order = {name: index for index, name in enumerate(known)}
-    for key in sorted(runs, key=lambda key: (order.get(key[0], len(order)), key[1] != "up", key[2])):
-        name, where, source = key
+    for key in sorted(runs, key=lambda key: (order.get(key[0], len(order)), key[1] != "up", key[2:])):
+        name, where, source, version = key
         results = valid(name, runs[key])
         cells = []
         for figure, digits in COLUMNS.values():
@@ -52,7 +52,7 @@ def markdown(paths):
             cells.append("" if value is None else f"{value:.{digits}f}")
         judged = "; ".join(judgement(line, results, where) for line in known[name].lines) if name in known else ""
         source = source.removesuffix(".y4m").replace("{height}", "")
-        yield f"| {name} | {where} | {source} | {len(results)} | {' | '.join(cells)} | {judged} |"
+        yield f"| {name} | {where} | {source} | {version} | {len(results)} | {' | '.join(cells)} | {judged} |"
 
 
 def judgement(line, results, where):

@@ -54,14 +54,10 @@ package struct RateController: Hashable, Sendable {
         /// The most that jitter raises the allowed queue, in microseconds.
         package var jitterLimit = 40_000.0
 
-        /// How the queue of others is recognised.
-        package var competition = CompetingQueue.Settings()
-
         package init() {}
     }
 
     private var settings: Settings
-    private var competing: CompetingQueue
     private var capacity: Double?
     private var lastGoodRate = 0.0
     private var isRecovering = false
@@ -84,21 +80,14 @@ package struct RateController: Hashable, Sendable {
     /// By how much long frame intervals raise the allowed queue, in microseconds.
     package private(set) var frameAllowance = 0.0
 
-    /// By how much the queue of others raises the allowed queue, in microseconds.
-    package var competitionAllowance: Double { competing.allowance }
-
     package init(_ settings: Settings = Settings()) {
         self.settings = settings
         slowestTrain = .minimum(over: settings.trainWindow)
-        competing = CompetingQueue(settings.competition)
         rate = settings.startRate
     }
 
     /// The queue above which the rate is cut, in microseconds.
-    package var targetQueue: Double { ownQueue + competing.allowance }
-
-    /// The queue that this connection may make by itself, in microseconds.
-    private var ownQueue: Double { settings.targetQueue + jitterAllowance + frameAllowance }
+    package var targetQueue: Double { settings.targetQueue + jitterAllowance + frameAllowance }
 
     /// Notes the time from one frame to the next, in microseconds.
     ///
@@ -128,8 +117,7 @@ package struct RateController: Hashable, Sendable {
         }
         observeJitter(Double(sample.queue), min(0.3, elapsed))
         observeCapacity(sample, min(0.3, elapsed), at: now)
-        competing.observe(sample, ownQueue: ownQueue, at: now)
-        let low = settings.lowQueue + jitterAllowance + frameAllowance + competing.allowance
+        let low = settings.lowQueue + jitterAllowance + frameAllowance
         let queue = Double(sample.standingQueue)
         if queue < low {
             increase(room: 1 - queue / low, sample, elapsed, at: now)

@@ -114,14 +114,6 @@ extension UplinkController.Settings {
         SettingsField("rate.jitterGain", \.rate.jitterGain),
         SettingsField("rate.jitterFloor", \.rate.jitterFloor),
         SettingsField("rate.jitterLimit", \.rate.jitterLimit),
-        SettingsField("rate.competition.time", \.rate.competition.time),
-        SettingsField("rate.competition.margin", \.rate.competition.margin),
-        SettingsField("rate.competition.ownBytes", \.rate.competition.ownBytes),
-        SettingsField("rate.competition.longest", \.rate.competition.longest),
-        SettingsField("rate.competition.tolerance", \.rate.competition.tolerance),
-        SettingsField("rate.competition.persistence", \.rate.competition.persistence),
-        SettingsField("rate.competition.pause", \.rate.competition.pause),
-        SettingsField("rate.competition.longestGap", \.rate.competition.longestGap),
     ]
 
     private static let gateFields: [SettingsField] = [

@@ -115,26 +115,6 @@ import Testing
         #expect(fresh.arrived <= end + 500)
     }
 
-    @Test(
-        "Beside a download that keeps the queue full, a flow gets 0.3 of its fair share and more, and yields no more",
-        arguments: [2.0, 3.5]
-    )
-    func besideDownload(megabits: Double) {
-        var flow = SimulatedFlow.Configuration()
-        flow.delay = 50
-        flow.floor = 0
-        flow.ceiling = 4
-        flow.lane.largestDimensions = Dimensions(width: 320, height: 240)
-        let bulk = SimulatedBulk(from: 10, to: 70)
-        let trace = LinkTrace.constant(megabits, seconds: 80)
-        let result = LinkSimulation.run(trace, seconds: 80, flows: [flow], bulk: bulk)[0]
-        let figures = SimulationFigures(result, from: 25, to: 70)
-        #expect(figures.rate > 0.3 * megabits / 2 * 1e6, "\(figures.rate)")
-        #expect(figures.p95 < 600, "\(figures.p95)")
-        // The allowance ends with the download.
-        #expect(SimulationFigures(result, from: 73, to: 80).p95 < 50 + 130)
-    }
-
     @Test("A trace that is none is refused")
     func noTrace() {
         for text in ["", "\n", "a\n", "5\n3\n", "1 2\n", "-1\n", "99999999999\n", "0\n"] {
