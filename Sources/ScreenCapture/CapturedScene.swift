@@ -130,9 +130,11 @@ final class CapturedScene {
 
     private func layout(at place: PixelPlace, _ width: Int, _ height: Int) -> SceneLayout? {
         guard width > 1, height > 1 else { return nil }
+        // What is beyond the largest picture that can be coded is left out.
+        let largest = Dimensions.largestCodable
         return SceneLayout(
             drawable: window,
-            dimensions: Dimensions(width: width & ~1, height: height & ~1),
+            dimensions: Dimensions(width: min(width, largest.width) & ~1, height: min(height, largest.height) & ~1),
             inDrawable: place,
             inWindow: place,
             onScreen: place

@@ -31,6 +31,15 @@ struct ScreenLoop {
     /// Where the cursor lies in the last picture.
     private var drawnCursor: PixelArea?
     private var repeats = RepeatSchedule()
+    /// What the server told while the window was hidden.
+    private var unseen: XEvents = []
+    /// When the window's program has had time to paint over what lay above the window.
+    private var painted: MonotonicInstant?
+
+    /// How long a window's program has to paint a new picture of the window, before that is shown.
+    ///
+    /// The server fills it with what is on the screen there, other windows too, and tells the program to paint.
+    private static let paintingTime = Duration.milliseconds(250)
 
     /// Connects to the display, captures until a stop is requested, and disconnects.
     ///
@@ -69,6 +78,7 @@ struct ScreenLoop {
         cursor = CursorTracker(connection)
         converter = plan.makeConverter()
         dirty = DirtyArea(whole: layout.dimensions)
+        if case .window = plan.target { painted = MonotonicClock.now + Self.paintingTime }
     }
 
     private static func hidden(_ name: String) -> ScreenError {
@@ -91,7 +101,7 @@ struct ScreenLoop {
             let limit = context.highestRate
             schedule.change(to: limit.map { min($0, wantedRate) } ?? wantedRate)
             try followChanges()
-            guard let layout else { continue }
+            guard let layout, painted.map({ now >= $0 }) ?? true else { continue }
             if dirty.isEmpty {
                 repeatPicture(at: now, rate: schedule.rate)
             } else {
@@ -104,10 +114,15 @@ struct ScreenLoop {
 
     /// Finds out what has changed since the last look.
     private mutating func followChanges() throws(XFailure) {
-        let events = try connection.takeEvents(of: scene.window)
+        let events = try connection.takeEvents(of: scene.window).union(unseen)
+        unseen = []
         if events.contains(.destroyed) { throw scene.closed }
         if events.contains(.layoutChanged) { try follow(scene.locate()) }
-        guard let layout else { return }
+        guard let layout else {
+            // The server tells of damage once, and then not until it has been collected.
+            unseen = events.intersection([.damaged, .cursorChanged])
+            return
+        }
         if events.contains(.damaged) { try damage.collect(into: &dirty, from: layout.inWindow) }
         guard plan.showsCursor else { return }
         let shapeChanged = events.contains(.cursorChanged)
@@ -129,6 +144,7 @@ struct ScreenLoop {
         defer { layout = new }
         // A window that was only moved looks as before; the pixmap has got another name all the same.
         if let layout, new.looks(like: layout) { return }
+        if case .window = plan.target { painted = MonotonicClock.now + Self.paintingTime }
         try fetcher.prepare(for: new.dimensions)
         if new.dimensions == dirty.dimensions { dirty.addAll() } else { dirty = DirtyArea(whole: new.dimensions) }
         if picture?.dimensions != new.dimensions { picture = nil }

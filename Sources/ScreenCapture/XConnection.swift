@@ -90,6 +90,8 @@ import Threading
 
     /// Waits until a request without an answer, which was made by a `…_checked` function, was carried out.
     func check(_ cookie: xcb_void_cookie_t) throws(XFailure) {
+        // xcb waits for ever. Once a later request is answered, it has nothing left to wait for.
+        _ = try reply(unsafe xcb_get_input_focus(handle).sequence, as: xcb_get_input_focus_reply_t.self).value
         guard let error = unsafe xcb_request_check(handle, cookie) else { return }
         defer { unsafe free(error) }
         throw .refused(unsafe error.pointee.error_code)

@@ -108,6 +108,9 @@ package import Threading
             isFlawed = true
         }
         guard Int(width) == dimensions.width, Int(height) == dimensions.height else { return nil }
+        // JPEG has sides of up to 65,500 pixels.
+        let limit = Dimensions.largestCodable
+        guard dimensions.width <= limit.width, dimensions.height <= limit.height else { return nil }
         guard colourspace == TJCS_YCbCr.rawValue || colourspace == TJCS_GRAY.rawValue else { return nil }
         guard (0..<TJ_NUMSAMP).contains(subsampling) else { return nil }
         return subsampling

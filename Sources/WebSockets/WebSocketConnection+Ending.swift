@@ -71,7 +71,10 @@ extension WebSocketConnection {
     }
 
     private func checkSilence() {
-        let silence = MonotonicClock.now.duration(since: lastHeard)
+        let now = MonotonicClock.now
+        // What waits to be read came while this process was stopped: it is not the peer that was silent.
+        if now.duration(since: lastHeard) >= idle.hangUpAfter, hasUnreadBytes { lastHeard = now }
+        let silence = now.duration(since: lastHeard)
         guard silence >= idle.pingAfter else {
             return setTimer(after: idle.pingAfter - silence)
         }
@@ -90,6 +93,11 @@ extension WebSocketConnection {
         isPingWanted = true
         awaitRoom()
         setTimer(after: min(idle.pingAfter, idle.hangUpAfter - silence))
+    }
+
+    private var hasUnreadBytes: Bool {
+        var byte: UInt8 = 0
+        return unsafe recv(socket, &byte, 1, Int32(MSG_PEEK | MSG_DONTWAIT)) > 0
     }
 
     /// Makes the kernel discard its unsent bytes when the socket is closed, instead of sending them for minutes.

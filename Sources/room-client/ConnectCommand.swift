@@ -198,7 +198,9 @@ struct ConnectCommand: AsyncParsableCommand {
             try await Task.sleep(for: .seconds(1))
             let now = track.statistics
             let rate = Bitrate(bitsPerSecond: (now.bytesSent - before.bytesSent) * 8)
-            let sent = now.framesSent - before.framesSent
+            // A picture that goes out in three sizes is one picture.
+            let former = Dictionary(uniqueKeysWithValues: before.layers.map { ($0.simulcastLayer, $0.framesSent) })
+            let sent = now.layers.map { $0.framesSent - (former[$0.simulcastLayer] ?? 0) }.max() ?? 0
             let idle = now.framesDropped[.notWanted] > before.framesDropped[.notWanted] ? "  nobody watches" : ""
             let dropped = now.framesDropped.total - now.framesDropped[.notWanted]
             let path = PublisherStatus(now).words.map { "  " + $0 } ?? ""

@@ -9,7 +9,7 @@ LAB_MODULES=(vivid uvcvideo vhci_hcd veth sch_netem sch_tbf)
 
 # command:package
 TOOLS=(qemu-system-x86_64:qemu-system-x86 busybox:busybox-static depmod:kmod cpio:cpio xz:xz-utils
-    v4l2-ctl:v4l-utils cc:gcc ffmpeg:ffmpeg)
+    v4l2-ctl:v4l-utils cc:gcc ffmpeg:ffmpeg pgrep:procps)
 
 require_tools() {
     local tool missing=()

@@ -223,7 +223,7 @@ struct ProgramOptionTests {
         (["connect", "--room", "r", "--max-bitrate", "1M", "--min-bitrate", "2M"], "give a lower one"),
         (["connect", "--room", "r", "--pixel-format", "MJPEG"], "drivers call it MJPG"),
         (["connect", "--room", "r", "--source", "clip.y4m"], "say file:clip.y4m"),
-        (["connect", "--room", "r", "--source", "patern"], "give camera, pattern, noise"),
+        (["connect", "--room", "r", "--source", "patern"], "give camera, screen, pattern, noise"),
         (["connect", "--room", "r", "--source", "pattern", "--track-name", ""], "--track-name is empty"),
         (["publish", "--room", "r"], "did you mean connect?"), (["conect", "--room", "r"], "did you mean connect?"),
         (["nonsense"], "There is no command"),

@@ -128,6 +128,26 @@ struct ScreenSourceTests {
         await source.stopCapture(for: sink)
     }
 
+    @Test("A window that was drawn in just before it was hidden is followed again once it is shown")
+    func drawnAndHidden() async throws {
+        let display = try await VirtualDisplay()
+        let window = try display.makeWindow(area(10, 10, 200, 100), title: "Slides", colour: blue)
+        // The source looks five times a second: it sees the drawing and the hiding at one look.
+        let request = VideoFormatRequest(frameRate: FrameRate(5))
+        let (source, sink) = try await capture(.window("Slides"), on: display, request: request)
+        var events = source.captureEvents().makeAsyncIterator()
+        try await sink.shows(blue, at: 20, 20, "the window")
+        try display.fill(window, area(0, 0, 200, 100), red)
+        try display.hide(window)
+        guard case .interrupted = await events.next() else { throw TestFailure("no interruption") }
+        try display.show(window)
+        guard case .interruptionEnded = await events.next() else { throw TestFailure("no end of it") }
+        try await sink.shows(blue, at: 20, 20, "the window again")
+        try display.fill(window, area(0, 0, 200, 100), green)
+        try await sink.shows(green, at: 20, 20, "what is drawn afterwards")
+        await source.stopCapture(for: sink)
+    }
+
     @Test("A display that goes away fails its source, and a start then says why", arguments: [SIGKILL, SIGTERM])
     func lostDisplay(signal: Int32) async throws {
         let display = try await VirtualDisplay()

@@ -32,6 +32,13 @@ struct CameraReplugTests {
         CameraScript(events: CameraScript.steady(count) + [then])
     }
 
+    /// A camera that goes on until the test unplugs it, so that no test has to be faster than its camera.
+    private func pluggedIn() -> CameraScript {
+        var script = CameraScript(events: CameraScript.steady(20_000))
+        script.intervalMilliseconds = 1
+        return script
+    }
+
     /// The words for what is told from now on.
     private func story(of source: CameraSource) -> Monitor<[String]> {
         let told = Monitor<[String]>([])
@@ -55,15 +62,16 @@ struct CameraReplugTests {
 
     @Test("Unplugged, it is a slate of the same size with fresh stamps; plugged in under another node, it goes on")
     func replugged() async throws {
-        let system = ScriptedSystem(script(3))
+        let first = pluggedIn()
+        let system = ScriptedSystem(first)
         let source = makeSource(system, outageLimit: nil)
         let sink = RecordingSink()
         source.sink = sink
         let told = story(of: source)
-        system.plug(["/dev/video0": script(3)])
         try await source.startCapture()
         sink.waitForFrames(3)
         system.plug([:])
+        first.isUnplugged.withLock { $0 = true }
         sink.waitForSlates(4)
         #expect(sink.received.withLock { $0.dimensions } == Dimensions(width: 64, height: 48))
         #expect(source.captureStatistics.interruptions == 1 && source.failure == nil)
@@ -148,7 +156,8 @@ struct CameraReplugTests {
         ] as [(UInt, Int32, String)]
     )
     func refused(request: UInt, status: Int32, code: String) async throws {
-        let system = ScriptedSystem(script(2))
+        let first = pluggedIn()
+        let system = ScriptedSystem(first)
         let source = makeSource(system, outageLimit: nil)
         let sink = RecordingSink()
         source.sink = sink
@@ -156,6 +165,7 @@ struct CameraReplugTests {
         try await source.startCapture()
         sink.waitForFrames(2)
         system.plug(["/dev/video0": CameraScript(failures: [request: status])])
+        first.isUnplugged.withLock { $0 = true }
         sink.waitForSlates(100)
         let opened = system.calls(cv4l2_QUERYCAP)
         #expect(opened < 40, "it is not opened all the time")

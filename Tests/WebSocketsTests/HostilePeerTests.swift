@@ -142,6 +142,30 @@ struct HostilePeerTests {
         #expect(outcome.answer.starts(with: [0x89, 8]))
     }
 
+    // A client that was stopped for 30 s, as by a debugger, ended its own connection when it went on.
+    @Test("A peer that has sent something is not silent, however long this process was stopped")
+    func stoppedProcess() throws {
+        var options = ListenerOptions()
+        options.idle = IdlePolicy(pingAfter: .milliseconds(400), hangUpAfter: .milliseconds(800))
+        let server = try Server(options: options)
+        defer { server.loop.shutdown() }
+        let peer = try RawPeer(port: server.port)
+        #expect(peer.handshake().contains(" 101 "))
+        let handler = try server.handler()
+        let (isStopped, goesOn) = (Flag(), Flag())
+        server.loop.execute {
+            isStopped.set()
+            goesOn.wait()
+            usleep(1_200_000)
+        }
+        isStopped.wait()
+        peer.send(clientFrame(opcode: 1, Array("still here".utf8)))
+        goesOn.set()
+        try #require(handler.events { $0.count == 2 } == [.opened, .text("still here")])
+        peer.send(clientFrame(opcode: 1, Array("and here".utf8)))
+        #expect(handler.events { $0.count == 3 }.last == .text("and here"))
+    }
+
     @Test("Random bytes after the handshake end in one way or another, once", arguments: 0..<20 as Range<UInt64>)
     func randomFrames(seed: UInt64) throws {
         _ = try survive { peer in
@@ -175,4 +199,13 @@ struct HostilePeerTests {
         let peer = try RawPeer(port: server.port)
         #expect(peer.handshake().contains(" 101 "))
     }
+}
+
+/// Lets one thread wait for another.
+private struct Flag: Sendable {
+    private let state = Monitor(false)
+
+    func set() { state.withLock { $0 = true } }
+
+    func wait() { _ = state.wait { $0 ? true : nil } }
 }

@@ -63,7 +63,7 @@ extension Relay {
 
     /// A subscriber began to lag.
     mutating func lagged(_ track: TrackID, at now: MonotonicInstant) {
-        reviewWanted(track, at: now)
+        reviewSoon(track, at: now)
         guard tracks.hot[track.index].encodings.count > 1 else { return }
         tracks[track]?.wanted.lookAgain(at: now + Self.lagPatience)
         refreshDeadline(of: track)
@@ -197,6 +197,6 @@ extension Relay {
         encodings.hot[target.index].subscribers.append(id)
         withdraw(id, from: \.waiting, of: target, at: now)
         withdraw(id, from: \.subscribers, of: former, at: now)
-        reviewWanted(subscription.track, at: now)
+        reviewSoon(subscription.track, at: now)
     }
 }

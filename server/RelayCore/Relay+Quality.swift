@@ -12,7 +12,7 @@ extension Relay {
     /// How long a lag or a skip counts.
     private static var memory: Duration { .seconds(10) }
     /// Packets have come within this time if a publisher sends.
-    private static var flowTime: Duration { .seconds(2) }
+    static var flowTime: Duration { .seconds(2) }
     /// The delays of published frames above which the level is 4, 3, 2 and 1.
     private static var uplinkDelays: [Duration] {
         [.milliseconds(150), .milliseconds(300), .milliseconds(600), .milliseconds(1500)]
@@ -62,7 +62,9 @@ extension Relay {
                 participants.hot[id.index].subscriptions[index].isPaused
             )
             guard !isPaused, encodings.hot[encoding.index].hasFlowed(within: Self.flowTime, at: now) else { continue }
-            let silence = now.duration(since: participants.hot[id.index].subscriptions[index].lastSent)
+            // While the publisher was silent there was nothing to send.
+            let lastSent = participants.hot[id.index].subscriptions[index].lastSent
+            let silence = now.duration(since: max(lastSent, encodings.hot[encoding.index].flowSince ?? lastSent))
             if silence <= Self.outageTime { isOut = false }
             if silence > Self.switchOffTime { saySwitchedOff(id, subscription: index) }
             level = min(level ?? 5, quality(of: id, subscription: index, silence: silence, at: now))

@@ -30,7 +30,7 @@ extension Relay {
             participants.hot[id.index].subscriptions[index].wish = wish
             tracks[track]?.hasWishes = true
             wishChanged(of: id, subscription: index)
-            reviewWanted(track, at: now)
+            reviewSoon(track, at: now)
         }
         guard participants.hot[id.index].subscriptions[index].isPaused != isPaused else { return }
         if isPaused {
@@ -102,7 +102,7 @@ extension Relay {
         let isSimulcast = tracks.hot[track.index].encodings.count > 1
         // Without a wish and a known limit, a further subscriber changes only what was bounded.
         if tracks[track]?.wanted.isBounded == true || wish != SubscriptionWish() || isSimulcast {
-            reviewWanted(track, at: now)
+            reviewSoon(track, at: now)
         }
         if participants.hot[id.index].subscriptions[index].cursor.isWaitingForKeyframe(
             in: encodings.hot[encoding.index].stream

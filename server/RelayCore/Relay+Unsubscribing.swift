@@ -31,7 +31,7 @@ extension Relay {
         if let target = subscription.target { withdraw(id, from: \.waiting, of: target, at: now) }
         withdraw(id, from: \.subscribers, of: subscription.encoding, at: now)
         guard tracks[track]?.wanted.isBounded == true || tracks[track]?.hasWishes == true else { return }
-        reviewWanted(track, at: now)
+        reviewSoon(track, at: now)
     }
 
     /// Removes a participant from those who receive an encoding, or wait for it; its publisher may stop if nobody is left.

@@ -41,8 +41,7 @@ extension Relay {
         divide(rate, among: participant, at: now)
         for subscription in participants.hot[participant.index].subscriptions.indices {
             let track = participants.hot[participant.index].subscriptions[subscription].track
-            let isCrowd = subscribers(of: track).count > Self.crowd
-            if isUrgent && !isCrowd {
+            if isUrgent && !isCrowd(track) {
                 reviewWanted(track, at: now)
             } else {
                 // Many subscribers of one track are compared once, and not once for each of them.
@@ -84,7 +83,29 @@ extension Relay {
     /// Tells a publisher which encodings of its track anybody receives, and the bounds.
     mutating func sayLayersWanted(_ track: TrackID, at now: MonotonicInstant) {
         let (wanted, _) = wantedLayers(of: track, at: now)
+        let due = tracks[track]?.wanted.due
         say(wanted, of: track, at: now)
+        let all = tracks.hot[track.index].encodings
+        guard all.count > 1, all.contains(where: { encodings.hot[$0.index].hasUsers }) else { return }
+        // The subscribers of the other encodings are still looked at.
+        tracks[track]?.wanted.lookAgain(at: min(due ?? now + Self.layerInterval, now + Self.layerInterval))
+        refreshDeadline(of: track)
+    }
+
+    /// Whether so many receive a track that the change of one is compared together with those of others.
+    private func isCrowd(_ track: TrackID) -> Bool {
+        var count = 0
+        for encoding in tracks.hot[track.index].encodings { count += encodings.hot[encoding.index].subscribers.count }
+        return count > Self.crowd
+    }
+
+    /// As `reviewWanted`, for the change of one subscriber; in a crowd a moment later, together with those of others.
+    ///
+    /// Otherwise many that join, change or lag at one time would each be compared with all others.
+    mutating func reviewSoon(_ track: TrackID, at now: MonotonicInstant) {
+        guard isCrowd(track) else { return reviewWanted(track, at: now) }
+        tracks[track]?.wanted.lookAgain(at: now + Self.crowdDelay)
+        refreshDeadline(of: track)
     }
 
     /// Tells a publisher the encodings and bounds of its track if they have changed by enough.

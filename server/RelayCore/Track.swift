@@ -68,6 +68,8 @@ struct EncodingFanout: Sendable {
     var rate = SentRate()
     /// When the last packet came that was stored.
     var lastArrival: MonotonicInstant?
+    /// When packets began to come after a silence.
+    var flowSince: MonotonicInstant?
     /// When somebody last began to receive the encoding or to wait for it, while nobody did.
     var wantedSince: MonotonicInstant?
     /// When the publisher is told that nobody receives the encoding, unless somebody subscribes before.

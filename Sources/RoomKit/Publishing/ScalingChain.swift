@@ -62,8 +62,8 @@ final class ScalingChain: Sendable {
             if !state.isMade(of: frame, sizing) {
                 state.sizes.removeAll(keepingCapacity: true)
                 let turned = keepsOrientation ? frame : rotator.upright(frame)
-                let sizing = limited(oriented(sizing, frame), for: turned.dimensions)
-                state.sizes.append(sizer.apply(sizing, to: turned))
+                let transform = limited(oriented(sizing, frame), for: turned.dimensions)
+                state.sizes.append(sizer.apply(transform, to: turned))
                 state.source = frame
                 state.sizing = sizing
             }

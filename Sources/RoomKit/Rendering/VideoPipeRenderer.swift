@@ -73,7 +73,9 @@ public final class VideoPipeRenderer: VideoRenderer {
         let limit = 1...Dimensions.largestCodable.width
         state.withLock { state in
             guard state.writer == nil else { return }
-            if state.dimensions == nil, limit.contains(dimensions.width), limit.contains(dimensions.height) {
+            if state.dimensions == nil, limit.contains(dimensions.width), limit.contains(dimensions.height),
+                TrackCodec.forPublishing.allows(dimensions)
+            {
                 state.dimensions = dimensions
             }
             if framesPerSecond.isFinite, (0.001...1000).contains(framesPerSecond) {

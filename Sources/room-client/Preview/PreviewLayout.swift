@@ -20,7 +20,9 @@ struct PreviewLayout: Hashable, Sendable {
     init?(halfBlocksFor picture: Dimensions, on terminal: TerminalSize) {
         let rows = terminal.rows - 1
         guard terminal.columns > 0, rows > 0, picture.area > 0 else { return nil }
-        let fitted = picture.fitted(into: Dimensions(width: terminal.columns, height: 2 * rows))
+        let most = Dimensions.largestCodable
+        let room = Dimensions(width: min(terminal.columns, most.width), height: min(2 * rows, most.height))
+        let fitted = picture.fitted(into: room)
         dimensions = Dimensions(width: fitted.width, height: max(2, fitted.height & ~1))
         row = 1 + (rows - dimensions.height / 2) / 2
         column = 1 + (terminal.columns - dimensions.width) / 2

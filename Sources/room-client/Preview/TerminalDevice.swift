@@ -12,7 +12,7 @@ struct TerminalDevice: Sendable {
 
     /// Takes over the terminal: keys are not shown, and Ctrl-C is still a signal.
     ///
-    /// Ctrl-Z is switched off, because a stopped program could not give the terminal back.
+    /// Ctrl-Z and Ctrl-\ are switched off, because a program that is stopped or killed could not give the terminal back.
     init() {
         var settings = termios()
         guard isatty(STDIN_FILENO) == 1, unsafe tcgetattr(STDIN_FILENO, &settings) == 0 else {
@@ -23,6 +23,7 @@ struct TerminalDevice: Sendable {
         settings.c_lflag &= ~tcflag_t(ICANON | ECHO)
         unsafe withUnsafeMutableBytes(of: &settings.c_cc) { keys in
             unsafe keys[Int(VSUSP)] = 0
+            unsafe keys[Int(VQUIT)] = 0
             unsafe keys[Int(VMIN)] = 0
             unsafe keys[Int(VTIME)] = 0
         }
