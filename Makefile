@@ -49,7 +49,7 @@ test-release: deps release
 	Tests/run --configuration release -Xswiftc -enable-testing --scratch-path .build-release $(IN_PROCESS)
 
 # The tests that start the programs run for seconds each, and show the sanitizers nothing that those in one process do not.
-IN_PROCESS = --skip EndToEndTests.Program --skip EndToEndTests.VerifyTests
+IN_PROCESS = --skip EndToEndTests.Program --skip EndToEndTests.Verify
 
 test-thread: deps
 	TSAN_OPTIONS="suppressions=$(CURDIR)/Tests/ThreadSanitizer.supp" \
