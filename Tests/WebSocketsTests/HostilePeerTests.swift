@@ -205,7 +205,7 @@ struct HostilePeerTests {
 private struct Flag: Sendable {
     private let state = Monitor(false)
 
-    func set() { state.withLock { $0 = true } }
+    func set() { state.change { $0 = true } }
 
     func wait() { _ = state.wait { $0 ? true : nil } }
 }
