@@ -27,7 +27,9 @@ extension EncodingLane {
     /// What the encoding does, and has done.
     fileprivate var statistics: LocalVideoLayerStatistics {
         var statistics = LocalVideoLayerStatistics()
-        let (counts, sent, now) = (counts.withLock { $0 }, sendQueue.counts, MonotonicClock.now)
+        let (counts, sent, status) = (counts.withLock { $0 }, sendQueue.counts, status)
+        // Once the encoding has ended, this is the time of its end, so that nothing changes any more.
+        let now = status?.time ?? MonotonicClock.now
         statistics.simulcastLayer = plan.simulcastLayer
         statistics.framesEncoded = counts.framesEncoded
         statistics.framesSent = sent.framesSent
