@@ -30,7 +30,7 @@ build: deps
 release: deps
 	swift build -c release
 
-SCRIPTS = .ci/run Tests/run Tests/CameraLab/run Tests/CameraLab/camera-lab Tests/CameraLab/*.sh Examples/check Examples/demo
+SCRIPTS = .ci/run Tests/CameraLab/run Tests/CameraLab/camera-lab Tests/CameraLab/*.sh Examples/check Examples/demo
 
 # Format, lint and a build in which every import is a declared dependency.
 check: deps
