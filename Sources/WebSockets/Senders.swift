@@ -79,13 +79,25 @@ final class Senders {
     ///
     /// - Returns: How many messages were asked for.
     private func runRounds(areUrgent: Bool) -> Int {
+        // Local, because each access to the object's own lists is checked by the runtime.
+        var senders: [WebSocketConnection] = []
+        swap(&senders, &current)
         var count = 0
-        for _ in 0..<Self.rounds where !current.isEmpty && count < Self.messagesInTurn {
-            count += current.count
-            current.removeAll { !$0.sendNext(isUrgent: areUrgent) }
-            for connection in deliveries { connection.deliver() }
-            deliveries.removeAll(keepingCapacity: true)
+        for _ in 0..<Self.rounds where !senders.isEmpty && count < Self.messagesInTurn {
+            count += senders.count
+            senders.removeAll { !$0.sendNext(isUrgent: areUrgent) }
+            deliver()
         }
+        swap(&senders, &current)
         return count
+    }
+
+    /// Sends what the connections have left in this round.
+    private func deliver() {
+        var delivering: [WebSocketConnection] = []
+        swap(&delivering, &deliveries)
+        for connection in delivering { connection.deliver() }
+        delivering.removeAll(keepingCapacity: true)
+        swap(&delivering, &deliveries)
     }
 }

@@ -465,7 +465,7 @@ final class RelayBench {
     }
 
     private func takeEffects() {
-        relay.takeEffects { effect in
+        while let effect = relay.nextEffect() {
             switch effect {
             case .wake(let id, _): awakened.append(id)
             case .cut(let id): overdue.append(id)

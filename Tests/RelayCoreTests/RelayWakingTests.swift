@@ -13,7 +13,7 @@ struct RelayWakingTests {
 
     private func wakes(_ bench: RelayBench) -> [Wake] {
         var wakes: [Wake] = []
-        bench.relay.takeEffects { effect in
+        while let effect = bench.relay.nextEffect() {
             if case .wake(let id, let isUrgent) = effect { wakes.append(Wake(id: id, isUrgent: isUrgent)) }
         }
         return wakes

@@ -120,6 +120,7 @@ package struct ForwardingCursor: Sendable {
     ///   - isAdmitted: Whether a frame may begin; the rest of one that has begun always follows.
     ///   - isBacklogged: Whether what waits would take too long, whatever its lag.
     /// - Returns: `nil` when `fallBehind` must be called first.
+    @inline(__always)  // A call would copy and retain the stream for each packet and subscriber.
     package mutating func next(
         in packets: TrackStream.Packets,
         at now: MonotonicInstant,

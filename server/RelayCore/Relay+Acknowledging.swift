@@ -36,7 +36,12 @@ extension Relay {
         connections.hot[id.index].isAcknowledgementDue = false
         guard let acknowledgement = traffic[id.index].arrivals.acknowledgement(at: now) else { return nil }
         traffic[id.index].path.wrote(MediaAcknowledgement.length, .acknowledgement, at: now)
-        return Turn(message: .acknowledgement(acknowledgement), isLast: false)
+        guard let participant = connections.hot[id.index].participant else {
+            return Turn(message: .acknowledgement(acknowledgement), isLast: false)
+        }
+        let isLast = connections.hot[id.index].messages.isEmpty && !hasPacket(for: participant)
+        if isLast { connections.hot[id.index].wakefulness = .asleep }
+        return Turn(message: .acknowledgement(acknowledgement), isLast: isLast)
     }
 
     // MARK: Of forwarded media

@@ -34,14 +34,17 @@ extension Relay {
 
     private mutating func noteSent(to id: ParticipantID, subscription index: Int, at now: MonotonicInstant) {
         participants.hot[id.index].subscriptions[index].lastSent = now
-        if participants.hot[id.index].subscriptions[index].isSwitchedOff {
-            // A rare frame to a peer that has stopped to acknowledge is none that it sees.
-            let connection = participants.hot[id.index].connection
-            if connection.map({ traffic[$0.index].path.mayBegin(at: now) }) ?? false {
-                saySwitchedOn(id, subscription: index)
-            }
-        }
+        if participants.hot[id.index].subscriptions[index].isSwitchedOff { noteReturn(of: index, to: id, at: now) }
         if !participants.hot[id.index].isReviewDue { planReview(of: id, at: now) }
+    }
+
+    /// Notes that a packet is sent of a track of which nothing was sent for a while.
+    private mutating func noteReturn(of index: Int, to id: ParticipantID, at now: MonotonicInstant) {
+        // A rare frame to a peer that has stopped to acknowledge is none that it sees.
+        guard let connection = participants.hot[id.index].connection,
+            traffic[connection.index].path.mayBegin(at: now)
+        else { return }
+        saySwitchedOn(id, subscription: index)
     }
 
     /// Notes what the newest packet tells of a subscription: that it lags, or that it needs the cache for a while.
@@ -90,7 +93,8 @@ extension Relay {
             changeEncoding(of: id, subscription: index, at: now)
         }
         let fanout = participants.hot[id.index].subscriptions[index].encoding.index
-        var isBacklogged = isAdmitted && isBacklogged(id, subscription: index, on: connection)
+        var isBacklogged =
+            isAdmitted && traffic[connection.index].path.isLimited && isBacklogged(id, subscription: index, on: connection)
         while true {
             let step = participants.hot[id.index].subscriptions[index].cursor.next(
                 in: encodings.hot[fanout].stream.packets,
@@ -110,10 +114,14 @@ extension Relay {
         }
     }
 
-    /// Whether what waits for a subscriber would take its path longer than anything may be late.
-    @inline(__always)
-    private func isBacklogged(_ id: ParticipantID, subscription index: Int, on connection: ConnectionID) -> Bool {
-        guard traffic[connection.index].path.isLimited else { return false }
+    /// Whether what waits for a subscriber would take its limited path longer than anything may be late.
+    ///
+    /// It changes nothing; it is mutating because the relay is then lent, and not copied to the stack.
+    private mutating func isBacklogged(
+        _ id: ParticipantID,
+        subscription index: Int,
+        on connection: ConnectionID
+    ) -> Bool {
         let fanout = participants.hot[id.index].subscriptions[index].encoding.index
         let position = participants.hot[id.index].subscriptions[index].cursor.position
         // Of a backlog with temporal layers, only the lowest is sent in the end.

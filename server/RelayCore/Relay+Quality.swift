@@ -19,7 +19,7 @@ extension Relay {
     }
 
     /// Looks are taken together at multiples of this time, because each moment of its own would wake the driver.
-    private static var reviewGrid: Int64 { 100_000_000 }
+    private static var reviewGrid: Int64 { 500_000_000 }
 
     /// Looks at a participant's network in a second or a little later, so that not all are looked at in one moment.
     mutating func planReview(of id: ParticipantID, at now: MonotonicInstant) {

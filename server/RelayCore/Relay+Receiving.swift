@@ -32,13 +32,17 @@ extension Relay {
             }
             switch kind {
             case .video: try forward(packet, from: publisher, on: id, at: now)
-            case .acknowledgement: acknowledged(try acknowledgement(in: packet), on: id, by: publisher, at: now)
+            case .acknowledgement: acknowledged(try Self.acknowledgement(in: packet), on: id, by: publisher, at: now)
             case nil: break
             }
         } catch {
-            fail(id, message(for: error), at: now)
-            dropSlowConnections(at: now)
+            refuse(error, from: id, at: now)
         }
+    }
+
+    private mutating func refuse(_ fault: MediaFault, from id: ConnectionID, at now: MonotonicInstant) {
+        fail(id, message(for: fault), at: now)
+        dropSlowConnections(at: now)
     }
 
     private mutating func charge(
@@ -75,7 +79,7 @@ extension Relay {
         }
     }
 
-    private func acknowledgement(in packet: PacketBuffer) throws(MediaFault) -> MediaAcknowledgement {
+    private static func acknowledgement(in packet: PacketBuffer) throws(MediaFault) -> MediaAcknowledgement {
         do throws(MalformedPacket) {
             return try packet.withBytes { bytes throws(MalformedPacket) in try MediaAcknowledgement(reading: bytes) }
         } catch {
@@ -89,7 +93,7 @@ extension Relay {
         on connection: ConnectionID,
         at now: MonotonicInstant
     ) throws(MediaFault) {
-        let header = try header(of: packet)
+        let header = try Self.header(of: packet)
         notePacket(header, on: connection, at: now)
         if !participants.hot[publisher.index].isReviewDue { planReview(of: publisher, at: now) }
         // An unknown track was withdrawn while its last packets were on their way.
@@ -136,7 +140,7 @@ extension Relay {
         makeRoomIfNeeded(at: now)
     }
 
-    private func header(of packet: PacketBuffer) throws(MediaFault) -> MediaPacketHeader {
+    private static func header(of packet: PacketBuffer) throws(MediaFault) -> MediaPacketHeader {
         do throws(MalformedPacket) {
             return try packet.withBytes { bytes throws(MalformedPacket) in try MediaPacketHeader(reading: bytes) }
         } catch {

@@ -100,7 +100,11 @@ extension Relay {
 
     /// Tells the driver that there are media to send to a participant.
     mutating func wakeForMedia(_ participant: ParticipantID) {
-        guard let connection = participants.hot[participant.index].connection else { return }
+        // All subscribers are woken before the first is asked. This look at the subscriptions brings them into the
+        // processor's caches meanwhile, one beside the other; `nextPacket` would wait for each.
+        guard let connection = participants.hot[participant.index].connection,
+            !participants.hot[participant.index].subscriptions.isEmpty
+        else { return }
         wake(connection, for: .urgent)
     }
 

@@ -3,7 +3,7 @@ package import RoomProtocol
 
 /// The relay as a value: rooms, participants, tracks and their subscribers.
 ///
-/// Each message goes in with its arrival time. `takeEffects` returns what the driver must do. The driver pulls what to
+/// Each message goes in with its arrival time. `nextEffect` returns what the driver must do. The driver pulls what to
 /// send from `nextMessage` for each connection when its socket can take it, so that every choice is made as late as
 /// possible. The relay owns no socket, clock or random source, and never looks inside a picture. It is not copyable,
 /// because each server has exactly one and must not copy it by accident.
@@ -68,6 +68,8 @@ package struct Relay: ~Copyable, Sendable {
     var endedCounts = PacketCounts()
     var countedWork = RelayWork()
     var awakened: [ConnectionID] = []
+    /// The index in `awakened` of the next one for the driver.
+    private var nextAwakened = 0
     var overdue: [ConnectionID] = []
     var notices: [RelayNotice] = []
     /// Connections whose outbox has just passed its limit.
@@ -177,29 +179,30 @@ package struct Relay: ~Copyable, Sendable {
 
     // MARK: Effects
 
-    /// Passes each action for the driver to `body` and removes it; call it after each call that changes the relay.
-    ///
-    /// - Returns: Whether `nextDeadline` may have changed.
-    @discardableResult
-    package mutating func takeEffects(_ body: (Effect) -> Void) -> Bool {
-        let isDeadlineChanged =
-            connectionDeadlines.isChanged || participantDeadlines.isChanged || trackDeadlines.isChanged
+    /// The next action for the driver; call it after each call that changes the relay, until it returns `nil`.
+    package mutating func nextEffect() -> Effect? {
+        if nextAwakened < awakened.count {
+            let id = awakened[nextAwakened]
+            nextAwakened += 1
+            return .wake(id, isUrgent: connections.hot[id.index].wakefulness == .urgent)
+        }
+        if nextAwakened > 0 {
+            awakened.removeAll(keepingCapacity: true)
+            nextAwakened = 0
+        }
+        if !overdue.isEmpty { return .cut(overdue.removeFirst()) }
+        return notices.isEmpty ? nil : .log(notices.removeFirst())
+    }
+
+    /// Says once whether `nextDeadline` may have changed.
+    package mutating func takeDeadlineChange() -> Bool {
+        guard connectionDeadlines.isChanged || participantDeadlines.isChanged || trackDeadlines.isChanged else {
+            return false
+        }
         connectionDeadlines.noteTaken()
         participantDeadlines.noteTaken()
         trackDeadlines.noteTaken()
-        if !awakened.isEmpty {
-            for id in awakened { body(.wake(id, isUrgent: connections.hot[id.index].wakefulness == .urgent)) }
-            awakened.removeAll(keepingCapacity: true)
-        }
-        if !overdue.isEmpty {
-            for id in overdue { body(.cut(id)) }
-            overdue.removeAll(keepingCapacity: true)
-        }
-        if !notices.isEmpty {
-            for notice in notices { body(.log(notice)) }
-            notices.removeAll()
-        }
-        return isDeadlineChanged
+        return true
     }
 
     // MARK: Statistics

@@ -58,8 +58,8 @@ package struct SubscriberPath: Sendable {
     package private(set) var isLimited = false
     private var writesSinceAcknowledgement: Int32 = 0
     private var nextProbe: Int64?
-    /// Since when no acknowledgement has told of more than `quietQueue`.
-    private var quietSince: Int64?
+    /// From when on the peer may be thinning, if no acknowledgement tells of more than `quietQueue` until then.
+    private var quietFrom = Int64.max
     /// When the first message was written that must have been acknowledged by now even if the peer thins.
     private var overdueWrite: Int64?
     private var lastAcknowledgement: Int64 = 0
@@ -167,7 +167,7 @@ package struct SubscriberPath: Sendable {
         isEstimated = true
         origin = written
         unaged = 0
-        quietSince = nil
+        quietFrom = .max
         writesSinceAcknowledgement = 0
         lastAcknowledgement = now.microseconds
         overdueWrite = nil
@@ -184,7 +184,7 @@ package struct SubscriberPath: Sendable {
     }
 
     private mutating func learn(from sample: PathEstimator.Sample, at now: Int64) {
-        quietSince = sample.queue <= settings.quietQueue ? quietSince ?? now : nil
+        quietFrom = sample.queue <= settings.quietQueue ? min(quietFrom, now + settings.patience) : .max
         let isQueueing = sample.standingQueue > settings.limitingQueue
         if controller == nil {
             guard isQueueing, !sample.isAfterStall else { return }
@@ -203,12 +203,18 @@ package struct SubscriberPath: Sendable {
     // MARK: Decisions
 
     /// Whether a frame may begin now; the rest of a frame that has begun always may follow.
+    @inline(__always)  // A call would copy the path, with its estimate, for each packet.
     package func mayBegin(at now: MonotonicInstant) -> Bool {
         guard isAcknowledged else { return true }
+        // The peer may be thinning: only what was written long after its last acknowledgement can be missing.
+        if now.microseconds >= quietFrom, overdueWrite == nil { return true }
+        return hasRoom(at: now)
+    }
+
+    /// `mayBegin` for a path on which something is delayed or missing.
+    private func hasRoom(at now: MonotonicInstant) -> Bool {
         let time = now.microseconds
-        if let quietSince, time - quietSince >= settings.patience {
-            // The peer may be thinning: only what was written long after its last acknowledgement can be missing.
-            guard let overdueWrite else { return true }
+        if let overdueWrite, time >= quietFrom {
             return time - overdueWrite <= roundTrip + settings.longestSilence
         }
         if let controller {
@@ -224,8 +230,12 @@ package struct SubscriberPath: Sendable {
     private var roundTrip: Int64 { estimator.shortestRoundTrip ?? 50_000 }
 
     /// As `mayBegin`, when a frame waits: now and then one passes to a peer that has stopped to acknowledge.
+    @inline(__always)
     package mutating func admitsFrame(at now: MonotonicInstant) -> Bool {
-        if mayBegin(at: now) { return true }
+        mayBegin(at: now) || admitsProbe(at: now)
+    }
+
+    private mutating func admitsProbe(at now: MonotonicInstant) -> Bool {
         let time = now.microseconds
         guard let probe = nextProbe else {
             probeInterval = settings.firstProbe

@@ -83,7 +83,7 @@ struct EncodingFanout: Sendable {
 
     /// Whether packets came in the last `time`.
     func hasFlowed(within time: Duration, at now: MonotonicInstant) -> Bool {
-        lastArrival.map { now.duration(since: $0) <= time } ?? false
+        lastArrival.map { $0 + time >= now } ?? false
     }
 
     /// Whether a packet in order is accepted; a packet that is not accepted is counted.

@@ -14,15 +14,13 @@ final class RelayService: WebSocketHandler {
     /// Connections whose memory is worth the time of giving it back.
     private static let crowd = 64
 
-    private var relay: Relay
+    private var desk: Desk
     private let logger: Logger
     private var generator = SystemRandomNumberGenerator()
     /// Buffers for acknowledgements.
     private let packets = PacketBufferPool()
-    /// The connections by the index of the relay's name for each, which is the connection's `tag`.
-    private var connections: [WebSocketConnection?] = []
-    /// Whether a connection has more to send after its last message, by the same index.
-    private var hasMore: [Bool] = []
+    /// Whether the connection that was asked last has more to send.
+    private var hasMore = false
     /// Requests a call of `timerFired` at a time; this replaces the earlier request.
     private var setAlarm: ((MonotonicInstant) -> Void)?
     /// Called when a connection ends and none is left.
@@ -35,54 +33,50 @@ final class RelayService: WebSocketHandler {
     private var mostConnections = 0
 
     init(relay: consuming Relay, logger: Logger) {
-        self.relay = relay
+        desk = Desk(relay: relay, logger: logger)
         self.logger = logger
     }
 
-    var statistics: RelayStatistics { relay.statistics }
+    var statistics: RelayStatistics { desk.relay.statistics }
 
-    var packetCounts: PacketCounts { relay.packetCounts }
+    var packetCounts: PacketCounts { desk.relay.packetCounts }
 
     // MARK: Connections
 
     func opened(_ connection: WebSocketConnection) {
         let offered = connection.subprotocol ?? connection.offeredSubprotocols
-        let id = relay.connectionOpened(
+        let id = desk.relay.connectionOpened(
             subprotocol: offered.isEmpty ? nil : offered,
             path: connection.requestPath,
             at: MonotonicClock.now
         )
         connection.tag = id.rawValue
-        while connections.count <= id.index {
-            connections.append(nil)
-            hasMore.append(false)
-        }
-        connections[id.index] = connection
+        desk.seat(connection, as: id)
         logger.debug("connected", metadata: ["peer": "\(connection.peerAddress)"])
         performEffects()
     }
 
     func receivedText(_ text: String, from connection: WebSocketConnection) {
-        relay.receive(text, from: SlotID(rawValue: connection.tag), at: MonotonicClock.now, using: &generator)
+        desk.relay.receive(text, from: SlotID(rawValue: connection.tag), at: MonotonicClock.now, using: &generator)
         performEffects()
     }
 
     func receivedBinary(_ message: PacketBuffer, from connection: WebSocketConnection) {
         WebSocketConnection.frameForSharing(message)
-        relay.receive(message, from: SlotID(rawValue: connection.tag), at: MonotonicClock.now)
+        desk.relay.receive(message, from: SlotID(rawValue: connection.tag), at: MonotonicClock.now)
         performEffects()
     }
 
     func hasMessage(for connection: WebSocketConnection) -> Bool {
-        hasMore[SlotID(rawValue: connection.tag).index]
+        // It is asked after each message, before another connection's.
+        hasMore
     }
 
     func nextMessage(for connection: WebSocketConnection) -> OutgoingMessage? {
-        let id = SlotID(rawValue: connection.tag)
-        let turn = relay.nextMessage(for: id, at: MonotonicClock.now)
-        hasMore[id.index] = turn?.isLast == false
-        performEffects()
-        return switch turn?.message {
+        let turn = desk.nextMessage(for: SlotID(rawValue: connection.tag), at: MonotonicClock.now)
+        if turn.isDeadlineChanged { armAlarm() }
+        hasMore = turn.hasMore
+        return switch turn.message {
         case .text(let text): .text(text)
         case .media(let packet): .shared(packet)
         case .acknowledgement(let acknowledgement): .exclusive(packet(of: acknowledgement))
@@ -98,12 +92,10 @@ final class RelayService: WebSocketHandler {
     }
 
     func closed(_ connection: WebSocketConnection, _ closure: WebSocketClosure) {
-        let id = SlotID(rawValue: connection.tag)
-        connections[id.index] = nil
-        relay.connectionClosed(id, at: MonotonicClock.now)
+        desk.connectionClosed(SlotID(rawValue: connection.tag), at: MonotonicClock.now)
         logger.debug("disconnected", metadata: ["peer": "\(connection.peerAddress)", "how": "\(closure)"])
         performEffects()
-        if relay.connectionCount == 0 { whenEmpty?() }
+        if desk.relay.connectionCount == 0 { whenEmpty?() }
     }
 
     // MARK: Time
@@ -121,11 +113,11 @@ final class RelayService: WebSocketHandler {
         let now = max(MonotonicClock.now, alarm ?? MonotonicClock.now)
         alarm = nil
         if now >= nextSweep {
-            relay.discardOldPackets(at: now)
+            desk.relay.discardOldPackets(at: now)
             giveBackMemory()
             nextSweep = now + Self.sweepInterval
         }
-        if let deadline = relay.nextDeadline, deadline <= now { relay.deadlineReached(at: now) }
+        if let deadline = desk.relay.nextDeadline, deadline <= now { desk.relay.deadlineReached(at: now) }
         performEffects()
         armAlarm()
     }
@@ -135,7 +127,7 @@ final class RelayService: WebSocketHandler {
     /// The allocator keeps what lies between blocks that are still in use: 100 MB after some 2,000 hostile connections, of
     /// which the server used 10.
     private func giveBackMemory() {
-        let count = relay.connectionCount
+        let count = desk.relay.connectionCount
         mostConnections = max(mostConnections, count)
         guard mostConnections >= Self.crowd, count <= mostConnections / 2 else { return }
         WebSocketLoop.trimMemory()
@@ -143,7 +135,7 @@ final class RelayService: WebSocketHandler {
     }
 
     private func armAlarm() {
-        let time = min(relay.nextDeadline ?? nextSweep, nextSweep)
+        let time = min(desk.relay.nextDeadline ?? nextSweep, nextSweep)
         // Clients may connect before `begin`, which then sets the alarm.
         guard time != alarm, let setAlarm else { return }
         alarm = time
@@ -155,20 +147,12 @@ final class RelayService: WebSocketHandler {
     /// - Parameter whenEmpty: Called when no peer is left, or at once if there is none.
     func shutDown(whenEmpty: @escaping () -> Void) {
         self.whenEmpty = whenEmpty
-        relay.shutDown(at: MonotonicClock.now)
+        desk.relay.shutDown(at: MonotonicClock.now)
         performEffects()
-        if relay.connectionCount == 0 { whenEmpty() }
+        if desk.relay.connectionCount == 0 { whenEmpty() }
     }
 
-    /// Carries out the relay's decisions on the sockets.
     private func performEffects() {
-        let isDeadlineChanged = relay.takeEffects { effect in
-            switch effect {
-            case .wake(let id, let isUrgent): connections[id.index]?.requestWrite(isUrgent: isUrgent)
-            case .cut(let id): connections[id.index]?.hangUp(reason: "it did not take our close message in time.")
-            case .log(let notice): logger.info("\(notice)")
-            }
-        }
-        if isDeadlineChanged { armAlarm() }
+        if desk.performEffects() { armAlarm() }
     }
 }
