@@ -93,8 +93,10 @@ extension Relay {
             changeEncoding(of: id, subscription: index, at: now)
         }
         let fanout = participants.hot[id.index].subscriptions[index].encoding.index
-        var isBacklogged =
-            isAdmitted && traffic[connection.index].path.isLimited && isBacklogged(id, subscription: index, on: connection)
+        var isBacklogged = false
+        if isAdmitted, traffic[connection.index].path.isLimited {
+            isBacklogged = self.isBacklogged(id, subscription: index, on: connection)
+        }
         while true {
             let step = participants.hot[id.index].subscriptions[index].cursor.next(
                 in: encodings.hot[fanout].stream.packets,
