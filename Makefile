@@ -46,6 +46,7 @@ test: deps
 # The optimizer's code, which is what users run.
 test-release: deps release
 	.ci/lost-errors .build/release/room-client .build/release/room-server
+	.ci/large-copies .build/release/room-server
 	Tests/run --configuration release -Xswiftc -enable-testing --scratch-path .build-release $(IN_PROCESS)
 
 # The tests that start the programs run for seconds each, and show the sanitizers nothing that those in one process do not.

@@ -40,6 +40,7 @@ extension Relay {
         }
     }
 
+    @inline(never)  // Inlined, it would copy the relay for each packet.
     private mutating func refuse(_ fault: MediaFault, from id: ConnectionID, at now: MonotonicInstant) {
         fail(id, message(for: fault), at: now)
         dropSlowConnections(at: now)
