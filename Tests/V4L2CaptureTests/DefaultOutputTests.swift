@@ -43,7 +43,9 @@ struct DefaultOutputTests {
         script.formats = [.init(pixelFormat: .yuyv, sizes: .discrete([(2560, 1440)]), rates: .discrete([60]))]
         script.statedRate = (60, 1)
         script.intervalMilliseconds = 5
-        script.events = CameraScript.steady(10_000)
+        script.events = (0..<10_000).map { number in
+            .frames([.init(sequence: UInt32(number), nanoseconds: Int64(number + 1) * 16_666_667)])
+        }
         let sizes = SizeConverter.Sizes()
         let source = CameraSource(
             device: testDevice,
