@@ -1,4 +1,4 @@
-public import MediaCore
+package import MediaCore
 package import Threading
 
 /// Starts, shares and stops the capturing of one source and delivers its frames; every capturer uses it.
@@ -65,10 +65,21 @@ public final class CaptureCore: Sendable {
     var isCapturing: Bool { state.withLock { $0.run }?.isCapturing ?? false }
 
     package func requestOutputFormat(_ request: VideoFormatRequest) {
+        sinks.request(request, forwarding: forwarded(request))
+    }
+
+    /// Replaces all requests to the source, as when it is made.
+    package func replaceRequest(_ request: VideoFormatRequest) {
+        sinks.replaceRequest(request, forwarding: forwarded(request))
+    }
+
+    package func resetOutputFormat() { sinks.resetRequest(forwarding: forwarded) }
+
+    private func forwarded(_ request: VideoFormatRequest) -> VideoFormatRequest {
         var forwarded = request
         // Sinks may also crop or turn the frames. They must not scale such frames a second time.
         if makesSizes { forwarded.dimensions = nil }
-        sinks.request(request, forwarding: forwarded)
+        return forwarded
     }
 
     // MARK: Use
@@ -184,7 +195,7 @@ public final class CaptureCore: Sendable {
         run.finish()
     }
 
-    fileprivate func note(_ format: VideoFormat) {
+    func note(_ format: VideoFormat) {
         state.withLock { $0.format = format }
     }
 
@@ -209,125 +220,7 @@ public final class CaptureCore: Sendable {
         withExtendedLifetime(listener) {}
     }
 
-    fileprivate func send(_ event: CaptureEvent) {
+    func send(_ event: CaptureEvent) {
         for listener in state.withLock({ Array($0.listeners.values) }) { listener.yield(event) }
     }
-}
-
-/// Passed to a source's thread: tells it when to end, and takes its frames.
-package struct CaptureContext: Sendable {
-    private let core: CaptureCore
-    private let run: CaptureRun
-
-    fileprivate init(core: CaptureCore, run: CaptureRun) {
-        self.core = core
-        self.run = run
-    }
-
-    /// Whether the thread must end.
-    package var isStopRequested: Bool { run.isStopRequested }
-
-    /// Waits until `deadline`; returns `false` at once when a stop is requested.
-    package func wait(until deadline: MonotonicInstant) -> Bool { run.wait(until: deadline) }
-
-    /// Calls `action`, on any thread, when a stop is requested; for a thread that is blocked on a device.
-    package func whenStopRequested(_ action: @escaping @Sendable () -> Void) { run.whenStopRequested(action) }
-
-    /// The format to capture: the request to the source, completed with its sinks' requirements.
-    package var wanted: VideoFormatRequest { core.sinks.wanted }
-
-    /// The request to the source, without its sinks' requirements.
-    package var request: VideoFormatRequest { core.sinks.request }
-
-    /// The highest rate that any sink accepts; `nil` for any rate.
-    package var highestRate: FrameRate? { core.sinks.highestRate }
-
-    /// Whether no sink would get a frame.
-    package var hasNoSink: Bool { core.sinks.isEmpty }
-
-    /// Ends the start successfully: frames may follow from now on, in `format` if it is known.
-    package func opened(_ format: VideoFormat?) {
-        if let format { core.note(format) }
-        run.finishOpening(.success(()))
-    }
-
-    /// Records the format that is being captured.
-    package func note(_ format: VideoFormat) { core.note(format) }
-
-    /// Counts captured frames of which none is delivered.
-    package func count(_ captured: CaptureStatistics) { core.sinks.count(captured) }
-
-    /// Counts captured frames, and says whether a sink gets the newest of them.
-    ///
-    /// - Parameters:
-    ///   - captured: The frames captured since the last call.
-    ///   - timestamp: When the newest frame was captured.
-    ///   - pacedRate: The rate at which the source makes its frames on purpose; `nil` for a device.
-    /// - Returns: Whether a sink gets the frame. If so, call `deliver` or `drop` next. If not, it counts as not wanted.
-    package func admit(
-        _ captured: CaptureStatistics,
-        newestAt timestamp: MonotonicInstant,
-        pacedRate: FrameRate? = nil
-    ) -> Bool {
-        core.sinks.admit(captured, newestAt: timestamp, pacedRate: pacedRate)
-    }
-
-    /// The sinks that get the frames.
-    var sinks: VideoSinks { core.sinks }
-
-    /// Delivers the admitted frame.
-    package func deliver(_ frame: VideoFrame) { core.sinks.handOver(frame) }
-
-    /// Counts the admitted frame as dropped.
-    package func drop(_ reason: FrameDropReason) { core.sinks.giveUp(reason) }
-
-    /// Reports that no frames come for a while because of `error`, and that the source goes on by itself.
-    package func interrupted(by error: any Error) { core.send(.interrupted(error)) }
-
-    /// Reports that frames come again.
-    package func interruptionEnded() { core.send(.interruptionEnded) }
-
-    /// Reports that no frame has come since the start, because of `error`.
-    package func noFramesCaptured(because error: any Error) { core.send(.noFramesCaptured(error)) }
-
-    /// Reports something that the user should know; the source goes on.
-    package func warn(_ error: any Error) { core.send(.warning(error)) }
-}
-
-/// A source that captures through a `CaptureCore`: cameras, screens and all painted sources.
-public protocol CoreCapturer: VideoCapturer {
-    /// The core that captures for this source.
-    var core: CaptureCore { get }
-}
-
-extension CoreCapturer {
-    /// The sinks of the source.
-    public var sinks: VideoSinks { core.sinks }
-
-    /// Asks for another output format; see `VideoSource`.
-    public func requestOutputFormat(_ request: VideoFormatRequest) { core.requestOutputFormat(request) }
-
-    /// Starts capturing for the application; see `VideoCapturer`.
-    public func startCapture() async throws { try await core.start() }
-
-    /// Ends the application's use; see `VideoCapturer`.
-    public func stopCapture() async { await core.stop() }
-
-    /// Starts capturing for a sink; see `VideoCapturer`.
-    public func startCapture(for sink: any VideoSink) async throws { try await core.start(for: sink) }
-
-    /// Ends a sink's use; see `VideoCapturer`.
-    public func stopCapture(for sink: any VideoSink) async { await core.stop(for: sink) }
-
-    /// Whether frames can arrive; see `VideoCapturer`.
-    public var isCapturing: Bool { core.isCapturing }
-
-    /// The format that is being captured; it keeps its value after the end, until the next start.
-    public var captureFormat: VideoFormat? { core.format }
-
-    /// Why capturing ended by itself; see `VideoSource`.
-    public var failure: (any Error)? { core.failure }
-
-    /// A stream of the source's events from now on; see `VideoSource`.
-    public func captureEvents() -> AsyncStream<CaptureEvent> { core.events() }
 }

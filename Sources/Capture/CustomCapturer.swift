@@ -41,11 +41,12 @@ extension CustomCapturer {
 /// Takes the frames of a custom capturer, from its start to its stop.
 public final class VideoCaptureConsumer: Sendable {
     private let entrance: FrameEntrance
-    private let context: CaptureContext
+    /// `nil` after the run, so that a capturer that keeps its consumer does not keep the source's core.
+    private let context: Monitor<CaptureContext?>
     private let end = Monitor<Result<Void, any Error>?>(nil)
 
     fileprivate init(_ context: CaptureContext) {
-        self.context = context
+        self.context = Monitor(context)
         entrance = FrameEntrance(to: context.sinks, measuresDelay: true)
     }
 
@@ -57,13 +58,13 @@ public final class VideoCaptureConsumer: Sendable {
     public func consume(_ frame: VideoFrame) -> Bool { entrance.take(frame) }
 
     /// The format that the sinks ask for; fields that are `nil` mean "don't care".
-    public var wantedFormat: VideoFormatRequest { context.wanted }
+    public var wantedFormat: VideoFormatRequest { running?.wanted ?? VideoFormatRequest() }
 
     /// Reports that no frames come for a while because of `error`, and that the capturer goes on by itself.
-    public func interrupted(by error: any Error) { context.interrupted(by: error) }
+    public func interrupted(by error: any Error) { running?.interrupted(by: error) }
 
     /// Reports that frames come again.
-    public func interruptionEnded() { context.interruptionEnded() }
+    public func interruptionEnded() { running?.interruptionEnded() }
 
     /// Ends the source because of `error`, which becomes `VideoSource.failure`; only the first end counts.
     public func fail(_ error: any Error) { finish(.failure(error)) }
@@ -75,11 +76,16 @@ public final class VideoCaptureConsumer: Sendable {
         end.change { $0 = $0 ?? result }
     }
 
-    fileprivate func close() { entrance.close() }
+    private var running: CaptureContext? { context.withLock { $0 } }
+
+    fileprivate func close() {
+        entrance.close()
+        context.withLock { $0 = nil }
+    }
 
     /// Waits for a stop of the source, or for the end that the capturer reports.
     fileprivate func untilEnded() throws {
-        context.whenStopRequested { [self] in finish() }
+        running?.whenStopRequested { [self] in finish() }
         try end.wait { $0 }?.get()
     }
 }

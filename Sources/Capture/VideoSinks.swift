@@ -6,7 +6,7 @@ import Threading
 /// All members may be used from any thread. Only one thread at a time delivers frames: the source's. The lock is held
 /// for bookkeeping only, never while a sink takes a frame.
 public final class VideoSinks: Sendable {
-    fileprivate struct Entry {
+    struct Entry {
         let number: Int
         weak var sink: (any VideoSink)?
         /// A strong reference to the sink while the source captures.
@@ -21,7 +21,7 @@ public final class VideoSinks: Sendable {
         var statistics = CaptureStatistics()
     }
 
-    fileprivate struct State {
+    struct State {
         var entries: [Entry] = []
         var nextNumber = 0
         var primary: Int?
@@ -29,14 +29,18 @@ public final class VideoSinks: Sendable {
         var isHolding = false
         /// The request made to the source for all its sinks.
         var request = VideoFormatRequest()
+        /// The request that the source was made with, which a reset goes back to.
+        var initialRequest = VideoFormatRequest()
         var forwarded = VideoFormatRequest()
+        /// The highest rate where none is requested.
+        var defaultRate: FrameRate?
         var statistics = CaptureStatistics()
         /// The sink that is taking a frame.
         var delivering: Int?
         var waiters: [CheckedContinuation<Void, Never>] = []
     }
 
-    private let state = Monitor(State())
+    let state = Monitor(State())
 
     /// Creates an empty set of sinks.
     public init() {}
@@ -96,18 +100,6 @@ public final class VideoSinks: Sendable {
     /// The frames captured since the source was made; a frame that at least one sink got counts as delivered.
     public var statistics: CaptureStatistics { state.withLock { $0.statistics } }
 
-    /// Asks for another format for `sink` alone; fields that are `nil` stay as they are.
-    ///
-    /// The rate is applied here: frames above it are left out. The rest of the request goes to the sink, which crops
-    /// and scales.
-    public func request(_ request: VideoFormatRequest, for sink: any VideoSink) {
-        state.withLock { state in
-            guard let index = state.entries.firstIndex(where: { $0.sink === sink }) else { return }
-            state.entries[index].request.merge(request)
-        }
-        sink.onVideoFormatRequest(request)
-    }
-
     // MARK: For sources
 
     /// Delivers a frame to each sink whose rate admits it, and counts it.
@@ -142,78 +134,6 @@ public final class VideoSinks: Sendable {
         state.withLock { state in
             state.primary = state.entries.first { $0.sink === sink }?.number
         }
-    }
-
-    /// Records a request for all sinks and passes `forwarded` on to them.
-    func request(_ request: VideoFormatRequest, forwarding forwarded: VideoFormatRequest) {
-        let sinks = state.withLock { state in
-            state.request.merge(request)
-            state.forwarded.merge(forwarded)
-            return state.entries.compactMap { entry in entry.sink.map { ($0, entry.request) } }
-        }
-        for (sink, own) in sinks {
-            // A request for one sink takes precedence over a request for all of them.
-            var rest = forwarded
-            if own.dimensions != nil { rest.dimensions = nil }
-            if own.pixelFormat != nil { rest.pixelFormat = nil }
-            sink.onVideoFormatRequest(rest)
-        }
-    }
-
-    /// The format to capture: the request for all sinks, completed with the sinks' requirements.
-    ///
-    /// If the sinks require different formats, the largest size and the highest rate count. A sink without requirements
-    /// adds nothing.
-    var wanted: VideoFormatRequest {
-        state.withLock { state in
-            // Asked for each frame: no arrays are made.
-            var required = VideoFormatRequest()
-            for index in state.entries.indices where !state.entries[index].isPaused && state.entries[index].sink != nil
-            {
-                let requirements = state.entries[index].requirements
-                if let size = requirements.dimensions, size.area > required.dimensions?.area ?? 0 {
-                    required.dimensions = size
-                }
-                if let rate = requirements.frameRate { required.frameRate = max(rate, required.frameRate ?? rate) }
-                required.pixelFormat = required.pixelFormat ?? requirements.pixelFormat
-            }
-            return VideoFormatRequest(
-                dimensions: state.request.dimensions ?? required.dimensions,
-                frameRate: state.request.frameRate ?? required.frameRate,
-                pixelFormat: state.request.pixelFormat ?? required.pixelFormat
-            )
-        }
-    }
-
-    /// The request for all sinks, without their own requirements.
-    var request: VideoFormatRequest { state.withLock { $0.request } }
-
-    /// The highest rate that any sink accepts; `nil` if one of them accepts every rate, or if there is no sink.
-    var highestRate: FrameRate? {
-        state.withLock { state in
-            var highest: FrameRate?
-            for entry in state.entries where !entry.isPaused {
-                guard let limit = state.limit(of: entry) else { return nil }
-                highest = max(highest ?? limit, limit)
-            }
-            return highest
-        }
-    }
-
-    /// The highest rate that `sink` accepts; `nil` for any rate.
-    package func rate(of sink: any VideoSink) -> FrameRate? {
-        state.withLock { state in
-            state.entries.first { $0.sink === sink }.flatMap { state.limit(of: $0) } ?? state.request.frameRate
-        }
-    }
-}
-
-extension VideoSinks.State {
-    /// The lower of two rates: the one requested for this sink and the one requested for the whole source.
-    fileprivate func limit(of entry: VideoSinks.Entry) -> FrameRate? {
-        let general = request.frameRate ?? entry.requirements.frameRate
-        guard let own = entry.request.frameRate else { return general }
-        return general.map { min($0, own) } ?? own
     }
 }
 

@@ -66,6 +66,11 @@ public protocol VideoSource: AnyObject, Sendable {
     /// to its sinks what it cannot do itself (`onVideoFormatRequest`): a published track crops and scales.
     func requestOutputFormat(_ request: VideoFormatRequest)
 
+    /// Takes back all requests but the one that the source was made with: it delivers what it makes by itself.
+    ///
+    /// Sizes and rates change back at once. Requests for single sinks stay (`VideoSinks.resetRequest(for:)`).
+    func resetOutputFormat()
+
     /// Asks for a frame soon, although the picture may not have changed; does nothing by default.
     ///
     /// A track asks when a receiver needs a keyframe. A source that always delivers frames can ignore it.
@@ -104,6 +109,9 @@ extension VideoSource {
     public func requestOutputFormat(_ request: VideoFormatRequest) {
         sinks.request(request, forwarding: request)
     }
+
+    /// Takes back the requests, also those that were passed on to the sinks.
+    public func resetOutputFormat() { sinks.resetRequest() }
 
     /// Does nothing.
     public func requestFrame() {}

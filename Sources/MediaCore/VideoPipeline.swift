@@ -8,10 +8,10 @@ public protocol VideoSink: AnyObject, Sendable {
     /// The source calls it on its own thread, in order of capture. It must return quickly and never block.
     func onVideoFrame(_ frame: VideoFrame)
 
-    /// Receives the part of a format request that the source leaves to its sinks; fields that are `nil` stay as they
-    /// are.
+    /// Receives what is requested of the sink from now on: the part that the source leaves to its sinks, and what was
+    /// requested for this sink alone. Fields that are `nil` mean "don't care".
     ///
-    /// A sink that gets a size crops and scales down frames of any other size.
+    /// A sink that gets a size crops and scales down frames of any other size. Without one, it takes them as they are.
     func onVideoFormatRequest(_ request: VideoFormatRequest)
 }
 

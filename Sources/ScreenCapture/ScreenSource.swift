@@ -66,7 +66,7 @@ public final class ScreenSource: CoreCapturer {
         } body: { context in
             try ScreenLoop.run(plan, context)
         }
-        core.requestOutputFormat(request)
+        core.replaceRequest(request)
     }
 
     deinit {

@@ -106,8 +106,8 @@ extension CameraSource {
     ///
     /// - Throws: The same errors as `setControl(_:to:)` with a number.
     public func setControl(_ name: String, to text: String) throws(CameraError) {
-        let setting = try Self.open(device, of: system).set(name, to: text)
-        selection.keep(setting)
+        let device = device
+        selection.keep(try Self.open(device, of: system).set(name, to: text), of: device)
     }
 
     private static func open(_ device: CaptureDevice, of system: any CameraSystem) throws(CameraError) -> CameraControls

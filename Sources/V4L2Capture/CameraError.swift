@@ -29,6 +29,10 @@ public struct CameraError: Error, Hashable, Sendable {
         public static let controlOutOfRange = Code(name: "controlOutOfRange")
         /// The control cannot be set at present.
         public static let controlRefused = Code(name: "controlRefused")
+        /// The camera has only larger or faster formats than it delivers by default.
+        public static let formatLimited = Code(name: "formatLimited")
+        /// A file or sensor does not say how the camera is held.
+        public static let noOrientation = Code(name: "noOrientation")
         /// The bus has no bandwidth left for the format.
         public static let noBandwidth = Code(name: "noBandwidth")
         /// The camera streams, but no picture arrived for `CameraSource.patience`.

@@ -95,7 +95,7 @@ extension CameraDirectory {
         // Try the old node first. It is the likeliest, and for a camera with several nodes it is the right one.
         for path in [camera.path] + system.nodePaths().filter({ $0 != camera.path }) {
             // Nodes that cannot be this camera are not opened, because that wakes some cameras.
-            let match = camera.hardware.flatMap { own in system.hardware(of: path).map { $0.isAtSamePlace(as: own) } }
+            let match = camera.hardware.map { own in system.hardware(of: path)?.isAtSamePlace(as: own) ?? false }
             if match == false { continue }
             do {
                 let device = try open(path)

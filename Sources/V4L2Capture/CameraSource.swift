@@ -7,9 +7,12 @@ import Threading
 /// Frames are captured, converted and delivered on one thread of the source's own. This thread owns the device from the
 /// first user's start to the last user's stop. A size requested while capturing takes effect at once: frames of the
 /// camera's current size are cropped and scaled down. A rate requested while capturing also takes effect at once:
-/// frames are left out. The camera itself changes to another size or pixel format at the next start. Starts and
-/// failures report `CameraError`s. A source that is released while it captures stops by itself. All members may be used
+/// frames are left out. The camera itself changes to another size or pixel format at the next start, or by
+/// `selectCaptureDevice(_:format:)`. Starts and failures report `CameraError`s. A source that is released while it captures stops by itself. All members may be used
 /// from any thread.
+///
+/// Unless a size or a rate is requested, frames above 1920x1080 are scaled down and frames above 30 a second are left out,
+/// with a warning (`CaptureEvent.warning`).
 ///
 /// A camera that has worked and then gives no pictures, because it was unplugged, hangs or is refused, is an
 /// interruption (`CaptureEvent.interrupted`) and not a failure. The source then delivers two slates a second of the same
@@ -83,7 +86,39 @@ public final class CameraSource: CoreCapturer {
         } body: { context in
             try CaptureLoop.run(plan, context)
         }
-        core.requestOutputFormat(request)
+        core.replaceRequest(request)
+    }
+
+    /// Captures from another camera, or in another format, as the same source: published tracks go on.
+    ///
+    /// While capturing, the new camera has a frame ready before the present one is closed. If both cannot be open at
+    /// once, or if it is the same camera, the present one is closed first. The size of the frames changes only if the new
+    /// camera, or `format`, makes it so; a change of size makes one keyframe. Controls that were set are kept for the
+    /// same camera only. While not capturing, the next start uses the camera.
+    ///
+    /// - Parameters:
+    ///   - device: One of `CameraSource.devices()`.
+    ///   - format: The requested format, which replaces all earlier requests; `nil` keeps them.
+    /// - Returns: The time between the last frame before the change and the first one after it; zero while not capturing.
+    /// - Throws: `CameraError`, if the camera cannot be used or gives no frame: the present one then goes on, in its
+    ///   format. `CancellationError`, if capturing ends meanwhile, or another change follows before the first frame.
+    @discardableResult
+    public func selectCaptureDevice(_ device: CaptureDevice, format: VideoFormatRequest? = nil) async throws -> Duration
+    {
+        try await withCheckedThrowingContinuation { continuation in
+            let change = CameraSelection.Change(device: device, request: format) { continuation.resume(with: $0) }
+            while !selection.ask(for: change) {
+                do throws(CameraError) {
+                    _ = try CameraDirectory(system: system).open(device)
+                } catch {
+                    return change.answer(.failure(error))
+                }
+                // Capturing may have begun meanwhile.
+                guard selection.adopt(change) else { continue }
+                if let format { core.replaceRequest(format) }
+                return change.answer(.success(.zero))
+            }
+        }
     }
 
     deinit {

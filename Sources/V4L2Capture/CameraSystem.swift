@@ -138,11 +138,13 @@ private func linkTarget(_ path: String) -> String? {
     }
 }
 
-private func firstLine(of path: String) -> String? {
-    let file = unsafe open(path, O_RDONLY | O_CLOEXEC)
+/// The first line of a small file; `nil` if it is empty or cannot be read.
+func firstLine(of path: String) -> String? {
+    // Without O_NONBLOCK, opening a pipe waits for its writer.
+    let file = unsafe open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
     guard file >= 0 else { return nil }
     defer { close(file) }
-    return unsafe withUnsafeTemporaryAllocation(byteCount: 64, alignment: 1) { bytes -> String? in
+    return unsafe withUnsafeTemporaryAllocation(byteCount: 256, alignment: 1) { bytes -> String? in
         let length = unsafe read(file, bytes.baseAddress, bytes.count)
         guard length > 0 else { return nil }
         return unsafe String(decoding: bytes.prefix(length).prefix { $0 != 0x0A }, as: UTF8.self)

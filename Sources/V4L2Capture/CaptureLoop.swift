@@ -17,47 +17,36 @@ struct CaptureLoop {
         var makeConverter: @Sendable () -> any CapturedFrameConverter
     }
 
-    private let plan: Plan
-    private let context: CaptureContext
-    private let stop: StopSignal
-    private let converter: any CapturedFrameConverter
+    let plan: Plan
+    let context: CaptureContext
+    let stop: StopSignal
+    let converter: any CapturedFrameConverter
     /// The open camera; `nil` while it is gone.
-    private var session: CaptureSession?
+    var session: CaptureSession?
     /// The format of the last session.
-    private var negotiated: NegotiatedFormat
+    var negotiated: NegotiatedFormat
     /// The size that was requested before the session began.
-    private var wishedDimensions: Dimensions?
-    private var watchdog: CaptureWatchdog
-    private var stamps: TimestampCheck
-    private var outage: CameraOutage
-    private var damage = DamageNotice()
+    var wishedDimensions: Dimensions?
+    /// What is delivered unless more is requested.
+    var limits: VideoFormatRequest
+    var watchdog: CaptureWatchdog
+    var stamps: TimestampCheck
+    var outage: CameraOutage
+    var damage = DamageNotice()
     /// Why the present or last outage lasts.
-    private var lastFailure: CameraError?
-    private let slate = SlatePainter()
+    var lastFailure: CameraError?
+    let slate = SlatePainter()
     /// When the last frame or slate was captured.
-    private var lastInstant: MonotonicInstant?
+    var lastInstant: MonotonicInstant?
     /// Whether a good frame has come since the start: a camera that never worked is not waited for.
-    private var hasWorked = false
+    var hasWorked = false
+    /// The change of cameras that waits for its first frame.
+    var handover: Handover?
 
     /// Opens the camera, captures until a stop is requested, and closes it.
     ///
     /// - Throws: `CameraError`. After `opened` it is a failure of the source.
     static func run(_ plan: Plan, _ context: CaptureContext) throws(CameraError) {
-        var loop = try CaptureLoop(plan, context)
-        context.opened(loop.negotiated.videoFormat)
-        while !loop.stop.isRequested {
-            do throws(CameraError) {
-                try loop.capture()
-            } catch {
-                try loop.beginOutage(error)
-                try loop.reopen()
-            }
-        }
-    }
-
-    private init(_ plan: Plan, _ context: CaptureContext) throws(CameraError) {
-        self.plan = plan
-        self.context = context
         let stop: StopSignal
         do {
             stop = try StopSignal()
@@ -65,10 +54,41 @@ struct CaptureLoop {
             throw CameraError(error, device: plan.selection.device.path, isOpen: false) { nil }
         }
         context.whenStopRequested { stop.request() }
+        plan.selection.begin(stop)
+        defer { plan.selection.end() }
+        var loop = try CaptureLoop(plan, context, stop)
+        defer { loop.endHandover(with: .failure(CancellationError())) }
+        context.opened(loop.negotiated.videoFormat)
+        while !loop.stop.isRequested {
+            do throws(CameraError) {
+                try loop.capture()
+            } catch {
+                try loop.goOn(after: error)
+            }
+        }
+    }
+
+    /// Goes back to the former camera if one was just changed to; else begins an outage, which lasts until a camera is open.
+    private mutating func goOn(after error: CameraError) throws(CameraError) {
+        var reason = error
+        if let handover {
+            do throws(CameraError) {
+                return try takeBack(handover, because: error)
+            } catch {
+                reason = error
+            }
+        }
+        try beginOutage(reason)
+        try reopen()
+    }
+
+    private init(_ plan: Plan, _ context: CaptureContext, _ stop: StopSignal) throws(CameraError) {
+        self.plan = plan
+        self.context = context
         self.stop = stop
         converter = plan.makeConverter()
         outage = CameraOutage(limit: plan.outageLimit)
-        let opened = try Self.open(plan, context, converter)
+        let opened = try Self.open(plan, context, converter, for: context.wanted)
         Self.report(opened, context)
         session = opened
         negotiated = opened.negotiated
@@ -76,15 +96,18 @@ struct CaptureLoop {
         let (interval, now) = (opened.negotiated.frameRate.interval, plan.system.now)
         watchdog = CaptureWatchdog(patience: plan.patience, interval: interval, start: now)
         stamps = TimestampCheck(interval: interval, start: now)
+        limits = VideoFormatRequest()
+        limitOutput()
     }
 
-    /// Opens the camera for what is wanted now; where the bus is full, as compressed pictures.
-    private static func open(
+    /// Opens the camera for `wanted`; where the bus is full, as compressed pictures.
+    static func open(
         _ plan: Plan,
         _ context: CaptureContext,
-        _ converter: any CapturedFrameConverter
+        _ converter: any CapturedFrameConverter,
+        for wanted: VideoFormatRequest
     ) throws(CameraError) -> CaptureSession {
-        var request = context.wanted
+        var request = wanted
         do throws(CameraError) {
             return try CaptureSession(plan.selection, system: plan.system, request: request, converter: converter)
         } catch {
@@ -104,37 +127,49 @@ struct CaptureLoop {
     }
 
     /// Reports what the camera could not be set to when it was opened.
-    private static func report(_ session: CaptureSession, _ context: CaptureContext) {
+    static func report(_ session: CaptureSession, _ context: CaptureContext) {
         for error in session.refusedSettings { context.warn(error) }
     }
 
     // MARK: Capturing
 
     private mutating func capture() throws(CameraError) {
-        while !stop.isRequested {
-            guard let session else { return }
-            let deadline = outage.nextSlate.map { min($0, watchdog.nextDeadline) } ?? watchdog.nextDeadline
-            let events = session.wait(until: deadline, or: stop)
-            if stop.isRequested { return }
-            let lastGood = watchdog.lastGood
-            if !events.isEmpty { try take(from: session, after: events) }
-            let now = plan.system.now
-            if watchdog.lastGood != lastGood, outage.recovered(at: now) { context.interruptionEnded() }
-            guard !watchdog.isOver(at: now), !(outage.isWaiting && outage.isOver(at: now)) else {
-                throw noFrames(for: watchdog.patience, isOver: true)
-            }
-            switch watchdog.change(at: now) {
-            case .interrupted: note(noFrames(for: watchdog.interruption, isOver: false))
-            case .noFramesYet where !outage.isOn:
-                context.noFramesCaptured(because: noFrames(for: watchdog.interruption * 2, isOver: false))
-            case .interruptionEnded, .noFramesYet, nil: break
-            }
-            if let count = damage.due(at: now) { context.warn(damagedFrames(count)) }
-            deliverSlate(at: now)
+        while !stop.isRequested, session != nil {
+            if try step() { try carryOutChanges() }
         }
     }
 
-    private mutating func take(from session: CaptureSession, after events: NodeEvents) throws(CameraError) {
+    /// Waits for the driver and does what is due then; `true` if a caller asks for a change instead.
+    ///
+    /// Nothing but `session` may hold the camera after this, so that a change can close it.
+    private mutating func step() throws(CameraError) -> Bool {
+        guard let session else { return false }
+        let deadline = outage.nextSlate.map { min($0, watchdog.nextDeadline) } ?? watchdog.nextDeadline
+        let events = session.wait(until: deadline, or: stop)
+        if stop.isRequested { return false }
+        if events.contains(.stopped) { return true }
+        let lastGood = watchdog.lastGood
+        if !events.isEmpty { try take(from: session, after: events) }
+        let now = plan.system.now
+        if watchdog.lastGood != lastGood {
+            if outage.recovered(at: now) { context.interruptionEnded() }
+            endHandover(with: .success(()))
+        }
+        guard !watchdog.isOver(at: now), !(outage.isWaiting && outage.isOver(at: now)) else {
+            throw noFrames(for: watchdog.patience, isOver: true)
+        }
+        switch watchdog.change(at: now) {
+        case .interrupted: note(noFrames(for: watchdog.interruption, isOver: false))
+        case .noFramesYet where !outage.isOn:
+            context.noFramesCaptured(because: noFrames(for: watchdog.interruption * 2, isOver: false))
+        case .interruptionEnded, .noFramesYet, nil: break
+        }
+        if let count = damage.due(at: now) { context.warn(damagedFrames(count)) }
+        deliverSlate(at: now)
+        return false
+    }
+
+    mutating func take(from session: CaptureSession, after events: NodeEvents) throws(CameraError) {
         var captured = CaptureStatistics()
         let newest: FilledBuffer?
         do {
@@ -171,7 +206,7 @@ struct CaptureLoop {
             watchdog.notWanted(hasSink: !context.hasNoSink, at: now)
             return try session.giveBack(newest)
         }
-        converter.requestedDimensions = context.request.dimensions ?? wishedDimensions
+        converter.requestedDimensions = outputDimensions
         let frame: VideoFrame
         do {
             frame = try session.frame(of: newest, at: timestamp)
@@ -186,6 +221,28 @@ struct CaptureLoop {
         let failure = Result<Void, CameraError> { () throws(CameraError) in try session.giveBack(newest) }
         context.deliver(frame)
         try failure.get()
+    }
+
+    /// The size of the frames, before other steps; `nil` for the camera's.
+    var outputDimensions: Dimensions? { context.request.dimensions ?? wishedDimensions ?? limits.dimensions }
+
+    /// Limits what is delivered unless more is requested, and says so.
+    mutating func limitOutput() {
+        let former = limits
+        limits = DefaultOutput.limit(negotiated.videoFormat, wanted: context.wanted)
+        context.limitRate(to: limits.frameRate)
+        guard limits != VideoFormatRequest(), limits != former else { return }
+        let size = limits.dimensions ?? negotiated.delivered.dimensions
+        let rate = limits.frameRate ?? negotiated.frameRate
+        context.warn(
+            CameraError(
+                .formatLimited,
+                device: path,
+                attempt: "deliver all of",
+                explanation: "it captures \(negotiated.videoFormat), of which \(size) at \(rate) frames per second are "
+                    + "delivered; request a size and a rate to have more"
+            )
+        )
     }
 
     private func noFrames(for time: Duration, isOver: Bool) -> CameraError {
@@ -210,82 +267,5 @@ struct CaptureLoop {
         )
     }
 
-    private var path: String { session?.path ?? plan.selection.device.path }
-}
-
-// MARK: - Outages
-
-extension CaptureLoop {
-    /// Closes the camera after `error`.
-    ///
-    /// - Throws: `error`, if the camera is not to be waited for.
-    private mutating func beginOutage(_ error: CameraError) throws(CameraError) {
-        guard outage.isWaiting, hasWorked else { throw error }
-        note(error)
-        session = nil
-    }
-
-    /// Counts and reports the cause of an outage, if it is new.
-    private mutating func note(_ error: CameraError) {
-        var counts = CaptureStatistics()
-        counts.interruptions = outage.isOn ? 0 : 1
-        context.count(counts)
-        lastFailure = error
-        if outage.failed(error.code, at: plan.system.now) { context.interrupted(by: error) }
-    }
-
-    /// Delivers slates until the camera can be opened again, or a stop is requested.
-    ///
-    /// - Throws: The last reason why it cannot be opened, once the wait is over.
-    private mutating func reopen() throws(CameraError) {
-        while !stop.isRequested {
-            let now = plan.system.now
-            if outage.isOver(at: now) { throw givenUp() }
-            deliverSlate(at: now)
-            if outage.isAttemptDue(at: now) {
-                do throws(CameraError) {
-                    return try begin(Self.open(plan, context, converter))
-                } catch {
-                    note(error)
-                }
-            }
-            plan.system.sleep(until: outage.nextDeadline, or: stop)
-        }
-    }
-
-    private mutating func begin(_ opened: CaptureSession) {
-        Self.report(opened, context)
-        session = opened
-        negotiated = opened.negotiated
-        wishedDimensions = context.wanted.dimensions
-        let (interval, now) = (negotiated.frameRate.interval, plan.system.now)
-        watchdog = CaptureWatchdog(patience: plan.patience, interval: interval, start: now)
-        stamps = TimestampCheck(interval: interval, start: now, after: lastInstant)
-        context.note(negotiated.videoFormat)
-    }
-
-    private func givenUp() -> CameraError {
-        let waited = "no picture came within \((plan.outageLimit ?? .zero).seconds) s"
-        if let lastFailure, lastFailure.code != .noSuchDevice { return lastFailure.adding(waited) }
-        let advice = "the camera went away and did not come back; plug it in again and look at its cable and power"
-        return CameraError(.deviceLost, device: path, attempt: "read from", explanation: "\(advice); \(waited)")
-    }
-
-    /// Delivers a slate of the size of the camera's frames, if one is due.
-    private mutating func deliverSlate(at now: MonotonicInstant) {
-        guard outage.isWaiting, let began = outage.began, outage.takeSlate(at: now) else { return }
-        var captured = CaptureStatistics()
-        captured.countCaptured(at: now)
-        captured.framesSubstituted = 1
-        guard context.admit(captured, newestAt: now, pacedRate: CameraOutage.slateRate) else { return }
-        converter.requestedDimensions = context.request.dimensions ?? wishedDimensions
-        let seconds = Int(now.duration(since: began).seconds)
-        let text = ["No picture", plan.selection.device.name, "for \(seconds) s"]
-        let size = converter.outputDimensions(for: negotiated.delivered.dimensions)
-        var frame = VideoFrame(buffer: slate.paint(text, dimensions: size), timestamp: now)
-        frame.isSubstitute = true
-        lastInstant = now
-        stamps.substituted(at: now)
-        context.deliver(frame)
-    }
+    var path: String { session?.path ?? plan.selection.device.path }
 }

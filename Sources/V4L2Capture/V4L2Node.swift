@@ -59,6 +59,18 @@ final class StopSignal: Sendable {
     /// Whether stop was requested.
     var isRequested: Bool { flag.load(ordering: .acquiring) }
 
+    /// Ends a wait without requesting stop; may be called from any thread.
+    func wake() {
+        var one: UInt64 = 1
+        _ = unsafe write(descriptor, &one, MemoryLayout<UInt64>.size)
+    }
+
+    /// Lets waits wait again after a wake; look at `isRequested` afterwards.
+    func settle() {
+        var count: UInt64 = 0
+        _ = unsafe read(descriptor, &count, MemoryLayout<UInt64>.size)
+    }
+
     /// Waits until `deadline`, or until the descriptor is readable.
     func wait(until deadline: MonotonicInstant) {
         let left = deadline.duration(since: MonotonicClock.now).wholeMicroseconds
@@ -70,8 +82,7 @@ final class StopSignal: Sendable {
     /// Requests stop; may be called from any thread, repeatedly.
     func request() {
         flag.store(true, ordering: .releasing)
-        var one: UInt64 = 1
-        _ = unsafe write(descriptor, &one, MemoryLayout<UInt64>.size)
+        wake()
     }
 }
 

@@ -14,6 +14,7 @@ struct ConnectCommand: AsyncParsableCommand {
               room-client connect --room my-room --source pattern --size 1280x720
               room-client connect --room my-room --device 2 --pixel-format MJPG --fps 30
               room-client connect --room my-room --source screen --window Slides
+              echo "device 1 size=hd720" | room-client connect --room my-room --commands
               room-client connect --room my-room --source file:clip.y4m --loop --json
               ffmpeg -i clip.mp4 -f yuv4mpegpipe - | \\
                 room-client connect --room my-room --source file:-
@@ -85,12 +86,28 @@ struct ConnectCommand: AsyncParsableCommand {
     )
     var duration: Seconds?
 
+    @Flag(
+        help: ArgumentHelp(
+            "Read commands for the camera from standard input, one a line.",
+            discussion: "\(PublisherCommand.summary)."
+        )
+    )
+    var commands = false
+
     @Option(help: ArgumentHelp("The track's name; default the kind of source.", valueName: "name"))
     var trackName: String?
 
     func validate() throws {
         try checkName(trackName, of: "--track-name")
         try previewing.check(isJSON: connection.json)
+        if commands {
+            guard case .camera = source.source else {
+                throw ValidationError("--commands is for cameras; leave it out with this --source.")
+            }
+            guard !previewing.preview else {
+                throw ValidationError("--commands and --preview both need standard input: leave one out.")
+            }
+        }
         if let minBitrate, let most = maxBitrate ?? source.noiseBitrate, minBitrate > most {
             throw ValidationError(
                 "--min-bitrate \(minBitrate) is more than the highest rate of \(most); give a lower one."
@@ -104,12 +121,17 @@ struct ConnectCommand: AsyncParsableCommand {
     func run() async throws {
         try await reportingErrors(isJSON: connection.json) {
             let stop = StopReasons()
-            let track = LocalVideoTrack(source: try source.makeSource { stop.end(.source($0)) }, name: trackName)
-            try await publish(track, until: stop)
+            let turner = commands && source.orientationSensor == nil ? ManualOrientationTracker() : nil
+            let capturer = try source.makeSource(turner: turner) { stop.end(.source($0)) }
+            try await publish(LocalVideoTrack(source: capturer, name: trackName), turner, until: stop)
         }
     }
 
-    private func publish(_ track: LocalVideoTrack, until stop: StopReasons) async throws {
+    private func publish(
+        _ track: LocalVideoTrack,
+        _ turner: ManualOrientationTracker?,
+        until stop: StopReasons
+    ) async throws {
         let reporter = Reporter(isJSON: connection.json)
         let started = ContinuousClock.now
         var options = connection.connectOptions
@@ -138,7 +160,9 @@ struct ConnectCommand: AsyncParsableCommand {
             reporter.report(PublishedEvent(track), "Publishing \(description(of: track)). Ctrl-C ends it.")
             let isWatched = reporter.showsStatus || connection.verbose
             let status = isWatched ? Task { try await showStatus(of: track, with: reporter) } : nil
+            let reading = commands ? Task { await carryOutCommands(on: track, turner, reporter) } : nil
             ending = await stop.wait(for: duration?.duration)
+            reading?.cancel()
             status?.cancel()
         }
         await room.disconnect()
@@ -149,6 +173,16 @@ struct ConnectCommand: AsyncParsableCommand {
         if let failure { reporter.reportOnce(failure) }
         report(PublisherSummary(track.statistics, elapsed: started.duration(to: .now)), of: track, to: reporter)
         if let failure { throw failure }
+    }
+
+    private func carryOutCommands(
+        on track: LocalVideoTrack,
+        _ turner: ManualOrientationTracker?,
+        _ reporter: Reporter
+    ) async {
+        guard let camera = track.source as? CameraSource else { return }
+        var commands = PublisherCommands(camera: camera, turner: turner, request: source.request, reporter: reporter)
+        await commands.run()
     }
 
     private var publishOptions: VideoPublishOptions {
@@ -176,6 +210,8 @@ struct ConnectCommand: AsyncParsableCommand {
             case .localTrackInterruptionEnded(let track):
                 let words = "The source of \"\(track.name)\" delivers pictures again."
                 reporter.reportWarning(SourceEvent("interruptionEnded", of: track), words)
+            case .localTrackDimensionsChanged(let track, let size):
+                reporter.report(DimensionsEvent(track, size), "\"\(track.name)\" is \(size) from now on.")
             case .localTrackWarning(let track, let error):
                 reporter.reportWarning(SourceEvent("warning", of: track, error), "\(error).")
             case .localTrackFailed(let track, let error): reporter.reportFailure(FailureEvent(error, track))

@@ -174,8 +174,29 @@ struct TrackEvent: Encodable {
         self.participant = participant.identity
         participantId = participant.sid
         self.track = track.name
-        width = track.dimensions.width
-        height = track.dimensions.height
+        width = track.publishedDimensions.width
+        height = track.publishedDimensions.height
+    }
+}
+
+/// The pictures of a track have another size from now on.
+struct DimensionsEvent: Encodable {
+    var event = "trackDimensionsChanged"
+    /// Who publishes the track; `null` for this program's own.
+    @Nullable var participant: String? = nil
+    @Nullable var participantId: String? = nil
+    var track: String
+    var width: Int
+    var height: Int
+
+    init(_ track: RemoteVideoTrack, of participant: RemoteParticipant, _ size: Dimensions) {
+        (self.track, width, height) = (track.name, size.width, size.height)
+        self.participant = participant.identity
+        participantId = participant.sid
+    }
+
+    init(_ track: LocalVideoTrack, _ size: Dimensions) {
+        (self.track, width, height) = (track.name, size.width, size.height)
     }
 }
 

@@ -115,7 +115,8 @@ final class Reception: Sendable {
             return next
         }
         guard let track else { return }
-        (presenter as? VideoPipeRenderer)?.prepare(dimensions: track.dimensions, framesPerSecond: track.frameRate)
+        let pipe = presenter as? VideoPipeRenderer
+        pipe?.prepare(dimensions: track.publishedDimensions, framesPerSecond: track.frameRate)
         track.addRenderer(presenter)
     }
 

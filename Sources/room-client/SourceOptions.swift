@@ -117,6 +117,15 @@ struct SourceOptions: ParsableArguments {
     )
     var orientation = VideoPublishOptions.Orientation.applied
 
+    @Option(
+        help: ArgumentHelp(
+            "Turn the pictures by how the camera is held: a file with 0, 90, 180, 270, normal, left-up, right-up or "
+                + "bottom-up, or an accelerometer's folder, such as /sys/bus/iio/devices/iio:device0.",
+            valueName: "path"
+        )
+    )
+    var orientationSensor: String?
+
     @OptionGroup var screen: ScreenOptions
 
     @Flag(help: "Play the clip repeatedly.")
@@ -143,6 +152,7 @@ struct SourceOptions: ParsableArguments {
                 ("--device", device != nil), ("--pixel-format", pixelFormat != nil), ("--crop", crop != nil),
                 ("--rotate", rotate != 0), ("--mirror", mirror), ("--orientation", orientation != .applied),
                 ("--camera-wait", cameraWait != nil), ("--control", !controls.isEmpty),
+                ("--orientation-sensor", orientationSensor != nil),
             ]
             if let option = forCameras.first(where: { $0.1 })?.0 {
                 throw ValidationError("\(option) is for cameras; leave it out with this --source.")
@@ -168,9 +178,17 @@ struct SourceOptions: ParsableArguments {
         }
     }
 
+    /// The requested format.
+    var request: VideoFormatRequest { VideoFormatRequest(dimensions: size, frameRate: fps, pixelFormat: pixelFormat) }
+
     /// Makes the source without starting it; `whenFinished` is called if the source fails or ends by itself.
-    func makeSource(whenFinished: @escaping @Sendable ((any Error)?) -> Void) throws -> any VideoCapturer {
-        let source = try makeSource()
+    ///
+    /// With a `turner`, a camera's pictures are turned as it says, to begin with as `--rotate` does.
+    func makeSource(
+        turner: ManualOrientationTracker? = nil,
+        whenFinished: @escaping @Sendable ((any Error)?) -> Void
+    ) throws -> any VideoCapturer {
+        let source = try makeSource(turner)
         let events = source.captureEvents()
         Task {
             for await event in events {
@@ -199,7 +217,7 @@ struct SourceOptions: ParsableArguments {
         return Bitrate(bitsPerSecond: Int(min(4 * pixels, 10e6)))
     }
 
-    private func makeSource() throws -> any VideoCapturer {
+    private func makeSource(_ turner: ManualOrientationTracker?) throws -> any VideoCapturer {
         let frameRate = fps ?? FrameRate(30)
         switch source {
         case .pattern:
@@ -212,7 +230,7 @@ struct SourceOptions: ParsableArguments {
             clip.requestOutputFormat(VideoFormatRequest(dimensions: size, frameRate: fps))
             return clip
         case .screen: return screen.makeSource(VideoFormatRequest(dimensions: size, frameRate: fps))
-        case .camera: return try makeCamera()
+        case .camera: return try makeCamera(turner)
         }
     }
 
@@ -239,7 +257,7 @@ struct SourceOptions: ParsableArguments {
         }
     }
 
-    private func makeCamera() throws -> CameraSource {
+    private func makeCamera(_ turner: ManualOrientationTracker?) throws -> CameraSource {
         let device: CaptureDevice
         if let name = self.device {
             device = try CameraSource.captureDevice(matching: name)
@@ -248,15 +266,17 @@ struct SourceOptions: ParsableArguments {
         }
         var transform = CameraTransform()
         transform.crop = crop
-        transform.rotation = VideoRotation(rawValue: rotate) ?? .none
+        let rotation = VideoRotation(rawValue: rotate) ?? .none
+        if let turner { turner.rotation = rotation } else { transform.rotation = rotation }
         transform.isMirrored = mirror
         transform.tagsOrientation = orientation == .tagged
-        let request = VideoFormatRequest(dimensions: size, frameRate: fps, pixelFormat: pixelFormat)
+        let sensor = try orientationSensor.map { path in try FileOrientationTracker(path: path) }
         let camera = CameraSource(
             device: device,
             request: request,
             outageLimit: cameraWait.map { .milliseconds(Int64(($0 * 1000).rounded())) },
-            transform: transform
+            transform: transform,
+            orientationTracker: sensor ?? turner
         )
         for control in controls { try camera.setControl(control.name, to: control.value) }
         return camera

@@ -220,7 +220,7 @@ struct SubscribeCommand: AsyncParsableCommand {
             case .trackSubscribed(let track, let participant):
                 reporter.report(
                     TrackEvent("trackSubscribed", track, of: participant),
-                    "Receiving \"\(track.name)\" of \(track.publisherIdentity) (\(track.dimensions))."
+                    "Receiving \"\(track.name)\" of \(track.publisherIdentity) (\(track.publishedDimensions))."
                 )
                 reception.begin(track)
             case .trackUnsubscribed(let track, let participant):
@@ -253,10 +253,12 @@ struct SubscribeCommand: AsyncParsableCommand {
                     TrackSwitchEvent("trackSwitchedOn", track, of: participant),
                     "\"\(track.name)\" of \(track.publisherIdentity) is sent again."
                 )
+            case .trackDimensionsChanged(let track, let participant, let size):
+                reporter.report(DimensionsEvent(track, of: participant, size), nil)
             case .networkQualityChanged(let participant, let level):
                 reporter.report(NetworkQualityEvent(participant, level), nil)
             case .trackEnabled, .trackDisabled, .localTrackFailed, .localTrackInterrupted,
-                .localTrackInterruptionEnded, .localTrackWarning:
+                .localTrackInterruptionEnded, .localTrackDimensionsChanged, .localTrackWarning:
                 break
             }
         }

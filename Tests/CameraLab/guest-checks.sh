@@ -8,6 +8,8 @@ LAB=$(dirname "${BASH_SOURCE[0]}")
 . "$LAB/guest-camera.sh"
 # shellcheck source=guest-programs.sh
 . "$LAB/guest-programs.sh"
+# shellcheck source=guest-replug.sh
+. "$LAB/guest-replug.sh"
 
 OUT=$CAMERA_LAB_OUT
 

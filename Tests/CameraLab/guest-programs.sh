@@ -62,11 +62,13 @@ stop_subscriber() {
     echo $? >"$OUT/subscribe.status"
 }
 
+RUNNER=()  # what the publisher is started with, as another user for example
+
 # Usage: connect_camera NAME [OPTION...]
 connect_camera() {
     local name=$1
     shift
-    record "$name" "$CLIENT" connect --room lab --json --device "$CAMERA_NODE" "$@"
+    record "$name" "${RUNNER[@]}" "$CLIENT" connect --room lab --json --device "$CAMERA_NODE" "$@"
 }
 
 # Publishes, with a subscriber that dumps; what comes of it is NAME/ in the results. It waits in memory, because
@@ -164,74 +166,7 @@ uvc_stream_faults() {
     plug_camera && publish_with_fault unplugged unplug_camera 60 "${small[@]}" --camera-wait 0
 }
 
-# ---- cameras that come and go ----
-
-REPLUGS=${CAMERA_LAB_REPLUGS:-10}
-
-# Waits until the publisher has told of COUNT interruptions, or of their ends. Usage: when_told NAME EVENT COUNT
-when_told() { wait_for "$3 times $2" has_events "/dev/shm/$1/connect.out" "$2" "$3"; }
-
-# Takes the camera away and gives it back, again and again; notes the time of each return, and what the publisher holds.
-# Usage: come_and_go NAME AWAY BACK
-come_and_go() {
-    local name=$1 round publisher
-    publisher=$(publisher_pid)
-    for ((round = 1; round <= REPLUGS; round++)); do
-        "$2"
-        when_told "$name" interrupted "$round" || break
-        nap; nap; nap; nap; nap
-        date +%s.%N >>"$CAMERA_LAB_OUT/$name.returns"
-        "$3"
-        when_told "$name" interruptionEnded "$round" || break
-        nap; nap; nap; nap; nap
-        holdings "$publisher" >>"$CAMERA_LAB_OUT/$name.holdings"
-    done
-    kill -TERM "$publisher"
-}
-
-rebind() { echo vivid.0 >/sys/bus/platform/drivers/vivid/bind; }
-vivid_comes_and_goes() { come_and_go rebound unbind rebind; }
-
-vivid_replug() {
-    start_server
-    publish_with_fault rebound vivid_comes_and_goes 170 --pixel-format YUYV --size 320x180 --fps 15
-}
-
-replug_uvc() { plug_camera --serial A; }
-uvc_comes_and_goes() { come_and_go replugged unplug_camera replug_uvc; }
-
-# In the same port, under the same number, with the same name: only the serial number differs.
-other_serial() {
-    local node=$CAMERA_NODE
-    unplug_camera
-    when_told serial interrupted 1
-    plug_camera --serial B
-    echo "$node $CAMERA_NODE" >"$CAMERA_LAB_OUT/serial.nodes"
-    sleep 3
-    count_events /dev/shm/serial/connect.out interruptionEnded >"$CAMERA_LAB_OUT/serial.early"
-    plug_camera --serial A
-    when_told serial interruptionEnded 1
-    nap; nap; nap; nap; nap
-    kill -TERM "$(publisher_pid)"
-}
-
-uvc_replug() {
-    local small=(--pixel-format MJPG --size 320x240 --fps 15)
-    start_server
-    plug_camera --serial A && publish_with_fault replugged uvc_comes_and_goes 170 "${small[@]}"
-}
-
-uvc_other() {
-    local small=(--pixel-format MJPG --size 320x240 --fps 15)
-    start_server
-    plug_camera --serial A && publish_with_fault serial other_serial 60 "${small[@]}"
-}
-
-uvc_hangs() {
-    start_server
-    plug_camera --stall-after 40 && publish hung 20 --pixel-format MJPG --size 320x240 --fps 15
-    unplug_camera
-}
+# ---- colours ----
 
 # One subscriber for all formats, each published under its own name.
 vivid_colours() {
@@ -266,9 +201,14 @@ open_folders() {
 # As a user who is in no group; the node is as udev would leave it.
 as_nobody() { setpriv --reuid=65534 --regid=65534 --clear-groups -- "$@"; }
 
-connect_without_rights() {
+# Lets everybody start the client.
+open_client() {
     open_folders "$CLIENT"
     open_folders "$(ldd "$CLIENT" | sed -n 's/.*libswiftCore.so => \([^ ]*\).*/\1/p')"
+}
+
+connect_without_rights() {
+    open_client
     chgrp video "$CAMERA_NODE"
     chmod 660 "$CAMERA_NODE"
     record forbidden as_nobody "$CLIENT" connect --room lab --duration 2 --device "$CAMERA_NODE"

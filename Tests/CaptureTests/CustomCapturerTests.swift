@@ -131,6 +131,22 @@ struct CustomCapturerTests {
 
 @Suite("Capture statistics")
 struct CaptureStatisticsTests {
+    // core, body, capturer, consumer, context and core held each other.
+    @Test("A capturer that keeps its consumer is released with its source")
+    func keptConsumer() async throws {
+        weak var kept: ScriptedCapturer?
+        do {
+            let capturer = ScriptedCapturer()
+            kept = capturer
+            let source = CapturerSource(capturer, kind: .camera)
+            let sink = StampSink()
+            try await source.startCapture(for: sink)
+            await source.stopCapture(for: sink)
+            #expect(capturer.consumer?.wantedFormat == VideoFormatRequest())
+        }
+        try await eventually("it is released") { kept == nil }
+    }
+
     @Test("The frame rate is estimated from the stamps of a second, and anew after a restart")
     func frameRate() throws {
         var statistics = CaptureStatistics()

@@ -75,7 +75,11 @@ struct VideoSinksTests {
         let large = VideoFormatRequest(dimensions: Dimensions(width: 80, height: 80))
         source.sinks.request(small, for: own)
         source.requestOutputFormat(large)
-        #expect(own.requests == [small, VideoFormatRequest()] && other.requests == [large])
+        #expect(own.requests == [small] && other.requests == [large])
+        source.sinks.resetRequest(for: own)
+        #expect(own.requests == [small, large], "the request for all counts again")
+        source.resetOutputFormat()
+        #expect(own.requests.last == VideoFormatRequest() && other.requests == [large, VideoFormatRequest()])
     }
 
     @Test("Frames without a sink are not wanted, and idle sinks are not kept alive")

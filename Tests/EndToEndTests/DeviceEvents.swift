@@ -55,7 +55,14 @@ enum DeviceEvents {
     /// The events of `connect` about its source.
     static func ofSources() throws -> [JSONObject] {
         let track = LocalVideoTrack(source: PatternSource())
-        return try ["interrupted", "interruptionEnded", "warning"].map { try object(SourceEvent($0, of: track)) }
+        let events = try ["interrupted", "interruptionEnded", "warning"].map { try object(SourceEvent($0, of: track)) }
+        return events + [try object(CommandEvent(command: "rotate 90"))]
+    }
+
+    /// The events of both ends about the sizes of pictures.
+    static func ofSizes() throws -> [JSONObject] {
+        let track = LocalVideoTrack(source: PatternSource())
+        return [try object(DimensionsEvent(track, Dimensions(width: 640, height: 480)))]
     }
 
     private static func object(_ event: some Encodable) throws -> JSONObject {

@@ -50,6 +50,8 @@ extension RoomEvent {
         case .trackSubscribed(let track, _): "subscribed \(track.name)"
         case .trackSubscriptionFailed(let track, _, let error): "\(error.code) \(track.name)"
         case .trackUnsubscribed(let track, _): "unsubscribed \(track.name)"
+        case .trackDimensionsChanged(let track, _, let size): "\(track.name) in \(size)"
+        case .localTrackDimensionsChanged(let track, let size): "own \(track.name) in \(size)"
         case .trackEnabled(let track, _): "enabled \(track.name)"
         case .trackDisabled(let track, _): "disabled \(track.name)"
         case .localTrackFailed(let track, _): "failed \(track.name)"

@@ -91,6 +91,30 @@ struct CameraReplugTests {
         #expect(told.withLock { Array($0.prefix(2)) } == ["interrupted deviceLost", "goes on"])
     }
 
+    // Without a node there was no hardware to compare, and every other camera was opened at each look.
+    @Test("A camera without a serial number that is gone makes no other camera be opened")
+    func othersAreLeftAlone() async throws {
+        let first = pluggedIn()
+        let other = CameraScript(busInfo: "test-2", failures: [cv4l2_QUERYCAP: EIO])
+        let (own, theirs) = (webcam("1-1", serial: nil), webcam("1-2", serial: nil))
+        let system = ScriptedSystem(first)
+        system.plug(
+            ["/dev/video0": first, "/dev/video1": other],
+            hardware: ["/dev/video0": own, "/dev/video1": theirs]
+        )
+        let source = makeSource(system, device: camera(own), outageLimit: nil)
+        let sink = RecordingSink()
+        source.sink = sink
+        try await source.startCapture()
+        sink.waitForFrames(3)
+        let opened = system.calls(cv4l2_QUERYCAP)
+        system.plug(["/dev/video1": other], hardware: ["/dev/video1": theirs])
+        first.isUnplugged.withLock { $0 = true }
+        sink.waitForSlates(10)
+        await source.stopCapture()
+        #expect(system.calls(cv4l2_QUERYCAP) == opened)
+    }
+
     @Test("After the limit it is a failure; zero is no wait at all, and neither is there one before the first frame")
     func limits() async throws {
         let system = ScriptedSystem(script(2))

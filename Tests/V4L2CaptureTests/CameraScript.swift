@@ -84,6 +84,8 @@ struct CameraScript: Sendable {
     var statedRate: (frames: UInt32, seconds: UInt32)?
     var bufferCount: UInt32?
     var events: [Event] = []
+    /// The width of pictures that never come, though streaming starts.
+    var silentWidth: Int?
     /// Whether waits end at once after the last event, with nothing to read.
     var isAlwaysReadable = false
     /// What passes before each event; nothing where it is zero.

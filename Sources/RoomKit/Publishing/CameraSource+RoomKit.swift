@@ -32,14 +32,18 @@ extension CameraSource {
     ///   - outageLimit: How long to wait for a camera that worked and then gives no pictures. `nil` waits for ever; zero
     ///     makes the source fail at once, without a slate.
     ///   - transform: Crops, turns and mirrors the frames of that size.
+    ///   - orientationTracker: Says how the camera is held; its turn is added to that of `transform`. While capturing, a
+    ///     change takes effect with the next frame.
     public convenience init(
         device: CaptureDevice,
         request: VideoFormatRequest = VideoFormatRequest(),
         outageLimit: Duration? = nil,
-        transform: CameraTransform = CameraTransform()
+        transform: CameraTransform = CameraTransform(),
+        orientationTracker: (any OrientationTracker)? = nil
     ) {
         self.init(device: device, request: request, outageLimit: outageLimit) {
-            Self.makeConverter(transform)
+            let converter = Self.makeConverter(transform)
+            return orientationTracker.map { OrientedConverter(converter, $0) } ?? converter
         }
     }
 

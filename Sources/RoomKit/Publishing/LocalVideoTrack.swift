@@ -48,6 +48,15 @@ public final class LocalVideoTrack: Sendable {
         if let publisher { source.sinks.request(request, for: publisher) }
     }
 
+    /// Takes back the requests for this track alone: its format is the source's again.
+    public func resetOutputFormat() {
+        let publisher = state.withLock { state in
+            state.request = VideoFormatRequest()
+            return state.publisher
+        }
+        if let publisher { source.sinks.resetRequest(for: publisher) }
+    }
+
     /// Whether pictures are sent; a track that is not enabled stays published, and its source keeps running.
     public var isEnabled: Bool { state.withLock { $0.isEnabled } }
 
@@ -87,9 +96,10 @@ public final class LocalVideoTrack: Sendable {
         renderers.statistics(of: renderer)
     }
 
-    /// The published size: upright, cropped and scaled; `nil` before the first picture.
+    /// The published size of the last picture: upright, cropped and scaled; `nil` before the first picture.
     ///
-    /// Later pictures may have another size, if one is requested from the source.
+    /// It is at most the size that the track began with. `RoomEvent.localTrackDimensionsChanged` reports changes. The
+    /// encodings may be smaller, as the network and the CPU allow.
     public var dimensions: Dimensions? { attached?.dimensions }
 
     /// Counts of the frames since the track was published; final once the track is unpublished.

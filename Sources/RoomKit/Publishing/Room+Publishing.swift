@@ -155,6 +155,9 @@ extension Room {
             announceEnabled: { [weak self] in await self?.announceEnabled(trackID: info.id) },
             reportFailure: { [eventQueue, weak track] failure in
                 if let track { eventQueue.put(.localTrackFailed(track, failure)) }
+            },
+            reportDimensions: { [eventQueue, weak track] size in
+                if let track { eventQueue.put(.localTrackDimensionsChanged(track, size)) }
             }
         )
         publisher.setWanted(publications.wantedLayers(of: info.id))

@@ -34,6 +34,8 @@ final class VideoPublisher: VideoSink, Sendable {
         ///
         /// It is called on an encoder's thread, once for each series of failures.
         var reportFailure: @Sendable (RoomError) -> Void
+        /// Reports that the pictures have another size from now on; called on the source's thread.
+        var reportDimensions: @Sendable (Dimensions) -> Void = { _ in }
     }
 
     fileprivate struct State: Sendable {
@@ -53,6 +55,8 @@ final class VideoPublisher: VideoSink, Sendable {
     /// The sizes of the first picture, made upright and as it is encoded.
     private let firstFrame = Promise<(upright: Dimensions, encoded: Dimensions)?>()
     private let wantedSize = Monitor<Dimensions?>(nil)
+    /// The upright size in which the last picture was published: width in the upper half, height in the lower.
+    private let lastSize = Atomic<UInt64>(0)
     let tally = PictureTally()
     private let state = Monitor(State())
     private let error = Monitor<RoomError?>(nil)
@@ -73,8 +77,7 @@ final class VideoPublisher: VideoSink, Sendable {
     var sourceRequirements: VideoFormatRequest { VideoFormatRequest() }
 
     func onVideoFormatRequest(_ request: VideoFormatRequest) {
-        guard let size = request.dimensions else { return }
-        wantedSize.withLock { $0 = size }
+        wantedSize.withLock { $0 = request.dimensions }
     }
 
     func onVideoFrame(_ frame: VideoFrame) {
@@ -84,13 +87,24 @@ final class VideoPublisher: VideoSink, Sendable {
             let isTransposed = options.orientation == .tagged && frame.rotation.swapsDimensions
             firstFrame.fulfill((upright, isTransposed ? upright.transposed : upright))
         }
-        offer(frame)
+        let lanes = state.withLock { $0.lanes }
+        noteSize(of: frame, lanes.first?.track.chain)
+        offer(frame, to: lanes)
         renderers.offer(frame)
     }
 
+    /// Notes the size in which a picture is published, and reports it if it is another one.
+    private func noteSize(of frame: VideoFrame, _ chain: ScalingChain?) {
+        guard let chain else { return }
+        let size = chain.uprightDimensions(of: frame, sizing: FrameTransform(size: wantedSize.withLock { $0 }))
+        let last = UInt64(size.width) << 32 | UInt64(size.height)
+        let former = lastSize.exchange(last, ordering: .acquiringAndReleasing)
+        guard former != last, former != 0 || size != (firstFrame.current ?? nil)?.upright else { return }
+        state.withLock { $0.route }?.reportDimensions(size)
+    }
+
     /// Counts a picture, and puts it into the slots of the encodings that somebody receives.
-    private func offer(_ frame: VideoFrame) {
-        let lanes = state.withLock { $0.lanes }
+    private func offer(_ frame: VideoFrame, to lanes: [EncodingLane]) {
         // An encoding may become active or stop being so at any time. Asked once, each answers for its ticket.
         var active: UInt64 = 0
         for (index, lane) in lanes.enumerated() where lane.isActive { active |= 1 << UInt64(index) }
@@ -106,8 +120,12 @@ final class VideoPublisher: VideoSink, Sendable {
     /// The track's encodings; empty until `begin`.
     var lanes: [EncodingLane] { state.withLock { $0.lanes } }
 
-    /// The upright size of the first picture, once that has arrived.
-    var dimensions: Dimensions? { (firstFrame.current ?? nil)?.upright }
+    /// The upright size in which the last picture was published, once the first one has arrived.
+    var dimensions: Dimensions? {
+        let last = lastSize.load(ordering: .acquiring)
+        guard last == 0 else { return Dimensions(width: Int(last >> 32), height: Int(last & 0xFFFF_FFFF)) }
+        return (firstFrame.current ?? nil)?.upright
+    }
 
     /// The size of the first picture as it is encoded, once that has arrived.
     var encodedDimensions: Dimensions? { (firstFrame.current ?? nil)?.encoded }

@@ -73,6 +73,9 @@ struct ReceptionMeter: Sendable {
         lastShown = frame.at
     }
 
+    /// The size of the last frame that was decoded.
+    var dimensions: Dimensions? { statistics.dimensions }
+
     /// Notes that no frames are expected until the next one, so that the time up to it is no freeze.
     mutating func interrupt() {
         freezes.paused()

@@ -13,8 +13,8 @@ public final class RemoteVideoTrack: Sendable {
     public let sourceKind: String
     /// The identity of the participant who publishes it.
     public let publisherIdentity: String
-    /// The size as published; frames may be smaller.
-    public let dimensions: Dimensions
+    /// The size with which the track was published; frames may be smaller.
+    public let publishedDimensions: Dimensions
     /// The rate as published, in frames per second.
     public let frameRate: Double
     /// The codec as published, such as `vp8`.
@@ -56,7 +56,7 @@ public final class RemoteVideoTrack: Sendable {
         name = info.name
         sourceKind = info.source
         self.publisherIdentity = publisherIdentity
-        dimensions = info.video?.dimensions ?? Dimensions(width: 0, height: 0)
+        publishedDimensions = info.video?.dimensions ?? Dimensions(width: 0, height: 0)
         frameRate = info.video?.frameRate ?? 0
         codec = info.codec
         let isScreen = info.source == VideoSourceKind.screen.rawValue
@@ -64,6 +64,11 @@ public final class RemoteVideoTrack: Sendable {
         trackCodec = TrackCodec.named(info.codec, kind: info.kind)
         state = Monitor(State(isEnabled: info.enabled))
     }
+
+    /// The size of the last frame; before the first one, that with which the track was published.
+    ///
+    /// `RoomEvent.trackDimensionsChanged` reports changes.
+    public var dimensions: Dimensions { meter.withLock { $0.dimensions } ?? publishedDimensions }
 
     /// Whether this library decodes the codec; a track with another codec is listed but cannot be received.
     public var isSupported: Bool { trackCodec != nil }

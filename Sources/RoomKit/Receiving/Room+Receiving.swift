@@ -36,6 +36,9 @@ extension Room {
             reportFailure: { [weak self] error in
                 guard let self else { return }
                 Task { await self.receptionFailed(of: trackID, alias: alias, error) }
+            },
+            reportDimensions: { [eventQueue, weak track = entry.track, weak participant = entry.participant] size in
+                if let track, let participant { eventQueue.put(.trackDimensionsChanged(track, participant, size)) }
             }
         )
         entry.track.setKeyframeRequest { [weak self] in

@@ -16,6 +16,7 @@ final class VideoReceiver: Sendable {
     private let threadEnded = Promise<Void>()
     private let codec: TrackCodec
     private let reportFailure: @Sendable (RoomError) -> Void
+    private let reportDimensions: @Sendable (Dimensions) -> Void
 
     /// The reception ends after this many undecodable keyframes in a row: 8 s at the relay's one keyframe per second.
     private static let maximumBadKeyframes = 8
@@ -25,6 +26,7 @@ final class VideoReceiver: Sendable {
     /// `start` says how the packets begin, and `subscribed` is when the track was requested. `former` is the track's
     /// previous receiver, which was told to stop. It passes on its last pictures first, so that no older picture follows a
     /// newer one. `reportFailure` is called at most once, on the decoder's thread, if the track cannot be decoded. Nothing is decoded after that.
+    /// `reportDimensions` is called there too, when the frames have another size from now on.
     ///
     /// - Throws: `outOfResources` if there is no thread.
     init(
@@ -34,7 +36,8 @@ final class VideoReceiver: Sendable {
         start: ClientSession.Subscription,
         subscribed: MonotonicInstant,
         after former: VideoReceiver? = nil,
-        reportFailure: @escaping @Sendable (RoomError) -> Void = { _ in }
+        reportFailure: @escaping @Sendable (RoomError) -> Void = { _ in },
+        reportDimensions: @escaping @Sendable (Dimensions) -> Void = { _ in }
     ) throws(RoomError) {
         self.track = track
         droppedBefore = track.statistics.framesDroppedByReason
@@ -43,6 +46,7 @@ final class VideoReceiver: Sendable {
         self.subscribed = subscribed
         self.codec = codec
         self.reportFailure = reportFailure
+        self.reportDimensions = reportDimensions
         track.receiverBegan()
         do throws(ThreadShortage) {
             try thread.withLock { thread throws(ThreadShortage) in
@@ -213,6 +217,12 @@ final class VideoReceiver: Sendable {
             clock: received.clock,
             subscribed: subscribed
         )
-        track.measure { $0.decoded(decoded) }
+        var isResized = false
+        track.measure { meter in
+            let former = meter.dimensions ?? track.publishedDimensions
+            meter.decoded(decoded)
+            isResized = decoded.dimensions.map { $0 != former } ?? false
+        }
+        if isResized, let size = decoded.dimensions { reportDimensions(size) }
     }
 }

@@ -84,7 +84,7 @@ public final class TrackRecorder: Sendable {
         self.track = track
         try Self.prepareDirectory(directory)
         let name = Self.fileName(of: track, recorderID)
-        let (dimensions, frameRate) = (track.dimensions, track.frameRate)
+        let (dimensions, frameRate) = (track.publishedDimensions, track.frameRate)
         tap = RecorderTap(format: format) { [weak track] in track?.requestKeyframe() }
         let (tap, statistics, threadEnded) = (tap, statisticsBox, threadEnded)
         let codec = track.trackCodec ?? .forPublishing

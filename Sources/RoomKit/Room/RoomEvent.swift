@@ -1,3 +1,5 @@
+public import MediaCore
+
 /// An event in a room.
 public enum RoomEvent: Sendable {
     /// A participant joined.
@@ -26,6 +28,8 @@ public enum RoomEvent: Sendable {
     ///
     /// It follows each `trackSubscribed` once, unless the session ends first.
     case trackUnsubscribed(RemoteVideoTrack, RemoteParticipant)
+    /// The pictures of a track arrive in another size from now on: its source has changed, or what the networks carry.
+    case trackDimensionsChanged(RemoteVideoTrack, RemoteParticipant, Dimensions)
     /// The publisher of a track sends again.
     case trackEnabled(RemoteVideoTrack, RemoteParticipant)
     /// The publisher of a track pauses it.
@@ -36,6 +40,8 @@ public enum RoomEvent: Sendable {
     case localTrackInterrupted(LocalVideoTrack, any Error)
     /// The source of a local track delivers pictures again.
     case localTrackInterruptionEnded(LocalVideoTrack)
+    /// The pictures of a local track have another size from now on, because its source or a request has.
+    case localTrackDimensionsChanged(LocalVideoTrack, Dimensions)
     /// The source of a local track goes on, but not as requested, or some of its frames cannot be used; the error says
     /// what to do.
     case localTrackWarning(LocalVideoTrack, any Error)

@@ -1,0 +1,140 @@
+public import MediaCore
+import Threading
+
+/// What is requested of a source and of its sinks.
+extension VideoSinks {
+    /// Asks for another format for `sink` alone; fields that are `nil` stay as they are.
+    ///
+    /// The rate is applied here: frames above it are left out. The rest of the request goes to the sink, which crops
+    /// and scales.
+    public func request(_ request: VideoFormatRequest, for sink: any VideoSink) {
+        change(sink) { $0.merge(request) }
+    }
+
+    /// Takes back what was asked for `sink` alone: the request for all sinks counts again.
+    public func resetRequest(for sink: any VideoSink) {
+        change(sink) { $0 = VideoFormatRequest() }
+    }
+
+    private func change(_ sink: any VideoSink, _ body: (inout VideoFormatRequest) -> Void) {
+        let passed = state.withLock { state -> VideoFormatRequest? in
+            guard let index = state.entries.firstIndex(where: { $0.sink === sink }) else { return nil }
+            body(&state.entries[index].request)
+            return state.passed(to: state.entries[index])
+        }
+        if let passed { sink.onVideoFormatRequest(passed) }
+    }
+
+    /// Records a request for all sinks and passes `forwarded` on to them.
+    func request(_ request: VideoFormatRequest, forwarding forwarded: VideoFormatRequest) {
+        passOn { state in
+            state.request.merge(request)
+            state.forwarded.merge(forwarded)
+        }
+    }
+
+    /// Replaces the request for all sinks, also for a later reset, and passes `forwarded` on to them.
+    func replaceRequest(_ request: VideoFormatRequest, forwarding forwarded: VideoFormatRequest) {
+        passOn { state in
+            state.request = request
+            state.initialRequest = request
+            state.forwarded = forwarded
+        }
+    }
+
+    /// Goes back to the request that the source was made with; `forwarding` says what of it is passed on to the sinks.
+    func resetRequest(forwarding: (VideoFormatRequest) -> VideoFormatRequest = { $0 }) {
+        passOn { state in
+            state.request = state.initialRequest
+            state.forwarded = forwarding(state.initialRequest)
+        }
+    }
+
+    /// Changes the requests, and tells each sink what is left to it from now on.
+    private func passOn(_ change: (inout State) -> Void) {
+        let sinks = state.withLock { state in
+            let before = state
+            change(&state)
+            return state.entries.indices.compactMap { index -> (any VideoSink, VideoFormatRequest)? in
+                let passed = state.passed(to: state.entries[index])
+                guard let sink = state.entries[index].sink, passed != before.passed(to: before.entries[index]) else {
+                    return nil
+                }
+                return (sink, passed)
+            }
+        }
+        for (sink, passed) in sinks { sink.onVideoFormatRequest(passed) }
+    }
+
+    /// Sets the highest rate for sinks where none is requested.
+    func limitRate(to rate: FrameRate?) {
+        state.withLock { $0.defaultRate = rate }
+    }
+
+    /// The format to capture: the request for all sinks, completed with the sinks' requirements.
+    ///
+    /// If the sinks require different formats, the largest size and the highest rate count. A sink without requirements
+    /// adds nothing.
+    var wanted: VideoFormatRequest { wanted(for: nil) }
+
+    /// The format to capture if `request` takes the place of the request for all sinks; `nil` stands for that request.
+    func wanted(for request: VideoFormatRequest?) -> VideoFormatRequest {
+        state.withLock { state in
+            let request = request ?? state.request
+            // Asked for each frame: no arrays are made.
+            var required = VideoFormatRequest()
+            for index in state.entries.indices where !state.entries[index].isPaused && state.entries[index].sink != nil
+            {
+                let requirements = state.entries[index].requirements
+                if let size = requirements.dimensions, size.area > required.dimensions?.area ?? 0 {
+                    required.dimensions = size
+                }
+                if let rate = requirements.frameRate { required.frameRate = max(rate, required.frameRate ?? rate) }
+                required.pixelFormat = required.pixelFormat ?? requirements.pixelFormat
+            }
+            return VideoFormatRequest(
+                dimensions: request.dimensions ?? required.dimensions,
+                frameRate: request.frameRate ?? required.frameRate,
+                pixelFormat: request.pixelFormat ?? required.pixelFormat
+            )
+        }
+    }
+
+    /// The request for all sinks, without their own requirements.
+    var request: VideoFormatRequest { state.withLock { $0.request } }
+
+    /// The highest rate that any sink accepts; `nil` if one of them accepts every rate, or if there is no sink.
+    var highestRate: FrameRate? {
+        state.withLock { state in
+            var highest: FrameRate?
+            for entry in state.entries where !entry.isPaused {
+                guard let limit = state.limit(of: entry) else { return nil }
+                highest = max(highest ?? limit, limit)
+            }
+            return highest
+        }
+    }
+
+    /// The highest rate that `sink` accepts; `nil` for any rate.
+    package func rate(of sink: any VideoSink) -> FrameRate? {
+        state.withLock { state in
+            state.entries.first { $0.sink === sink }.flatMap { state.limit(of: $0) } ?? state.request.frameRate
+        }
+    }
+}
+
+extension VideoSinks.State {
+    /// What is left to a sink: a request for it alone takes precedence over a request for all sinks.
+    func passed(to entry: VideoSinks.Entry) -> VideoFormatRequest {
+        var passed = forwarded
+        passed.merge(entry.request)
+        return passed
+    }
+
+    /// The lower of two rates: the one requested for this sink and the one requested for the whole source.
+    func limit(of entry: VideoSinks.Entry) -> FrameRate? {
+        let general = request.frameRate ?? entry.requirements.frameRate ?? defaultRate
+        guard let own = entry.request.frameRate else { return general }
+        return general.map { min($0, own) } ?? own
+    }
+}

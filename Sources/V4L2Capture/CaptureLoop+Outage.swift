@@ -1,0 +1,85 @@
+import Capture
+import MediaCore
+
+extension CaptureLoop {
+    /// Closes the camera after `error`.
+    ///
+    /// - Throws: `error`, if the camera is not to be waited for.
+    mutating func beginOutage(_ error: CameraError) throws(CameraError) {
+        guard outage.isWaiting, hasWorked else { throw error }
+        note(error)
+        session = nil
+    }
+
+    /// Counts and reports the cause of an outage, if it is new.
+    mutating func note(_ error: CameraError) {
+        var counts = CaptureStatistics()
+        counts.interruptions = outage.isOn ? 0 : 1
+        context.count(counts)
+        lastFailure = error
+        if outage.failed(error.code, at: plan.system.now) { context.interrupted(by: error) }
+    }
+
+    /// Delivers slates until the camera can be opened again, or a stop is requested.
+    ///
+    /// - Throws: The last reason why it cannot be opened, once the wait is over.
+    mutating func reopen() throws(CameraError) {
+        while !stop.isRequested {
+            let now = plan.system.now
+            if outage.isOver(at: now) { throw givenUp() }
+            deliverSlate(at: now)
+            if outage.isAttemptDue(at: now) {
+                do throws(CameraError) {
+                    return try begin(Self.open(plan, context, converter, for: context.wanted))
+                } catch {
+                    note(error)
+                }
+            }
+            plan.system.sleep(until: outage.nextDeadline, or: stop)
+            do throws(CameraError) {
+                try carryOutChanges()
+            } catch {
+                // Of two changes, the second failed and left the camera of the first closed.
+                try beginOutage(error)
+            }
+            if session != nil { return }
+        }
+    }
+
+    mutating func begin(_ opened: CaptureSession) {
+        Self.report(opened, context)
+        session = opened
+        negotiated = opened.negotiated
+        wishedDimensions = context.wanted.dimensions
+        let (interval, now) = (negotiated.frameRate.interval, plan.system.now)
+        watchdog = CaptureWatchdog(patience: plan.patience, interval: interval, start: now)
+        stamps = TimestampCheck(interval: interval, start: now, after: lastInstant)
+        context.note(negotiated.videoFormat)
+        limitOutput()
+    }
+
+    private func givenUp() -> CameraError {
+        let waited = "no picture came within \((plan.outageLimit ?? .zero).seconds) s"
+        if let lastFailure, lastFailure.code != .noSuchDevice { return lastFailure.adding(waited) }
+        let advice = "the camera went away and did not come back; plug it in again and look at its cable and power"
+        return CameraError(.deviceLost, device: path, attempt: "read from", explanation: "\(advice); \(waited)")
+    }
+
+    /// Delivers a slate of the size of the camera's frames, if one is due.
+    mutating func deliverSlate(at now: MonotonicInstant) {
+        guard outage.isWaiting, let began = outage.began, outage.takeSlate(at: now) else { return }
+        var captured = CaptureStatistics()
+        captured.countCaptured(at: now)
+        captured.framesSubstituted = 1
+        guard context.admit(captured, newestAt: now, pacedRate: CameraOutage.slateRate) else { return }
+        converter.requestedDimensions = outputDimensions
+        let seconds = Int(now.duration(since: began).seconds)
+        let text = ["No picture", plan.selection.device.name, "for \(seconds) s"]
+        let size = converter.outputDimensions(for: negotiated.delivered.dimensions)
+        var frame = VideoFrame(buffer: slate.paint(text, dimensions: size), timestamp: now)
+        frame.isSubstitute = true
+        lastInstant = now
+        stamps.substituted(at: now)
+        context.deliver(frame)
+    }
+}

@@ -1,0 +1,50 @@
+import ArgumentParser
+import RoomKit
+import Testing
+
+@testable import room_client
+
+@Suite("Commands from standard input")
+struct PublisherCommandTests {
+    @Test("A camera is named by all words up to the format")
+    func camera() throws {
+        guard case .camera(let name, let request) = try PublisherCommand(" device HD Pro = C920  size=hd720 fps=12.5 ")
+        else {
+            Issue.record("it is a camera")
+            return
+        }
+        #expect(name == "HD Pro = C920")
+        #expect(request.dimensions == Dimensions(width: 1280, height: 720))
+        #expect(request.frameRate == FrameRate(numerator: 12_500, denominator: 1000) && request.pixelFormat == nil)
+        guard case .camera("", let format) = try PublisherCommand("format pixel-format=MJPG") else {
+            Issue.record("it is a format")
+            return
+        }
+        #expect(format == VideoFormatRequest(pixelFormat: .mjpeg))
+    }
+
+    @Test("Turns and controls are read")
+    func others() throws {
+        guard case .rotation(.clockwise270) = try PublisherCommand("rotate 270"),
+            case .control(let control) = try PublisherCommand("control power_line_frequency=50 Hz")
+        else {
+            Issue.record("a turn and a control")
+            return
+        }
+        #expect(control.name == "power_line_frequency" && control.value == "50 Hz")
+    }
+
+    @Test(
+        "What is no command says what there is",
+        arguments: [
+            ("zoom 2", "device NAME"), ("device", "needs a camera"), ("device size=640x480", "needs a camera"),
+            ("format", "format takes"), ("format 640x480", "format takes"), ("device C920 size=big", "give width"),
+            ("rotate", "0, 90"), ("rotate 45", "0, 90"), ("rotate 90 90", "0, 90"),
+            ("control brightness", "give a name"),
+        ]
+    )
+    func mistakes(line: String, advice: String) {
+        let error = #expect(throws: ValidationError.self) { try PublisherCommand(line) }
+        #expect(error?.message.contains(advice) == true, "\(error?.message ?? "")")
+    }
+}
