@@ -2,10 +2,11 @@
 
 # Everything from Debian 12 that building, testing and the camera lab need. A Swift 6.3 toolchain comes on top.
 LIBRARIES = libwebsockets-dev libev-dev libvpx-dev libv4l-dev libyuv-dev libturbojpeg0-dev libpng-dev zlib1g-dev pkg-config \
-    libxcb1-dev libxcb-composite0-dev libxcb-damage0-dev libxcb-randr0-dev libxcb-shm0-dev libxcb-xfixes0-dev
+    libxcb1-dev libxcb-composite0-dev libxcb-damage0-dev libxcb-randr0-dev libxcb-shm0-dev libxcb-xfixes0-dev \
+    libsdl2-dev
 # What the toolchain itself links against and runs on (swift.org, "Linux installation", Debian 12).
 TOOLCHAIN = binutils libc6-dev libcurl4 libedit2 libgcc-12-dev libncurses6 libsqlite3-0 libstdc++-12-dev libxml2 tzdata
-TOOLS = git make gcc libc6-dev linux-libc-dev iproute2 ffmpeg vpx-tools v4l-utils python3 shellcheck xvfb
+TOOLS = git make gcc libc6-dev linux-libc-dev iproute2 ffmpeg vpx-tools v4l-utils python3 shellcheck xvfb xdotool
 LAB = qemu-system-x86 busybox-static kmod cpio xz-utils procps
 PACKAGES = $(LIBRARIES) $(TOOLCHAIN) $(TOOLS) $(LAB)
 
@@ -45,7 +46,7 @@ test: deps
 
 # The optimizer's code, which is what users run.
 test-release: deps release
-	.ci/lost-errors .build/release/room-client .build/release/room-server
+	.ci/lost-errors .build/release/room-client .build/release/room-server .build/release/room-view
 	.ci/large-copies .build/release/room-server
 	Tests/run --configuration release -Xswiftc -enable-testing --scratch-path .build-release $(IN_PROCESS)
 

@@ -84,6 +84,7 @@ let edges: [Target] =
     + library("WebSockets", ["MediaCore", "Threading", "CWebSockets"])
     + library("MediaFiles", ["MediaCore", "CPNG"])
     + library("Charts", [])
+    + library("Tiles", ["MediaCore"])
     + library("SyntheticSources", ["MediaCore", "Threading", "Capture"])
     + [
         .systemLibrary(name: "CV4L2", pkgConfig: "libv4lconvert", providers: [.apt(["libv4l-dev"])]),
@@ -106,6 +107,8 @@ let edges: [Target] =
             providers: [.apt(["libwebsockets-dev", "libev-dev"])]
         ),
         .systemLibrary(name: "CPNG", pkgConfig: "libpng", providers: [.apt(["libpng-dev"])]),
+        // No pkgConfig: SDL's flags have a macro that the package manager refuses, and none is needed.
+        .systemLibrary(name: "CSDL", providers: [.apt(["libsdl2-dev"])]),
     ]
 
 let assembly: [Target] =
@@ -124,11 +127,26 @@ let assembly: [Target] =
     )
 
 let programs: [Target] = [
+    // What the programs of the client's side share.
+    .target(
+        name: "ClientCommandLine",
+        dependencies: ["RoomKit", "RoomProtocol", "MediaFiles", argumentParser],
+        swiftSettings: strict
+    ),
     .executableTarget(
         name: "room-client",
         dependencies: [
-            "RoomKit", "RoomProtocol", "MediaCore", "Threading", "MediaFiles", "SyntheticSources", "VP8Codec",
-            "VideoProcessing", "Adaptation", "Charts",
+            "ClientCommandLine", "RoomKit", "RoomProtocol", "MediaCore", "Threading", "MediaFiles", "SyntheticSources",
+            "VP8Codec", "VideoProcessing", "Adaptation", "Charts",
+            argumentParser, unixSignals,
+        ],
+        swiftSettings: strict
+    ),
+    // A program of its own, because SDL brings libraries for sound and graphics that robots do not have.
+    .executableTarget(
+        name: "room-view",
+        dependencies: [
+            "ClientCommandLine", "Tiles", "RoomKit", "MediaCore", "Threading", "VideoProcessing", "CSDL",
             argumentParser, unixSignals,
         ],
         swiftSettings: strict
@@ -191,7 +209,7 @@ let endToEnd: [Target] = [
         name: "EndToEndTests",
         dependencies: [
             "TestSupport", "TestTools", "RoomKit", "RelayServer", "RelayCore", "RoomProtocol", "Adaptation",
-            "MediaCore", "Threading", "MediaFiles", "SyntheticSources", "WebSockets", "room-client",
+            "MediaCore", "Threading", "MediaFiles", "SyntheticSources", "WebSockets", "Tiles", "room-client",
             "room-server",
         ],
         swiftSettings: settings
@@ -214,6 +232,7 @@ let package = Package(
         .library(name: "RoomKit", targets: ["RoomKit"]),
         .library(name: "RelayServer", targets: ["RelayServer"]),
         .executable(name: "room-client", targets: ["room-client"]),
+        .executable(name: "room-view", targets: ["room-view"]),
         .executable(name: "room-server", targets: ["room-server"]),
     ],
     dependencies: [

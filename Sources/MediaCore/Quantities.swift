@@ -100,6 +100,14 @@ public struct Dimensions: Hashable, Sendable {
     /// This size with width and height swapped, as after a quarter turn.
     public var transposed: Dimensions { Dimensions(width: height, height: width) }
 
+    /// The largest size of the same shape that `room` holds, with sides of at least 1; this size must have pixels.
+    package func fitted(into room: Dimensions) -> Dimensions {
+        if width * room.height > room.width * height {
+            return Dimensions(width: room.width, height: max(1, room.width * height / width))
+        }
+        return Dimensions(width: max(1, room.height * width / height), height: room.height)
+    }
+
     /// The largest size that VP8 can code: 14 bits for each side (RFC 6386, section 9.1).
     public static let largestCodable = Dimensions(width: 16383, height: 16383)
 }

@@ -1,20 +1,7 @@
 public import ArgumentParser
+package import ClientCommandLine
 public import MediaCore
 import RoomKit
-
-/// The value of an option, with a sentence about what can be given.
-protocol AdvisedArgument: ExpressibleByArgument {
-    /// What to give instead of `text`, which is no such value.
-    static func advice(for text: String) -> String
-}
-
-extension AdvisedArgument {
-    /// Reads the value of an option; the error is the sentence that follows "The value … is invalid for …: ".
-    static func read(_ text: String) throws -> Self {
-        guard let value = Self(argument: text) else { throw ValidationError(advice(for: text)) }
-        return value
-    }
-}
 
 extension Bitrate: ExpressibleByArgument, AdvisedArgument {
     /// Reads `800k`, `2M`, `1.5M` or plain bits per second, within the limits for a track.
@@ -32,7 +19,8 @@ extension Bitrate: ExpressibleByArgument, AdvisedArgument {
         guard VideoPublishOptions.supportedBitrates.contains(self) else { return nil }
     }
 
-    static func advice(for text: String) -> String { "give a rate from 10k to 40M, such as 800k or 2M" }
+    /// What can be given.
+    package static func advice(for text: String) -> String { "give a rate from 10k to 40M, such as 800k or 2M" }
 }
 
 extension Dimensions: ExpressibleByArgument, AdvisedArgument {
@@ -49,7 +37,8 @@ extension Dimensions: ExpressibleByArgument, AdvisedArgument {
         self.init(width: width, height: height)
     }
 
-    static func advice(for text: String) -> String {
+    /// What can be given.
+    package static func advice(for text: String) -> String {
         let largest = VideoPublishOptions.maximumDimensions
         let presets = VideoPreset.allCases.map(\.rawValue).joined(separator: ", ")
         return "give width and height, such as 640x480, with at most as many pixels as \(largest), or one of \(presets)"
@@ -72,7 +61,8 @@ extension FrameRate: ExpressibleByArgument, AdvisedArgument {
         guard usual.contains(framesPerSecond) else { return nil }
     }
 
-    static func advice(for text: String) -> String {
+    /// What can be given.
+    package static func advice(for text: String) -> String {
         "give frames per second from 0.01 to 1000, such as 30, 12.5 or 30000/1001"
     }
 }
@@ -83,7 +73,8 @@ extension PixelFormat: ExpressibleByArgument, AdvisedArgument {
         self.init(fourCC: argument)
     }
 
-    static func advice(for text: String) -> String {
+    /// What can be given.
+    package static func advice(for text: String) -> String {
         text.uppercased() == "MJPEG"
             ? "drivers call it MJPG"
             : "give the four characters that drivers use, such as YUYV or MJPG; devices --formats lists them"
@@ -120,20 +111,6 @@ enum Degradation: String, CaseIterable, ExpressibleByArgument {
         case .framerate: .maintainFramerate
         case .resolution: .maintainResolution
         }
-    }
-}
-
-/// How long a command runs, in seconds.
-struct Seconds: AdvisedArgument {
-    var duration: Duration
-
-    init?(argument: String) {
-        guard let seconds = Double(argument), seconds > 0, seconds <= 1e8 else { return nil }
-        duration = .milliseconds(Int64((seconds * 1000).rounded()))
-    }
-
-    static func advice(for text: String) -> String {
-        "give a number of seconds above 0 and without a unit, such as 10 or 0.5"
     }
 }
 

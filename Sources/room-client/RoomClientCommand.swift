@@ -16,11 +16,14 @@ struct RoomClientCommand: AsyncParsableCommand {
               room-client connect --room my-room
               room-client subscribe --room my-room --dump out
 
+            And to see it in a window: room-client view --room my-room
+
             \(ExitStatus.table)
             """,
         version: roomKitVersion,
         subcommands: [
-            ConnectCommand.self, SubscribeCommand.self, DevicesCommand.self, VerifyCommand.self, AdaptCommand.self,
+            ConnectCommand.self, SubscribeCommand.self, ViewCommand.self, DevicesCommand.self, VerifyCommand.self,
+            AdaptCommand.self,
         ]
     )
 
@@ -62,7 +65,8 @@ extension RoomClientCommand {
     /// What other programs call the commands.
     private static let otherNames = [
         "publish": "connect", "join": "connect", "send": "connect", "stream": "connect", "pub": "connect",
-        "receive": "subscribe", "record": "subscribe", "watch": "subscribe", "play": "subscribe", "sub": "subscribe",
+        "receive": "subscribe", "record": "subscribe", "sub": "subscribe",
+        "watch": "view", "play": "view", "show": "view", "window": "view",
         "list": "devices", "cameras": "devices", "check": "verify",
     ]
 

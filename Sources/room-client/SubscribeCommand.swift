@@ -1,4 +1,5 @@
 import ArgumentParser
+import ClientCommandLine
 import Foundation
 import MediaFiles
 import RoomKit
@@ -18,6 +19,7 @@ struct SubscribeCommand: AsyncParsableCommand {
               room-client subscribe --room my-room --json --status-interval 5
               room-client subscribe --room my-room --format y4m --dump - | ffplay -
               room-client subscribe --room my-room --preview
+              room-client subscribe --room my-room --window
 
             A dump is named out/<publisher>-<track>-<our id>.webm: one file, whatever sizes the pictures take. Beside \
             it is a log, .frames.jsonl, with a line for each frame. Check dumps with: room-client verify out
@@ -28,6 +30,7 @@ struct SubscribeCommand: AsyncParsableCommand {
 
     @OptionGroup var connection: ConnectionOptions
     @OptionGroup var previewing: PreviewOptions
+    @OptionGroup var window: WindowOptions
 
     @Option(help: "Only tracks of this participant (identity or id).")
     var participant: String?
@@ -86,6 +89,7 @@ struct SubscribeCommand: AsyncParsableCommand {
         guard format == nil || dump != nil else {
             throw ValidationError("--format is the dump's; add --dump DIRECTORY, or leave --format out.")
         }
+        try window.check(isDumped: dump != nil, hasSnapshot: snapshot != nil, previewing.preview, connection)
     }
 
     /// Whether the pictures of one track go to standard output.
@@ -109,6 +113,7 @@ struct SubscribeCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
+        try window.show(connection.joining, participant: participant, track: track, duration: duration)
         if isPiped { Terminal.leaveOutputToPictures() }
         try await reportingErrors(isJSON: connection.json) {
             // A directory or file that cannot be written is reported now rather than with the first picture.

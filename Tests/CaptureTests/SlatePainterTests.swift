@@ -39,11 +39,4 @@ struct SlatePainterTests {
         #expect(width < 100 || inked > width * height / 100)
         #expect(inked < width * height / 2 || width < 100)
     }
-
-    @Test("Every sign has a picture of its own")
-    func glyphs() {
-        let signs = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-.:/()_?")
-        #expect(Set(signs.map { SlateGlyphs.glyph(of: $0) }).count == signs.count)
-        #expect(SlateGlyphs.glyph(of: " ") == 0 && SlateGlyphs.glyph(of: "é") == SlateGlyphs.glyph(of: "?"))
-    }
 }

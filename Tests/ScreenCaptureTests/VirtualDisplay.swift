@@ -11,7 +11,8 @@ final class VirtualDisplay {
     /// The display's name, as in `:5`.
     let name: String
     /// The X server.
-    let server: Program
+    var server: Program { screen.program }
+    private let screen: XServer
     private let client: XConnection
     private let context: xcb_gcontext_t
 
@@ -19,27 +20,13 @@ final class VirtualDisplay {
     ///
     /// - Throws: An error if the package `xvfb` is not installed; `make deps` installs it.
     init(_ size: Dimensions = Dimensions(width: 640, height: 480)) async throws {
-        let server: Program
-        do {
-            let screen = ["-screen", "0", "\(size)x24"]
-            server = try Program("Xvfb", ["-displayfd", "1", "-nolisten", "tcp", "-noreset"] + screen)
-        } catch {
-            throw TestFailure("Xvfb does not start; make deps installs the package xvfb: \(error)")
-        }
-        self.server = server
-        let name = try await eventual("Xvfb names its display") { () -> String? in
-            guard server.isRunning else { throw TestFailure("Xvfb ended: \(server.errors)") }
-            return server.text.hasSuffix("\n") ? ":" + server.text.dropLast() : nil
-        }
-        self.name = name
+        let screen = try await XServer(size)
+        self.screen = screen
+        name = screen.display
         client = try XConnection(display: name)
         context = client.makeIdentifier()
         var noExposures: UInt32 = 0
         xcb_create_gc(client.handle, context, client.root, XCB_GC_GRAPHICS_EXPOSURES.rawValue, &noExposures)
-    }
-
-    deinit {
-        server.send(SIGKILL)
     }
 
     /// Waits until the server has done everything that was asked of it.

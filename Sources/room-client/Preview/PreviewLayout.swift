@@ -51,13 +51,3 @@ struct PreviewLayout: Hashable, Sendable {
         column = 1 + (room.width - dimensions.width) / 2 / cell.width
     }
 }
-
-extension Dimensions {
-    /// The largest size of the same shape that `room` holds, with sides of at least 1.
-    func fitted(into room: Dimensions) -> Dimensions {
-        if width * room.height > room.width * height {
-            return Dimensions(width: room.width, height: max(1, room.width * height / width))
-        }
-        return Dimensions(width: max(1, room.height * width / height), height: room.height)
-    }
-}

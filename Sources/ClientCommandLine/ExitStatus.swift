@@ -1,9 +1,8 @@
-import ArgumentParser
 import MediaFiles
 import RoomKit
 
-/// The program's exit codes, as defined in `sysexits.h`.
-enum ExitStatus: Int32 {
+/// The exit codes of the client's programs, as defined in `sysexits.h`.
+package enum ExitStatus: Int32 {
     case usage = 64
     case badData = 65
     case noInput = 66
@@ -14,14 +13,15 @@ enum ExitStatus: Int32 {
     case noPermission = 77
 
     /// The codes as text for people; a line has fewer than 80 characters, so that help screens do not wrap it.
-    static let table = """
+    package static let table = """
         Exit codes:
           0   done, also after Ctrl-C or SIGTERM
           64  an option that cannot be used
           65  a file whose content is damaged, or a dump in which verify found faults
           66  no such camera, file or directory
           69  no room server answered, the connection was lost, the camera is busy,
-              was unplugged or gives no picture, or no picture came for --snapshot
+              was unplugged or gives no picture, no picture came for --snapshot, or
+              there is no room-view or no display for a window
           70  an internal fault
           74  a file or disk could not be read or written
           76  the server refused the client, or broke the protocol
@@ -29,10 +29,10 @@ enum ExitStatus: Int32 {
         """
 
     /// Where commands send those who look for the codes.
-    static let pointer = "Exit codes: room-client --help"
+    package static let pointer = "Exit codes: room-client --help"
 
     /// The code for an error.
-    init(_ error: any Error) {
+    package init(_ error: any Error) {
         self =
             switch error {
             case let error as CommandFailure: error.status
@@ -85,29 +85,15 @@ enum ExitStatus: Int32 {
 }
 
 /// Why a command cannot do its work, if no other module has an error for it.
-struct CommandFailure: Error, CustomStringConvertible {
+package struct CommandFailure: Error, CustomStringConvertible {
     /// The exit code.
-    let status: ExitStatus
+    package let status: ExitStatus
     /// What is wrong and what to do about it.
-    let description: String
+    package let description: String
 
-    init(_ status: ExitStatus, _ description: String) {
+    /// Creates the error for an exit code, with a sentence.
+    package init(_ status: ExitStatus, _ description: String) {
         self.status = status
         self.description = description
-    }
-}
-
-/// Runs a command's body; reports an error and ends with the exit code for it.
-///
-/// If output could not be written, that is an error too.
-func reportingErrors(isJSON: Bool, _ body: () async throws -> Void) async throws {
-    do {
-        try await body()
-        if let failure = Terminal.outputFailure { throw failure }
-    } catch let error as ExitCode {
-        throw error
-    } catch {
-        Reporter(isJSON: isJSON).reportOnce(error)
-        throw ExitCode(ExitStatus(error).rawValue)
     }
 }

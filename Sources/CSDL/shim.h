@@ -1,0 +1,8 @@
+#pragma once
+
+// Our programs have a `main` of their own.
+#define SDL_MAIN_HANDLED
+#include <SDL2/SDL.h>
+
+// A macro with arguments, which Swift does not import.
+static const int csdl_anywhere = SDL_WINDOWPOS_UNDEFINED;

@@ -1,0 +1,17 @@
+import ArgumentParser
+import ClientCommandLine
+
+/// Runs a command's body; reports an error and ends with the exit code for it.
+///
+/// If output could not be written, that is an error too.
+func reportingErrors(isJSON: Bool, _ body: () async throws -> Void) async throws {
+    do {
+        try await body()
+        if let failure = Terminal.outputFailure { throw failure }
+    } catch let error as ExitCode {
+        throw error
+    } catch {
+        Reporter(isJSON: isJSON).reportOnce(error)
+        throw ExitCode(ExitStatus(error).rawValue)
+    }
+}

@@ -1,0 +1,79 @@
+import ArgumentParser
+import ClientCommandLine
+import Foundation
+
+/// Starts `room-view`, which shows tracks in a window.
+///
+/// This program itself never links SDL, which pulls sound and graphics libraries onto machines without a screen.
+enum WindowProgram {
+    /// The program's name.
+    private static let name = "room-view"
+
+    /// Puts `room-view` in this program's place, so that signals and the exit code are its own.
+    ///
+    /// - Throws: `ExitCode`, after a sentence, if there is no such program.
+    static func takeOver(with arguments: [String]) throws -> Never {
+        // A thread of Swift's pool may have signals blocked, and the program would inherit that.
+        var none = sigset_t()
+        unsafe sigemptyset(&none)
+        unsafe pthread_sigmask(SIG_SETMASK, &none, nil)
+        let status = execute(arguments)
+        let problem =
+            status == ENOENT
+            ? "There is no \(name) beside room-client or in PATH, and it draws the window"
+            : "\(name), which draws the window, cannot be started: \(unsafe String(cString: strerror(status)))"
+        Reporter(isJSON: false).reportFailure(
+            FailureEvent(
+                "\(problem). Build it with libsdl2-dev installed (make deps build), or copy it from where it was built."
+            )
+        )
+        throw ExitCode(ExitStatus.unavailable.rawValue)
+    }
+
+    /// Executes the program beside this one, or else the one in PATH; returns the error number if there is none.
+    private static func execute(_ arguments: [String]) -> Int32 {
+        var strings = unsafe ([name] + arguments).map { unsafe strdup($0) } + [nil]
+        defer { unsafe strings.forEach { unsafe free($0) } }
+        if let path = pathBeside {
+            _ = unsafe execv(path, &strings)
+            // A program that is there and cannot be executed is what the user wants to know of.
+            if errno != ENOENT { return errno }
+        }
+        _ = unsafe execvp(name, &strings)
+        return errno
+    }
+
+    /// Where the program is if it is in the directory of this one.
+    private static var pathBeside: String? {
+        let path = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
+        return path.flatMap { path in path.lastIndex(of: "/").map { path[...$0] + name } }
+    }
+}
+
+/// The option of `subscribe` that leaves everything to `room-view`.
+struct WindowOptions: ParsableArguments {
+    @Flag(help: "Show the tracks in a window, and do nothing else: the same as room-client view.")
+    var window = false
+
+    /// Checks that nothing is wanted that the program of the window does not do.
+    func check(isDumped: Bool, hasSnapshot: Bool, _ hasPreview: Bool, _ connection: ConnectionOptions) throws {
+        guard window else { return }
+        let others = [
+            ("--dump", isDumped), ("--snapshot", hasSnapshot), ("--preview", hasPreview), ("--json", connection.json),
+        ]
+        guard let option = others.first(where: { $0.1 })?.0 else { return }
+        throw ValidationError("--window does nothing but show a window: run a second command for \(option).")
+    }
+
+    /// Puts the program of the window in this one's place, if a window is wanted.
+    func show(_ joining: JoiningOptions, participant: String?, track: String?, duration: Seconds?) throws {
+        guard window else { return }
+        let options = ViewingOptions.arguments(
+            participant: participant,
+            track: track,
+            duration: duration,
+            isFullScreen: false
+        )
+        try WindowProgram.takeOver(with: joining.arguments + options)
+    }
+}

@@ -1,0 +1,154 @@
+import ClientCommandLine
+import RoomKit
+import Threading
+import UnixSignals
+
+/// The program's part in the room: the tracks that are received, for the window's thread.
+///
+/// The main thread joins, looks and leaves; the room's events are followed by a task.
+final class RoomSession: Sendable {
+    /// What there is to show.
+    struct Scene: Sendable {
+        /// The tracks that are received, in the order in which they came.
+        var views: [TrackView] = []
+        /// The ids of tracks that the server does not send, because the network does not carry them.
+        var heldBack: Set<String> = []
+        /// A sentence to show for a while, and how many there were before.
+        var notice: (number: Int, text: String) = (0, "")
+        /// Why nothing more will come; `nil` as long as the session lasts.
+        var ending: Ending?
+    }
+
+    /// Why a session has ended.
+    enum Ending: Sendable {
+        /// Somebody wanted it: by a signal, or because the time is up.
+        case wanted
+        /// The connection was lost, or the server ended it.
+        case failed(any Error)
+    }
+
+    /// How long leaving the room may take.
+    private static let patience = Duration.seconds(3)
+
+    /// Wakes the window's thread for each picture and each change.
+    let bell = WindowBell()
+    private let participant: String?
+    private let track: String?
+    private let scene = Monitor(Scene())
+    private let room = Monitor<Room?>(nil)
+
+    /// Creates a session that receives the tracks of `participant` with the name `track`; `nil` for all.
+    init(participant: String?, track: String?) {
+        self.participant = participant
+        self.track = track
+    }
+
+    /// What there is to show now.
+    var now: Scene { scene.withLock { $0 } }
+
+    /// Shows a sentence for a while.
+    func notify(_ text: String) {
+        scene.withLock { $0.notice = ($0.notice.number + 1, text) }
+        bell.ring()
+    }
+
+    // MARK: Joining and leaving
+
+    /// Joins the room, and waits until that is done; then the session ends after `duration`, or by a signal.
+    ///
+    /// - Throws: Why the room cannot be joined.
+    func join(_ options: ConnectOptions, leavingAfter duration: Duration?) throws {
+        var options = options
+        options.isAutomaticSubscriptionEnabled = participant == nil && track == nil
+        let answer = Monitor<Result<Room, any Error>?>(nil)
+        Task { [options] in
+            let result: Result<Room, any Error>
+            do { result = .success(try await RoomClient.connect(options: options)) } catch { result = .failure(error) }
+            answer.change { $0 = result }
+        }
+        guard let room = try answer.wait(for: { $0 })?.get() else { return }
+        self.room.withLock { $0 = room }
+        Task { await follow(room) }
+        Task {
+            for await _ in await UnixSignalsSequence(trapping: .sigint, .sigterm) { end(.wanted) }
+        }
+        Task {
+            guard let duration else { return }
+            try await Task.sleep(for: duration)
+            end(.wanted)
+        }
+    }
+
+    /// Leaves the room, if it was joined; waits some seconds at most.
+    func leave() {
+        guard let room = room.withLock({ $0 }) else { return }
+        let isDone = Monitor(false)
+        Task {
+            await room.disconnect()
+            isDone.change { $0 = true }
+        }
+        _ = isDone.wait(until: MonotonicClock.now + Self.patience) { $0 ? true : nil }
+    }
+
+    private func end(_ ending: Ending) {
+        scene.withLock { $0.ending = $0.ending ?? ending }
+        bell.ring()
+    }
+
+    // MARK: Following the room
+
+    private func follow(_ room: Room) async {
+        for participant in await room.remoteParticipants {
+            for track in participant.videoTracks { await consider(track, of: participant, in: room) }
+        }
+        for await event in room.events {
+            switch event {
+            case .trackPublished(let track, let participant): await consider(track, of: participant, in: room)
+            case .trackSubscribed(let track, _): add(track)
+            case .trackUnsubscribed(let track, _), .trackUnpublished(let track, _): remove(track)
+            case .trackSwitchedOff(let track, _, _): change { $0.heldBack.insert(track.sid) }
+            case .trackSwitchedOn(let track, _): change { $0.heldBack.remove(track.sid) }
+            case .trackSubscriptionFailed(let track, _, let error):
+                remove(track)
+                tell(error)
+            case .requestRefused(let error): tell(error)
+            case .disconnected(let error): end(error.map { .failed($0) } ?? .wanted)
+            default: break
+            }
+        }
+    }
+
+    /// Subscribes to a track that was asked for by name; without names, the server sends every track by itself.
+    private func consider(_ track: RemoteVideoTrack, of participant: RemoteParticipant, in room: Room) async {
+        guard self.participant != nil || self.track != nil else { return }
+        if let name = self.participant, name != participant.identity, name != participant.sid { return }
+        if let name = self.track, name != track.name, name != track.sid { return }
+        await room.subscribe(to: track)
+    }
+
+    private func add(_ track: RemoteVideoTrack) {
+        guard !scene.withLock({ scene in scene.views.contains { $0.track === track } }) else { return }
+        let view = TrackView(of: track, bell: bell)
+        change { $0.views.append(view) }
+        track.addRenderer(view)
+    }
+
+    private func remove(_ track: RemoteVideoTrack) {
+        guard let view = scene.withLock({ scene in scene.views.first { $0.track === track } }) else { return }
+        track.removeRenderer(view)
+        change { scene in
+            scene.views.removeAll { $0 === view }
+            scene.heldBack.remove(track.sid)
+        }
+    }
+
+    private func tell(_ error: RoomError) {
+        complain("\(error)")
+        notify("\(error)")
+    }
+
+    private func change(_ body: (inout Scene) -> Void) {
+        scene.withLock { body(&$0) }
+        bell.ring()
+    }
+}

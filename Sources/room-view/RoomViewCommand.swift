@@ -1,0 +1,69 @@
+import ArgumentParser
+import ClientCommandLine
+import Foundation
+import RoomKit
+
+/// The program: a window with the tracks of a room.
+@main
+struct RoomViewCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "room-view",
+        abstract: "Shows the tracks of a room in a window.",
+        usage: "room-view --room <room> [<options>]",
+        discussion: """
+            Examples:
+              room-view --room my-room
+              room-view --room my-room --participant robot-7 --full-screen
+
+            Keys:
+              1 to 9                  show one track alone
+              arrows, Tab             show the next track alone, or the one before
+              0                       show all tracks
+              f, F11, double click    full screen, and back
+              i                       show or hide names, size, rate and age
+              s                       write the pictures shown as PNG, here
+              Esc                     leave full screen, or else quit
+              q                       quit
+
+            The age is the time from capture to decoding. It has a "±" with its error where the clock of the other \
+            machine is estimated. SDL draws the window: SDL_VIDEODRIVER and SDL_RENDER_DRIVER choose how.
+
+            \(ExitStatus.pointer)
+            """,
+        version: roomKitVersion
+    )
+
+    @OptionGroup var joining: JoiningOptions
+    @OptionGroup var viewing: ViewingOptions
+
+    /// Joins the room, then shows its tracks until somebody quits; runs on the main thread, as SDL wants it.
+    func run() throws {
+        signal(SIGPIPE, SIG_IGN)
+        do {
+            // A missing display is told before the room is told of us.
+            let video = try VideoSystem()
+            let session = RoomSession(participant: viewing.participant, track: viewing.track)
+            defer { session.leave() }
+            try session.join(joining.connectOptions(for: "room-view"), leavingAfter: viewing.duration?.duration)
+            try show(session, with: video)
+        } catch {
+            complain("\(error)")
+            throw ExitCode(ExitStatus(error).rawValue)
+        }
+    }
+
+    private func show(_ session: RoomSession, with video: borrowing VideoSystem) throws {
+        LostDisplay.isWatchedFor = true
+        defer { LostDisplay.isWatchedFor = false }
+        let window = try video.makeWindow(title: joining.room, isFullScreen: viewing.fullScreen)
+        session.bell.open()
+        // Nobody pushes an event once SDL has ended.
+        defer { session.bell.close() }
+        try Viewer(of: session, in: window, roomName: joining.room).run()
+    }
+}
+
+/// Writes a sentence for people to standard error.
+func complain(_ sentence: String) {
+    try? FileHandle.standardError.write(contentsOf: Data("room-view: \(sentence)\n".utf8))
+}

@@ -1,0 +1,50 @@
+import CSDL
+import ClientCommandLine
+import Foundation
+
+/// SDL's video, from its beginning to its end; confine to the main thread.
+struct VideoSystem: ~Copyable {
+    /// What SDL draws with where there is no display: nobody would see it.
+    private static let unseen: Set<String> = ["offscreen", "dummy", "evdev"]
+
+    /// Begins SDL's video.
+    ///
+    /// - Throws: `unavailable` if there is no display.
+    init() throws(CommandFailure) {
+        // Signals end the session, which ends the window.
+        unsafe SDL_SetHint(SDL_HINT_NO_SIGNAL_HANDLERS, "1")
+        // SDL takes each window for a game's. This one should not switch a desktop's effects off.
+        unsafe SDL_SetHint(SDL_HINT_VIDEO_X11_NET_WM_BYPASS_COMPOSITOR, "0")
+        unsafe SDL_SetHint(SDL_HINT_RENDER_SCALE_QUALITY, "linear")
+        guard SDL_Init(SDL_INIT_VIDEO) == 0 else { throw Self.noDisplay(": \(sdlError())") }
+        // VP8 carries no colour matrix; ours is always this one. SDL would guess by the picture's size.
+        SDL_SetYUVConversionMode(SDL_YUV_CONVERSION_BT601)
+        let chosen = ProcessInfo.processInfo.environment["SDL_VIDEODRIVER"] ?? ""
+        let driver = unsafe SDL_GetCurrentVideoDriver().map { unsafe String(cString: $0) } ?? ""
+        guard chosen.isEmpty, Self.unseen.contains(driver) else { return }
+        SDL_Quit()
+        throw Self.noDisplay(".")
+    }
+
+    deinit {
+        SDL_Quit()
+    }
+
+    /// Opens the window.
+    func makeWindow(title: String, isFullScreen: Bool) throws(CommandFailure) -> ViewWindow {
+        try ViewWindow(title: title, isFullScreen: isFullScreen)
+    }
+
+    private static func noDisplay(_ reason: String) -> CommandFailure {
+        CommandFailure(
+            .unavailable,
+            "There is no display for a window\(reason.hasSuffix(".") ? reason : reason + ".") "
+                + "Set DISPLAY (such as :0) or WAYLAND_DISPLAY, or run room-view in a desktop session."
+        )
+    }
+}
+
+/// What SDL says about its last failure.
+func sdlError() -> String {
+    unsafe SDL_GetError().map { unsafe String(cString: $0) } ?? "SDL does not say why"
+}

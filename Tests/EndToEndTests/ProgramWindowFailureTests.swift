@@ -1,0 +1,83 @@
+import Glibc
+import TestSupport
+import TestTools
+import Testing
+
+@Suite("Programs without a window", .timeLimit(.minutes(2)))
+struct ProgramWindowFailureTests {
+    private let without = ["-u", "DISPLAY", "-u", "WAYLAND_DISPLAY", "-u", "SDL_VIDEODRIVER"]
+
+    @Test("Without a display room-view says which variables name one")
+    func noDisplay() async throws {
+        let view = try Program("env", without + [Program.path(of: "room-view"), "--room", "stage"])
+        #expect(try await view.end() == .exit(69))
+        #expect(view.errors.contains("There is no display") && view.errors.contains("DISPLAY (such as :0)"))
+        #expect(view.errors.contains("WAYLAND_DISPLAY"))
+    }
+
+    @Test("A driver without a display is used if it is asked for")
+    func chosenDriver() async throws {
+        let server = try await ServerProgram()
+        let publisher = try await server.publisher()
+        let options = ["--url", server.url, "--room", "stage", "--duration", "2"]
+        let driver = ["SDL_VIDEODRIVER=dummy", Program.path(of: "room-view")]
+        let view = try Program("env", without + driver + options)
+        #expect(try await view.end() == .exit(0))
+        #expect(try await end([publisher, server.program], with: SIGINT) == [.exit(0), .exit(0)])
+    }
+
+    @Test("Without a server room-view fails as the client does")
+    func noServer() async throws {
+        let options = ["--url", "ws://127.0.0.1:9", "--room", "stage"]
+        let view = try Program("env", ["SDL_VIDEODRIVER=dummy", Program.path(of: "room-view")] + options)
+        #expect(try await view.end() == .exit(69))
+        #expect(view.errors.hasPrefix("room-view: ") && view.errors.contains("127.0.0.1:9"))
+    }
+
+    @Test("A client that finds no room-view says how to get it", arguments: [["view"], ["subscribe", "--window"]])
+    func missingProgram(command: [String]) async throws {
+        let directory = try TemporaryDirectory()
+        let copy = directory("room-client")
+        #expect(try await Program("cp", [Program.path(of: "room-client"), copy]).end() == .exit(0))
+        let client = try Program("env", ["PATH=\(directory.path)", copy] + command + ["--room", "stage"])
+        #expect(try await client.end() == .exit(69))
+        #expect(client.errors.contains("There is no room-view") && client.errors.contains("libsdl2-dev"))
+    }
+
+    @Test("A client finds room-view in PATH")
+    func programInPath() async throws {
+        let directory = try TemporaryDirectory()
+        let copy = directory("room-client")
+        #expect(try await Program("cp", [Program.path(of: "room-client"), copy]).end() == .exit(0))
+        let beside = try #require(Program.path(of: "room-view").split(separator: "/room-view").first)
+        let options = ["view", "--room", "stage"]
+        let client = try Program("env", without + ["PATH=\(beside)", copy] + options)
+        #expect(try await client.end() == .exit(69))
+        #expect(client.errors.contains("room-view: There is no display"))
+    }
+
+    @Test("Options that cannot be used together or have no value are refused")
+    func options() async throws {
+        let cases = [
+            ("room-client", ["subscribe", "--window", "--dump", "out"], "--dump"),
+            ("room-client", ["subscribe", "--window", "--json"], "--json"),
+            ("room-view", ["--duration", "0"], "number of seconds above 0"),
+            ("room-view", ["--participant", ""], "--participant needs a name"),
+        ]
+        for (program, arguments, words) in cases {
+            let program = try Program(program, arguments + ["--room", "stage"], areLeaksSought: false)
+            #expect(try await program.end() == .exit(64))
+            #expect(program.errors.contains(words), "\(program.errors)")
+        }
+    }
+
+    @Test("Neither the client nor the server links SDL; room-view alone does")
+    func linking() async throws {
+        for (program, isLinked) in [("room-client", false), ("room-server", false), ("room-view", true)] {
+            let list = try Program("ldd", [Program.path(of: program)])
+            #expect(try await list.end() == .exit(0))
+            #expect(list.text.contains("libvpx") == (program != "room-server"))
+            #expect(list.text.contains("libSDL2") == isLinked, "\(program)")
+        }
+    }
+}
