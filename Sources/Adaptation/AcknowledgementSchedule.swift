@@ -34,6 +34,11 @@ package struct AcknowledgementSchedule: Hashable, Sendable {
     package struct Chunk: Hashable, Sendable {
         /// The track's alias on the connection.
         package var trackAlias: UInt32
+        /// The encoding of the track whose frames come one after the other.
+        ///
+        /// Publishers send the encodings of a track by turns, so servers pass the simulcast layer. Subscribers pass 0: they
+        /// get one encoding at a time, and the frame that the server abandons when it changes would count as on its way.
+        package var simulcastLayer: UInt8
         /// The frame's number.
         package var frameNumber: UInt32
         /// Whether it is the frame's first chunk.
@@ -45,8 +50,16 @@ package struct AcknowledgementSchedule: Hashable, Sendable {
         /// Subscribers pass the relay time, servers the capture time plus the encode delay.
         package var sentTime: Int64?
 
-        package init(trackAlias: UInt32, frameNumber: UInt32, isFirst: Bool, isLast: Bool, sentTime: Int64?) {
+        package init(
+            trackAlias: UInt32,
+            simulcastLayer: UInt8 = 0,
+            frameNumber: UInt32,
+            isFirst: Bool,
+            isLast: Bool,
+            sentTime: Int64?
+        ) {
             self.trackAlias = trackAlias
+            self.simulcastLayer = simulcastLayer
             self.frameNumber = frameNumber
             self.isFirst = isFirst
             self.isLast = isLast
@@ -56,6 +69,7 @@ package struct AcknowledgementSchedule: Hashable, Sendable {
 
     private struct Arrival: Hashable, Sendable {
         var trackAlias: UInt32
+        var simulcastLayer: UInt8
         var frameNumber: UInt32
         var firstByte: Int64
     }
@@ -119,14 +133,22 @@ package struct AcknowledgementSchedule: Hashable, Sendable {
         messageBegan = nil
         messageBytes = 0
         isOwing = true
-        if let index = arrivals.firstIndex(where: { $0.trackAlias == chunk.trackAlias }) {
+        let known = arrivals.firstIndex {
+            $0.trackAlias == chunk.trackAlias && $0.simulcastLayer == chunk.simulcastLayer
+        }
+        if let index = known {
             if arrivals[index].frameNumber != chunk.frameNumber {
                 arrivals[index].frameNumber = chunk.frameNumber
                 arrivals[index].firstByte = began
             }
             if chunk.isLast { frameEnded(arrivals.remove(at: index)) }
         } else {
-            let arrival = Arrival(trackAlias: chunk.trackAlias, frameNumber: chunk.frameNumber, firstByte: began)
+            let arrival = Arrival(
+                trackAlias: chunk.trackAlias,
+                simulcastLayer: chunk.simulcastLayer,
+                frameNumber: chunk.frameNumber,
+                firstByte: began
+            )
             if chunk.isLast {
                 frameEnded(arrival)
             } else {

@@ -43,6 +43,8 @@ public enum FrameDropReason: Int, CaseIterable, Sendable {
     case corrupt
     /// Nobody receives the track, it is not enabled, or its sink asked for fewer frames a second.
     case notWanted
+    /// A received frame is encrypted, and this version has no keys.
+    case encrypted
 
     /// The reason's name in reports and JSON.
     public var name: String { "\(self)" }
@@ -53,7 +55,7 @@ public struct FrameDropCounts: Sendable {
     // No SIMD vector here. Such a vector of eight words must lie at a multiple of 64 bytes, and when Swift 6.3.1
     // optimizes an async function that keeps it across an `await`, the function overruns its frame. Values with an
     // alignment of up to 16 bytes are safe.
-    private var counts = InlineArray<6, Int>(repeating: 0)
+    private var counts = InlineArray<7, Int>(repeating: 0)
 
     /// Creates counts of zero.
     public init() {

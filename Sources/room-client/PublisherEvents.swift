@@ -1,6 +1,9 @@
 import Foundation
 import RoomKit
 
+/// The reasons for which a captured frame can be dropped.
+private let captureDropReasons = FrameDropReason.allCases.filter { $0 != .encrypted }
+
 /// What one simulcast layer does, in the publisher's status and summary.
 struct PublisherLayer: Encodable {
     var simulcastLayer: Int
@@ -152,7 +155,7 @@ struct PublisherSummary: Encodable {
         framesSent = statistics.framesSent
         framesExpired = statistics.framesExpired
         framesDropped = Dictionary(
-            uniqueKeysWithValues: FrameDropReason.allCases.map { ($0.name, statistics.framesDropped[$0]) }
+            uniqueKeysWithValues: captureDropReasons.map { ($0.name, statistics.framesDropped[$0]) }
         )
         keyframes = statistics.keyframes
         bytesSent = statistics.bytesSent

@@ -61,7 +61,7 @@ extension SubscriberStatus.Track {
 }
 
 /// The reasons for which a received frame can be dropped.
-private let dropReasons: [FrameDropReason] = [.late, .network, .corrupt, .notWanted]
+private let dropReasons: [FrameDropReason] = [.late, .network, .corrupt, .notWanted, .encrypted]
 
 /// The counts of dropped frames by the names of the reasons.
 private func reasons(of statistics: RemoteVideoTrackStatistics) -> [String: Int] {

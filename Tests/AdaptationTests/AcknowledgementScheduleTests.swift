@@ -131,6 +131,34 @@ import Testing
         #expect(value.cumulativeBytes == 17_800)
     }
 
+    // A publisher sends the encodings of a track by turns. A small frame of one ended the frame of the other that was
+    // arriving, whose first byte was then that of a later chunk.
+    @Test("The first byte is that of the frame's first chunk, though frames of another encoding come between")
+    func firstByteOfEncoding() throws {
+        var schedule = AcknowledgementSchedule()
+        func chunk(_ layer: UInt8, _ frame: UInt32, last: Bool) -> AcknowledgementSchedule.Chunk {
+            AcknowledgementSchedule.Chunk(
+                trackAlias: 7,
+                simulcastLayer: layer,
+                frameNumber: frame,
+                isFirst: true,
+                isLast: last,
+                sentTime: nil
+            )
+        }
+        for (time, part) in [
+            (100, chunk(2, 5, last: false)), (200, chunk(0, 9, last: true)),
+            (300, chunk(2, 5, last: false)), (400, chunk(1, 5, last: true)), (500, chunk(2, 5, last: true)),
+        ] {
+            schedule.received(2000, at: MonotonicInstant(microseconds: Int64(time)))
+            schedule.chunkEnded(part)
+        }
+        let due = schedule.acknowledgement(at: MonotonicInstant(microseconds: 500))
+        let value = try #require(due)
+        #expect(value.frameNumber == 5 && value.firstByteTime?.microseconds == 100)
+        #expect(value.lastByteTime?.microseconds == 500)
+    }
+
     @Test("Any content leaves it bounded", arguments: UInt64(0)..<20)
     func anyContent(seed: UInt64) {
         var random = SeededGenerator(seed: seed)

@@ -91,6 +91,30 @@ struct TrackStatisticsTests {
         await member.room.disconnect()
     }
 
+    // They were left out without a trace: a viewer without the key saw nothing, and its statistics said nothing.
+    @Test("Encrypted frames count as received and dropped, and what can be read is decoded")
+    func encryptedFrames() async throws {
+        let server = try ScriptedServer()
+        defer { server.stop() }
+        let (member, peer, track) = try await viewer(of: server)
+        var pattern = try EncodedPattern(alias: 7)
+        for _ in 0..<3 { for packet in try pattern.next(isKeyframe: true) { peer.send(packet) } }
+        for _ in 0..<4 { for packet in try pattern.next(isKeyframe: true) { peer.send(encrypted(packet)) } }
+        for packet in try pattern.next(isKeyframe: true) { peer.send(packet) }
+        try await eventually("all are received") { track.statistics.framesReceived == 8 }
+        try await eventually("the others are decoded") { track.statistics.framesDecoded == 4 }
+        #expect(track.statistics.framesDroppedByReason[.encrypted] == 4 && track.statistics.framesDropped == 4)
+        await member.room.disconnect()
+    }
+
+    /// The packet with a key id, which says that its frame is encrypted.
+    private func encrypted(_ packet: [UInt8]) -> [UInt8] {
+        var packet = packet
+        packet.insert(contentsOf: [3, 1, 0], at: 48)
+        packet[3] += 3
+        return packet
+    }
+
     /// The packet in another simulcast layer.
     private func inLayer(_ layer: UInt8, _ packet: [UInt8]) -> [UInt8] {
         var packet = packet

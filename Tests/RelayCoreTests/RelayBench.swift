@@ -191,9 +191,16 @@ final class Peer {
     fileprivate(set) var bytesSent = 0
     fileprivate(set) var problems: [String] = []
     fileprivate(set) var joined: Joined?
+    /// What it has been sent, in order.
+    fileprivate(set) var order: [Item] = []
     fileprivate var aliases: [String: UInt32] = [:]
     /// Bytes that the socket can take now.
     var credit = 0
+
+    /// Something that a peer is sent, as far as its place among the others matters.
+    enum Item: Equatable {
+        case switchedOff, switchedOn, keyframe, frame
+    }
 
     init(id: SlotID) { self.id = id }
 
@@ -333,6 +340,8 @@ final class RelayBench {
                 simulcastLayer: body.simulcastLayer ?? 0,
                 catchUpThrough: body.catchUpThrough
             )
+        case .trackSwitchedOff: peer.order.append(.switchedOff)
+        case .trackSwitchedOn: peer.order.append(.switchedOn)
         case .unsubscribed(let body): forget(body.trackId, peer)
         case .trackUnpublished(let body): forget(body.trackId, peer)
         case .layersWanted(let body):
@@ -366,6 +375,7 @@ final class RelayBench {
         guard let header = try? packet.header(), let first = cameras[header.trackAlias] else {
             return peer.problems.append("a packet of no track")
         }
+        peer.order.append(header.isFirstChunk && header.isKeyframe ? .keyframe : .frame)
         let layer = Int(header.simulcastLayer)
         let camera = layer == 0 ? first : furtherCameras[header.trackAlias]?[layer - 1] ?? first
         guard peer.receivers[header.trackAlias] != nil, peer.aliases[camera.track.id] != nil else {

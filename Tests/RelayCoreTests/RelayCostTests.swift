@@ -163,3 +163,110 @@ struct RelayCostTests {
         #expect(work.encodings < 60)
     }
 }
+
+/// What a crowd costs that receives a track in several encodings.
+@Suite("Relay: cost of simulcast", .timeLimit(.minutes(2)))
+struct SimulcastCostTests {
+    private static let count = 1000
+
+    private func work(_ bench: RelayBench, _ body: () throws -> Void) rethrows -> RelayWork {
+        let before = bench.relay.work
+        try body()
+        return bench.relay.work - before
+    }
+
+    private func room() throws -> (bench: RelayBench, camera: Camera, viewers: [Peer], publishing: RelayWork) {
+        let bench = RelayBench { $0.maximumParticipantsPerRoom = 1100 }
+        let robot = bench.join("robot")
+        let viewers = (0..<Self.count).map { bench.enter("viewer \($0)") }
+        bench.discard(viewers)
+        var camera: Camera?
+        let publishing = work(bench) { camera = bench.publish(robot, layers: SimulcastTests.layers) }
+        bench.discard(viewers)
+        return (bench, try #require(camera), viewers, publishing)
+    }
+
+    /// The camera sends what is wanted of it, and all take it, for `frames` of 33 ms.
+    private func run(
+        _ bench: RelayBench,
+        _ camera: Camera,
+        _ viewers: [Peer],
+        frames: Int,
+        layers: Set<Int> = [0, 1, 2]
+    ) {
+        for _ in 0..<frames {
+            for encoding in bench.encodings(of: camera)
+            where encoding.wanted != nil && layers.contains(encoding.simulcastLayer) { bench.frame(encoding) }
+            bench.discard(viewers)
+            bench.advance(.milliseconds(33))
+            bench.pull(camera.publisher)
+        }
+    }
+
+    // Each of them was compared with all others: four million visits, while nothing was forwarded in any room.
+    @Test("A thousand viewers that join a simulcast track, and change at one keyframe, are compared together")
+    func allChange() throws {
+        let (bench, camera, viewers, publishing) = try room()
+        #expect(publishing.boundsSteps <= 40 * Self.count, "\(publishing.boundsSteps)")
+        let small = Subscribe(trackId: camera.track.id, width: 320, height: 180)
+        bench.send(.subscribe(small), from: viewers[0])
+        run(bench, camera, viewers, frames: 60)
+        #expect(bench.encodings(of: camera).map { $0.wanted != nil } == [true, false, true])
+        // The publisher has no room for its largest encoding any more: all go down, at one keyframe.
+        let down = work(bench) { run(bench, camera, viewers, frames: 150, layers: [0, 1]) }
+        #expect(bench.encodings(of: camera)[1].framesSent > 30)
+        #expect(down.boundsSteps <= 5 * 200 * Self.count, "\(down.boundsSteps)")
+        #expect(down.encodings <= 2 * Self.count && bench.encodings(of: camera)[1].keyframes.count <= 3)
+    }
+
+    @Test("Wishes at the rate that a peer is allowed, of any size, cost a bounded number of comparisons")
+    func hostileWishes() throws {
+        let (bench, camera, viewers, _) = try room()
+        run(bench, camera, viewers, frames: 30)
+        let hostile = viewers[7]
+        let sizes = [1, .max, 320, 400, 1280, 1 << 40, 2]
+        let priorities = ["low", "high", "", String(repeating: "x", count: 500)]
+        let cost = work(bench) {
+            for step in 0..<300 {
+                let wish = Subscribe(
+                    trackId: camera.track.id,
+                    width: sizes[step % sizes.count],
+                    height: sizes[step * 3 % sizes.count],
+                    frameRate: step % 2 == 0 ? 1e-300 : 1000,
+                    priority: priorities[step % priorities.count],
+                    paused: step % 11 == 0
+                )
+                bench.send(.subscribe(wish), from: hostile)
+                bench.advance(.milliseconds(10))
+                if step % 3 == 0 { run(bench, camera, viewers, frames: 1) }
+            }
+        }
+        #expect(hostile.close == nil)
+        // Six seconds, 50 looks at all in each, of four passes.
+        #expect(cost.boundsSteps <= 7 * 50 * 4 * Self.count, "\(cost.boundsSteps)")
+        #expect(cost.deliveries < 2500 && cost.encodings < 2500)
+        // The others get everything as before.
+        let large = bench.encodings(of: camera)[2]
+        #expect(large.wanted == WantedLayer(simulcastLayer: 2, temporalLayers: 1))
+        #expect(large.keyframes.count <= 4)
+    }
+
+    @Test("If all viewers wish for next to nothing, the publisher is told so, and for more again")
+    func absurdWishes() throws {
+        let bench = RelayBench()
+        let robot = bench.join("robot")
+        let viewer = bench.join("viewer")
+        let camera = try #require(bench.publish(robot, layers: SimulcastTests.layers))
+        bench.pull([viewer, robot])
+        let wish = Subscribe(trackId: camera.track.id, width: 1, height: .max, frameRate: 1e-300, priority: "none")
+        bench.send(.subscribe(wish), from: viewer)
+        bench.advance(.seconds(2))
+        bench.pull([viewer, robot])
+        let wanted = bench.encodings(of: camera).compactMap(\.wanted)
+        #expect(wanted.allSatisfy { $0.width == 1 && $0.height == .max && $0.frameRate == 1e-300 })
+        bench.send(.subscribe(Subscribe(trackId: camera.track.id)), from: viewer)
+        run(bench, camera, [viewer], frames: 60)
+        #expect(bench.encodings(of: camera)[2].wanted == WantedLayer(simulcastLayer: 2, temporalLayers: 1))
+        #expect(viewer.close == nil && robot.close == nil)
+    }
+}

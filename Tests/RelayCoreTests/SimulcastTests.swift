@@ -7,7 +7,7 @@ import Testing
 /// A track in several encodings, and subscribers behind links of different rates.
 @Suite("Relay: simulcast", .timeLimit(.minutes(1)))
 struct SimulcastTests {
-    private static let layers = [
+    static let layers = [
         SimulcastLayer(simulcastLayer: 0, width: 320, height: 180, bitrate: 150_000),
         SimulcastLayer(simulcastLayer: 1, width: 640, height: 360, bitrate: 500_000),
         SimulcastLayer(simulcastLayer: 2, width: 1280, height: 720, bitrate: 1_700_000),

@@ -89,6 +89,8 @@ struct ConnectionTraffic: Sendable {
     var hasSentMedia = false
     /// The delay of what the peer sends.
     var uplink = UplinkDelay()
+    /// The track for which the path is tested at present.
+    var probingTrack: TrackID?
     /// Whether a frame waits only until the path has room.
     var isHeldBack = false
     /// When the rate of the path was last divided among the subscriptions.

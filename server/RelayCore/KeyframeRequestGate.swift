@@ -20,6 +20,8 @@ package struct KeyframeRequestGate: Sendable {
     private var due: MonotonicInstant?
     /// Requests since the last keyframe came.
     private var unanswered = 0
+    /// When the first of the requests was sent that are not answered yet.
+    private var askedSince: MonotonicInstant?
 
     /// The time from the last request to the next one.
     private var pause: Duration {
@@ -50,6 +52,7 @@ package struct KeyframeRequestGate: Sendable {
     package mutating func deadlineReached(at now: MonotonicInstant) -> Bool {
         guard let due, due <= now else { return false }
         lastRequest = now
+        askedSince = askedSince ?? now
         unanswered += 1
         self.due = now + pause
         return true
@@ -58,6 +61,7 @@ package struct KeyframeRequestGate: Sendable {
     /// Records that the publisher will begin with a keyframe anyway, as when its first subscriber comes.
     package mutating func keyframeExpected(at now: MonotonicInstant) {
         lastRequest = now
+        askedSince = askedSince ?? now
         due = now + pause
     }
 
@@ -67,14 +71,21 @@ package struct KeyframeRequestGate: Sendable {
         return lastRequest + settings.interval
     }
 
+    /// Whether the publisher has been asked for a keyframe, or must begin with one, and none came in time.
+    package func isUnanswered(at now: MonotonicInstant) -> Bool {
+        askedSince.map { now >= $0 + settings.interval } ?? false
+    }
+
     /// Records that nobody needs a keyframe any more.
     package mutating func satisfied() {
         due = nil
+        askedSince = nil
     }
 
     /// Records that a keyframe arrived.
     package mutating func keyframeArrived() {
         due = nil
+        askedSince = nil
         unanswered = 0
     }
 }

@@ -45,18 +45,27 @@ package enum LayerPlan {
 
     /// The number of the best encoding for each of `viewers`.
     package static func best(for viewers: [Viewer], of layers: [Layer]) -> [Int] {
+        plan(for: viewers, of: layers).best
+    }
+
+    /// The number of the best encoding for each of `viewers`, and the rate at which each encoding comes then.
+    ///
+    /// The rate is in bits per second, and infinite if it is not known.
+    package static func plan(for viewers: [Viewer], of layers: [Layer]) -> (best: [Int], rates: [Double]) {
         var result = viewers.map { min($0.largest, layers.count - 1) }
+        var rates = layers.map { $0.rate ?? .infinity }
         for number in stride(from: layers.count - 1, to: 0, by: -1) {
             var most = 0.0
             for index in viewers.indices where result[index] == number {
                 most = max(most, viewers[index].share ?? .infinity)
             }
             let rate = layers[number].rate.map { min($0, most) } ?? most
+            rates[number] = rate
             for index in viewers.indices where result[index] == number {
                 if layers[number].isMissing || !carries(viewers[index], rate, number) { result[index] = number - 1 }
             }
         }
-        return result
+        return (result, rates)
     }
 
     /// Whether a subscriber's path carries encoding `number`, which comes at `rate`.

@@ -57,7 +57,9 @@ package struct UplinkDelay: Sendable {
     package mutating func note(sent: Int64, at now: Int64) {
         let delay = now &- sent
         if now &- windowStart >= Self.window {
-            smallest = nextSmallest == .max ? delay : nextSmallest
+            // After a pause everything from before it is too old: clocks drift apart, and routes change.
+            let isOutdated = now &- windowStart >= 2 * Self.window || nextSmallest == .max
+            smallest = isOutdated ? delay : nextSmallest
             nextSmallest = .max
             windowStart = now
         }

@@ -11,11 +11,19 @@ struct Participant: Sendable {
     /// The name of its room.
     let room: String
     var publications: [TrackID] = []
-    /// Backoffs for tracks that the participant received earlier, so that subscribing again does not reset them.
-    var earlierBackoffs: [TrackID: KeyframeBackoff] = [:]
+    /// What is kept of subscriptions that have ended, so that subscribing again does not reset it.
+    var earlier: [TrackID: EarlierSubscription] = [:]
     var quality = NetworkQualityMeter()
+    /// The level of its network that the others in the room know, and its message; 5 before the first one.
+    var sharedQuality: (level: Int, text: String) = (5, "")
     /// The participant's description for others; `nil` after a change, until somebody joins.
     var snapshot: ParticipantSnapshot?
+}
+
+/// What is kept of a subscription after its end, so that a subscriber cannot escape its limits by subscribing again.
+struct EarlierSubscription: Sendable {
+    var backoff: KeyframeBackoff
+    var choice: LayerChoice
 }
 
 /// What one participant receives and sends; parts of it are read for every packet.

@@ -19,7 +19,8 @@ extension Relay {
         let encoded = header.captureTime.microseconds &+ Int64(header.encodeDelay)
         traffic[id.index].hasSentMedia = true
         if header.isLastChunk { traffic[id.index].uplink.note(sent: encoded, at: now.microseconds) }
-        traffic[id.index].arrivals.chunkEnded(AcknowledgementSchedule.Chunk(header, sentTime: encoded))
+        let chunk = AcknowledgementSchedule.Chunk(header, simulcastLayer: header.simulcastLayer, sentTime: encoded)
+        traffic[id.index].arrivals.chunkEnded(chunk)
         acknowledgeIfDue(id, at: now)
     }
 

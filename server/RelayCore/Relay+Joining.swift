@@ -52,6 +52,7 @@ extension Relay {
             server: serverName
         )
         describe(others, in: joined, to: connection)
+        for other in others { saySharedQuality(of: other, to: connection) }
         notices.append(.joined(identity: join.identity, room: join.room, client: join.client))
         let announcement = snapshot(of: participant)?.connectedText
         if let announcement { broadcast(text: announcement, in: join.room, except: participant) }

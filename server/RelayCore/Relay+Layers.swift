@@ -31,6 +31,7 @@ extension Relay {
         {
             best -= 1
         }
+        best = subscription.choice.layer(afterPause: best, at: now)
         let sent = all.indices.filter { encodings.hot[all[$0].index].stream.cachedKeyframe(at: now) != nil }
         let first = sent.last { $0 <= best } ?? sent.first ?? best
         return (encodings.hot[all[best].index].isReceived ? best : first, best)
@@ -45,11 +46,16 @@ extension Relay {
         return layers.firstIndex { $0.width >= width && $0.height >= height } ?? largest
     }
 
-    /// Whether a subscriber gets a smaller encoding than it could use.
-    func isHeldDown(_ subscription: SubscriberState.Subscription) -> Bool {
-        guard tracks.hot[subscription.track.index].encodings.count > 1 else { return false }
-        return encodings.hot[subscription.encoding.index].simulcastLayer
-            < largestUseful(subscription.wish, of: subscription.track)
+    /// Whether a subscriber gets a smaller encoding than it could use, although its publisher sends a larger one.
+    func isHeldDown(_ subscription: SubscriberState.Subscription, at now: MonotonicInstant) -> Bool {
+        let all = tracks.hot[subscription.track.index].encodings
+        guard all.count > 1 else { return false }
+        let largest = largestUseful(subscription.wish, of: subscription.track)
+        let present = encodings.hot[subscription.encoding.index].simulcastLayer
+        guard present < largest else { return false }
+        return all[(present + 1)...largest].contains {
+            encodings.hot[$0.index].hasFlowed(within: Self.missingAfter, at: now)
+        }
     }
 
     /// The highest rate of an encoding: as announced, or else as it comes.
@@ -69,12 +75,14 @@ extension Relay {
         refreshDeadline(of: track)
     }
 
-    /// The subscriber wishes another size, which it gets without delay.
-    mutating func wishChanged(of id: ParticipantID, subscription index: Int) {
+    /// The subscriber wishes something else than `former`; it need not wait for a larger picture.
+    mutating func wishChanged(of id: ParticipantID, subscription index: Int, from former: SubscriptionWish) {
         let subscription = participants.hot[id.index].subscriptions[index]
-        guard subscription.share == nil else { return }
-        let best = largestUseful(subscription.wish, of: subscription.track)
-        participants.hot[id.index].subscriptions[index].choice.follow(wish: best)
+        let bound = largestUseful(former, of: subscription.track)
+        let largest = largestUseful(subscription.wish, of: subscription.track)
+        // One that got less than it wished before was held back by its network.
+        guard largest > bound, subscription.choice.layer >= bound else { return }
+        participants.hot[id.index].subscriptions[index].choice.hurry()
     }
 
     /// Chooses an encoding for each subscriber of a track that has several.
@@ -89,13 +97,17 @@ extension Relay {
         for id in ids {
             guard let index = participants.hot[id.index].index(of: track) else { continue }
             countedWork.boundsSteps += 1
-            viewers.append(viewer(id, index, at: now))
+            let largest = largestUseful(participants.hot[id.index].subscriptions[index].wish, of: track)
+            participants.hot[id.index].subscriptions[index].choice.limit(to: largest)
+            viewers.append(viewer(id, index, largest: largest, at: now))
         }
         guard viewers.count == ids.count else { return }
-        for (id, (viewer, best)) in zip(ids, zip(viewers, LayerPlan.best(for: viewers, of: layers))) {
+        // One that must give evidence first counts where it is.
+        let places = zip(ids, viewers).map { id, viewer in bounded(viewer, id, of: track) }
+        let plan = LayerPlan.plan(for: places, of: layers)
+        for (id, (viewer, best)) in zip(ids, zip(viewers, plan.best)) {
             guard let index = participants.hot[id.index].index(of: track) else { continue }
-            let isUrgent = viewer.isLagging || viewer.largest < viewer.current
-            participants.hot[id.index].subscriptions[index].choice.update(best: best, isUrgent: isUrgent, at: now)
+            choose(for: id, subscription: index, viewer, planned: best, rates: plan.rates, at: now)
             aim(id, subscription: index, at: participants.hot[id.index].subscriptions[index].choice.layer, now)
             if let look = participants.hot[id.index].subscriptions[index].choice.nextLook {
                 tracks[track]?.wanted.lookAgain(at: max(look, now + .milliseconds(20)))
@@ -103,7 +115,12 @@ extension Relay {
         }
     }
 
-    private func viewer(_ id: ParticipantID, _ index: Int, at now: MonotonicInstant) -> LayerPlan.Viewer {
+    private func viewer(
+        _ id: ParticipantID,
+        _ index: Int,
+        largest: Int,
+        at now: MonotonicInstant
+    ) -> LayerPlan.Viewer {
         let subscription = participants.hot[id.index].subscriptions[index]
         let connection = participants.hot[id.index].connection
         let acknowledges = connection.map { traffic[$0.index].path.isAcknowledged } ?? false
@@ -113,13 +130,13 @@ extension Relay {
         let counts = subscription.share != nil || !acknowledges && isKnown
         return LayerPlan.Viewer(
             share: subscription.share,
-            largest: largestUseful(subscription.wish, of: subscription.track),
+            largest: largest,
             current: subscription.choice.layer,
             isLagging: counts && subscription.lag.hasLasted(Self.lagPatience, at: now)
         )
     }
 
-    private func isMissing(_ encoding: EncodingID, at now: MonotonicInstant) -> Bool {
+    func isMissing(_ encoding: EncodingID, at now: MonotonicInstant) -> Bool {
         guard encodings.hot[encoding.index].hasUsers, let since = encodings.hot[encoding.index].wantedSince,
             now.duration(since: since) > Self.missingAfter
         else { return false }
@@ -149,13 +166,32 @@ extension Relay {
         if isFirst {
             encodings.hot[encoding.index].wantedSince = now
             expectKeyframe(of: encoding, at: now)
-        } else if let keyframe = encodings.hot[encoding.index].stream.cachedKeyframe(at: now),
-            now.duration(since: encodings.hot[encoding.index].stream[keyframe].arrival) <= Self.cachedKeyframeAge
-        {
+        } else if isKeyframeRecent(of: encoding, at: now) {
             readyToChange(id, to: encoding)
         } else {
-            wantKeyframe(of: encoding, notBefore: now, at: now)
+            wantKeyframe(of: encoding, notBefore: keyframeMoment(for: id, subscription: index, at: now), at: now)
         }
+    }
+
+    /// When the keyframe may be requested with which a subscriber changes its encoding.
+    ///
+    /// Wishes that come and go must not cost the other subscribers a keyframe each time. A smaller encoding is given at
+    /// once: to come back from it, the subscriber waits.
+    private mutating func keyframeMoment(
+        for id: ParticipantID,
+        subscription index: Int,
+        at now: MonotonicInstant
+    ) -> MonotonicInstant {
+        let subscription = participants.hot[id.index].subscriptions[index]
+        let present = encodings.hot[subscription.encoding.index].simulcastLayer
+        guard subscription.choice.isWished, subscription.choice.layer > present else { return now }
+        return participants.hot[id.index].subscriptions[index].backoff.needed(at: now)
+    }
+
+    /// Whether the last keyframe of an encoding is as good as a new one.
+    private func isKeyframeRecent(of encoding: EncodingID, at now: MonotonicInstant) -> Bool {
+        guard let keyframe = encodings.hot[encoding.index].stream.cachedKeyframe(at: now) else { return false }
+        return now.duration(since: encodings.hot[encoding.index].stream[keyframe].arrival) <= Self.cachedKeyframeAge
     }
 
     /// A keyframe of the encoding that a subscriber waits for is there.
@@ -181,8 +217,10 @@ extension Relay {
         let hasRest = subscription.cursor.position < encodings.hot[former.index].stream.endPosition
         if isLarger, hasRest, subscription.cursor.isWithinFrame { return }
         participants.hot[id.index].subscriptions[index].isChangeReady = false
-        guard encodings.hot[target.index].stream.cachedKeyframe(at: now) != nil else {
-            return wantKeyframe(of: target, notBefore: now, at: now)
+        guard isKeyframeRecent(of: target, at: now) else {
+            // It was held back for too long, because its path had no room.
+            let moment = keyframeMoment(for: id, subscription: index, at: now)
+            return wantKeyframe(of: target, notBefore: moment, at: now)
         }
         let counts = finalCounts(of: subscription, leftOutAs: .otherEncoding)
         participants.hot[id.index].subscriptions[index].earlierCounts = counts

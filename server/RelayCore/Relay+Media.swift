@@ -15,7 +15,11 @@ extension Relay {
         for offset in 0..<count {
             let index = turns.index(offset, of: count)
             guard hasPacket(for: id, subscription: index) else { continue }
-            switch step(of: id, subscription: index, on: connection, isAdmitted: isAdmitted, at: now) {
+            let step =
+                participants.hot[id.index].subscriptions[index].isSwitchedOff
+                ? stepAfterSilence(of: id, subscription: index, on: connection, isAdmitted: isAdmitted, at: now)
+                : step(of: id, subscription: index, on: connection, isAdmitted: isAdmitted, at: now)
+            switch step {
             case .send(let packet):
                 participants.hot[id.index].turns.served(index)
                 noteSent(to: id, subscription: index, at: now)
@@ -34,17 +38,7 @@ extension Relay {
 
     private mutating func noteSent(to id: ParticipantID, subscription index: Int, at now: MonotonicInstant) {
         participants.hot[id.index].subscriptions[index].lastSent = now
-        if participants.hot[id.index].subscriptions[index].isSwitchedOff { noteReturn(of: index, to: id, at: now) }
         if !participants.hot[id.index].isReviewDue { planReview(of: id, at: now) }
-    }
-
-    /// Notes that a packet is sent of a track of which nothing was sent for a while.
-    private mutating func noteReturn(of index: Int, to id: ParticipantID, at now: MonotonicInstant) {
-        // A rare frame to a peer that has stopped to acknowledge is none that it sees.
-        guard let connection = participants.hot[id.index].connection,
-            traffic[connection.index].path.mayBegin(at: now)
-        else { return }
-        saySwitchedOn(id, subscription: index)
     }
 
     /// Notes what the newest packet tells of a subscription: that it lags, or that it needs the cache for a while.
@@ -80,6 +74,27 @@ extension Relay {
             (position < encodings.hot[fanout].stream.endPosition
             || participants.hot[id.index].subscriptions[index].isChangeReady)
             && !participants.hot[id.index].subscriptions[index].isPaused
+    }
+
+    /// As `step`, for a subscriber that was told that nothing is sent: before the first packet it is told otherwise.
+    ///
+    /// The packet is found again when the message has gone out.
+    private mutating func stepAfterSilence(
+        of id: ParticipantID,
+        subscription index: Int,
+        on connection: ConnectionID,
+        isAdmitted: Bool,
+        at now: MonotonicInstant
+    ) -> ForwardingCursor.Step {
+        if isAdmitted, participants.hot[id.index].subscriptions[index].isChangeReady {
+            changeEncoding(of: id, subscription: index, at: now)
+        }
+        let cursor = participants.hot[id.index].subscriptions[index].cursor
+        let step = step(of: id, subscription: index, on: connection, isAdmitted: isAdmitted, at: now)
+        guard case .send = step else { return step }
+        participants.hot[id.index].subscriptions[index].cursor = cursor
+        saySwitchedOn(id, subscription: index)
+        return .idle
     }
 
     private mutating func step(

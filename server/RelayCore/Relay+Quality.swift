@@ -14,9 +14,9 @@ extension Relay {
     /// Packets have come within this time if a publisher sends.
     static var flowTime: Duration { .seconds(2) }
     /// The delays of published frames above which the level is 4, 3, 2 and 1.
-    private static var uplinkDelays: [Duration] {
-        [.milliseconds(150), .milliseconds(300), .milliseconds(600), .milliseconds(1500)]
-    }
+    private static let uplinkDelays: [Duration] = [
+        .milliseconds(150), .milliseconds(300), .milliseconds(600), .milliseconds(1500),
+    ]
 
     /// Looks are taken together at multiples of this time, because each moment of its own would wake the driver.
     private static var reviewGrid: Int64 { 500_000_000 }
@@ -41,8 +41,9 @@ extension Relay {
         let down = reviewSubscriptions(of: id, on: connection, at: now)
         let told = participants[id]?.quality.told ?? 5
         if let level = participants[id]?.quality.update(min(up ?? 5, down ?? 5), at: now) {
-            tell(level, of: id, at: now)
+            tell(level, of: id)
         }
+        shareQuality(of: id, at: now)
         // After a silence the next packet plans the next look.
         guard up != nil || down != nil || told < 5 else { return }
         setReview(of: id, at: now + Self.reviewInterval - .nanoseconds(Self.reviewGrid))
@@ -64,7 +65,8 @@ extension Relay {
             guard !isPaused, encodings.hot[encoding.index].hasFlowed(within: Self.flowTime, at: now) else { continue }
             // While the publisher was silent there was nothing to send.
             let lastSent = participants.hot[id.index].subscriptions[index].lastSent
-            let silence = now.duration(since: max(lastSent, encodings.hot[encoding.index].flowSince ?? lastSent))
+            var silence = now.duration(since: max(lastSent, encodings.hot[encoding.index].flowSince ?? lastSent))
+            if silence > Self.switchOffTime, awaitsPublisher(id, subscription: index, at: now) { silence = .zero }
             if silence <= Self.outageTime { isOut = false }
             if silence > Self.switchOffTime { saySwitchedOff(id, subscription: index) }
             level = min(level ?? 5, quality(of: id, subscription: index, silence: silence, at: now))
@@ -72,6 +74,16 @@ extension Relay {
         guard let level else { return nil }
         if isOut { return 0 }
         return traffic[connection.index].path.rate == nil ? level : min(level, 4)
+    }
+
+    /// Whether a subscriber is sent nothing only because it waits for a keyframe, for which its network is not the reason.
+    private func awaitsPublisher(_ id: ParticipantID, subscription index: Int, at now: MonotonicInstant) -> Bool {
+        let subscription = participants.hot[id.index].subscriptions[index]
+        let encoding = subscription.encoding
+        guard subscription.cursor.isWaitingForKeyframe(in: encodings.hot[encoding.index].stream) else { return false }
+        if encodings[encoding]?.keyframes.isUnanswered(at: now) == true { return true }
+        // After a skip its network is the reason, also while it waits for the next request that is allowed.
+        return subscription.lastSkip.map { now.duration(since: $0) >= Self.memory } ?? true
     }
 
     private func quality(
@@ -83,23 +95,40 @@ extension Relay {
         let subscription = participants.hot[id.index].subscriptions[index]
         if silence > Self.switchOffTime { return 1 }
         if let skip = subscription.lastSkip, now.duration(since: skip) < Self.memory { return 2 }
-        return subscription.lag.isWithin(Self.memory, of: now) || isHeldDown(subscription) ? 3 : 5
+        return subscription.lag.isWithin(Self.memory, of: now) || isHeldDown(subscription, at: now) ? 3 : 5
     }
 
     // MARK: Messages
 
-    /// Tells a level to the participant and, if it publishes, to the others in the room.
-    private mutating func tell(_ level: Int, of id: ParticipantID, at now: MonotonicInstant) {
-        guard let participant = participants[id], let connection = participants.hot[id.index].connection else { return }
-        let text = encode(.networkQuality(NetworkQuality(participantId: participant.id, level: level)))
-        send(text: text, to: connection)
-        guard !participant.publications.isEmpty else { return }
+    /// Tells a participant its level.
+    private mutating func tell(_ level: Int, of id: ParticipantID) {
+        guard let name = participants[id]?.id else { return }
+        send(.networkQuality(NetworkQuality(participantId: name, level: level)), toParticipant: id)
+    }
+
+    /// Tells the others in the room the level of a participant that publishes, if they know another one.
+    ///
+    /// They also hear that it is 5 again if the participant publishes nothing any more.
+    mutating func shareQuality(of id: ParticipantID, at now: MonotonicInstant) {
+        let level = participants[id]?.quality.told ?? 5
+        guard let known = participants[id]?.sharedQuality.level, level != known,
+            known < 5 || participants[id]?.publications.isEmpty == false,
+            let participant = participants[id], let connection = participants.hot[id.index].connection
+        else { return }
         let others = (rooms[participant.room]?.participants.count ?? 1) - 1
-        // They must not use up what the participant may cause itself: a message that exceeds it is left out.
+        // They must not use up what the participant may cause itself: a message that exceeds it waits.
         guard connections[connection]?.budget.chargeDeliveries(others, to: limits.signaling, at: now) == true else {
             return
         }
+        let text = encode(.networkQuality(NetworkQuality(participantId: participant.id, level: level)))
+        participants[id]?.sharedQuality = (level, text)
         broadcast(text: text, in: participant.room, except: id)
+    }
+
+    /// Tells a newcomer the level of a participant, unless it is the one that counts without a message.
+    mutating func saySharedQuality(of id: ParticipantID, to connection: ConnectionID) {
+        guard let known = participants[id]?.sharedQuality, known.level < 5 else { return }
+        send(text: known.text, to: connection)
     }
 
     private mutating func saySwitchedOff(_ id: ParticipantID, subscription index: Int) {

@@ -24,6 +24,11 @@ extension Relay {
             if isLast { connections.hot[id.index].wakefulness = .asleep }
             return Turn(message: .media(packet), isLast: isLast)
         }
+        // A message may go out before the packet that it is about.
+        if let text = popOutbox(of: id) {
+            traffic[id.index].path.wrote(text.utf8.count, .text, at: now)
+            return Turn(message: .text(text), isLast: false)
+        }
         dropSlowConnections(at: now)
         connections.hot[id.index].wakefulness = .asleep
         return closeMessage(for: id).map { Turn(message: $0, isLast: true) }

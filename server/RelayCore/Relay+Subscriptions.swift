@@ -26,17 +26,18 @@ extension Relay {
         guard let index = participants.hot[id.index].index(of: track) else {
             return addSubscription(of: id, to: track, wish, isPaused: isPaused, request.requestId, at: now)
         }
-        if participants.hot[id.index].subscriptions[index].wish != wish {
+        let former = participants.hot[id.index].subscriptions[index].wish
+        if former != wish {
             participants.hot[id.index].subscriptions[index].wish = wish
             tracks[track]?.hasWishes = true
-            wishChanged(of: id, subscription: index)
+            wishChanged(of: id, subscription: index, from: former)
             reviewSoon(track, at: now)
         }
         guard participants.hot[id.index].subscriptions[index].isPaused != isPaused else { return }
         if isPaused {
             pause(id, index, request.requestId, at: now)
         } else {
-            resume(id, index, request.requestId, at: now)
+            resume(id, index, request.requestId, isAgain: true, at: now)
         }
     }
 
@@ -49,7 +50,7 @@ extension Relay {
         at now: MonotonicInstant
     ) {
         guard tracks.contains(track) else { return }
-        let backoff = participants[id]?.earlierBackoffs.removeValue(forKey: track) ?? KeyframeBackoff()
+        let earlier = participants[id]?.earlier.removeValue(forKey: track)
         let encoding = tracks.hot[track.index].encodings[0]
         let subscription = SubscriberState.Subscription(
             track: track,
@@ -57,9 +58,9 @@ extension Relay {
             isPaused: true,
             lastSent: now,
             cursor: ForwardingCursor(joining: encodings.hot[encoding.index].stream, at: now),
-            choice: LayerChoice(layer: 0),
+            choice: earlier?.choice ?? LayerChoice(layer: 0),
             began: now,
-            backoff: backoff,
+            backoff: earlier?.backoff ?? KeyframeBackoff(),
             unstoredBefore: encodings.hot[encoding.index].unstored,
             wish: wish
         )
@@ -70,12 +71,18 @@ extension Relay {
         if isPaused {
             saySubscribed(id, index, requestID)
         } else {
-            resume(id, index, requestID, at: now)
+            resume(id, index, requestID, isAgain: earlier != nil, at: now)
         }
     }
 
-    /// Begins to send the track's packets again, as to a late joiner.
-    private mutating func resume(_ id: ParticipantID, _ index: Int, _ requestID: Int?, at now: MonotonicInstant) {
+    /// Begins to send the track's packets, or sends them again, as to a late joiner.
+    private mutating func resume(
+        _ id: ParticipantID,
+        _ index: Int,
+        _ requestID: Int?,
+        isAgain: Bool,
+        at now: MonotonicInstant
+    ) {
         let track = participants.hot[id.index].subscriptions[index].track
         let wish = participants.hot[id.index].subscriptions[index].wish
         // A limit that is known from other tracks, or from before the pause, holds at once.
@@ -107,7 +114,9 @@ extension Relay {
         if participants.hot[id.index].subscriptions[index].cursor.isWaitingForKeyframe(
             in: encodings.hot[encoding.index].stream
         ) {
-            wantKeyframe(of: encoding, notBefore: now, at: now)
+            // One that pauses and comes back again and again must not cost all others a keyframe each time.
+            let moment = isAgain ? participants.hot[id.index].subscriptions[index].backoff.needed(at: now) : now
+            wantKeyframe(of: encoding, notBefore: moment, at: now)
         }
     }
 
@@ -125,7 +134,7 @@ extension Relay {
             at: now
         )
         participants.hot[id.index].subscriptions[index].unstoredBefore = encodings.hot[encoding.index].unstored
-        participants.hot[id.index].subscriptions[index].choice = LayerChoice(layer: desired)
+        participants.hot[id.index].subscriptions[index].choice.resume(at: desired)
         participants.hot[id.index].subscriptions[index].lag = LagEpisode()
         participants.hot[id.index].subscriptions[index].lastSkip = nil
         participants.hot[id.index].subscriptions[index].began = now

@@ -32,6 +32,8 @@ extension Relay {
         notices.append(.published(track: info.name, identity: participant.identity, room: participant.room))
         let announcement = TrackPublished(participantId: participant.id, track: info)
         broadcast(.trackPublished(announcement), in: participant.room, except: publisher)
+        // So far only the participant itself may know the level of its network.
+        shareQuality(of: publisher, at: now)
         for other in rooms[participant.room]?.participants ?? [] where other != publisher {
             guard participants.hot[other.index].subscribesAutomatically else { continue }
             addSubscription(of: other, to: track, at: now)

@@ -8,9 +8,12 @@ extension Relay {
         }
         let subscription = participants.hot[id.index].subscriptions.remove(at: index)
         end(subscription)
-        let gone = participants[id]?.earlierBackoffs.keys.filter { !tracks.contains($0) } ?? []
-        for track in gone { participants[id]?.earlierBackoffs[track] = nil }
-        participants[id]?.earlierBackoffs[track] = subscription.backoff
+        let gone = participants[id]?.earlier.keys.filter { !tracks.contains($0) } ?? []
+        for track in gone { participants[id]?.earlier[track] = nil }
+        participants[id]?.earlier[track] = EarlierSubscription(
+            backoff: subscription.backoff,
+            choice: subscription.choice
+        )
         dropSubscriber(id, subscription, at: now)
         let message = Unsubscribed(trackId: request.trackId, requestId: request.requestId)
         send(.unsubscribed(message), toParticipant: id)

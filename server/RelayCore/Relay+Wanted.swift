@@ -83,12 +83,11 @@ extension Relay {
     /// Tells a publisher which encodings of its track anybody receives, and the bounds.
     mutating func sayLayersWanted(_ track: TrackID, at now: MonotonicInstant) {
         let (wanted, _) = wantedLayers(of: track, at: now)
-        let due = tracks[track]?.wanted.due
         say(wanted, of: track, at: now)
         let all = tracks.hot[track.index].encodings
         guard all.count > 1, all.contains(where: { encodings.hot[$0.index].hasUsers }) else { return }
         // The subscribers of the other encodings are still looked at.
-        tracks[track]?.wanted.lookAgain(at: min(due ?? now + Self.layerInterval, now + Self.layerInterval))
+        tracks[track]?.wanted.lookAgain(at: now + Self.layerInterval)
         refreshDeadline(of: track)
     }
 
@@ -128,7 +127,6 @@ extension Relay {
             let (chosen, _) = wantedLayers(of: track, at: now)
             if chosen.map(\.simulcastLayer) != tracks[track]?.wanted.said.map(\.simulcastLayer) {
                 say(chosen, of: track, at: now)
-                tracks[track]?.wanted.lookAgain(at: now + Self.layerInterval)
             }
         }
         refreshDeadline(of: track)

@@ -26,6 +26,10 @@ package struct SubscriberPath: Sendable {
         package var limitMemory: Int64 = 10_000_000
         /// The first of the rare frames to a peer that has stopped to acknowledge; each further one waits twice as long.
         package var firstProbe: Int64 = 6_000_000
+        /// How long no queue must have stood before a test whether the path carries more.
+        package var roomPatience: Int64 = 2_000_000
+        /// The part of the rate which a test has shown that becomes the path's limit.
+        package var shownPart = 0.9
         /// The most writes that are remembered; a peer that leaves more unacknowledged has no estimate any more.
         package var mostWrites: Int32 = 4096
         /// The most writes that are remembered of a peer that has never acknowledged any.
@@ -68,6 +72,8 @@ package struct SubscriberPath: Sendable {
     /// The peer acknowledges them with the next message only, so they must not count as old.
     private var unaged = 0
     private var sent = SentRate()
+    /// The test whether the path carries more.
+    package private(set) var probe = PathProbe()
     /// The estimate; without content unless `isEstimated`.
     ///
     /// It is not optional, because a comparison with `nil` copies it, with all its arrays.
@@ -84,6 +90,8 @@ package struct SubscriberPath: Sendable {
     /// When the path last was the limit.
     private var lastLimited: Int64 = 0
     private var probeInterval: Int64 = 0
+    /// When a queue last stood.
+    private var lastQueueing: Int64 = 0
 
     /// Acknowledgements that could not be true.
     package private(set) var disregarded = 0
@@ -118,6 +126,7 @@ package struct SubscriberPath: Sendable {
         }
         estimator.wrote(bytes + unaged, at: time)
         unaged = 0
+        if probe.isRunning, message == .media { probe.wrote(end: written, at: time) }
         sent.add(bytes, at: time)
         if isAcknowledged, overdueWrite == nil, time - lastAcknowledgement >= settings.quietInterval {
             overdueWrite = time
@@ -158,7 +167,9 @@ package struct SubscriberPath: Sendable {
         writesSinceAcknowledgement = 0
         overdueWrite = nil
         nextProbe = nil
-        if let sample { learn(from: sample, at: time) }
+        guard let sample else { return }
+        probe.acknowledged(bytes: bytes, queue: sample.queue, at: time)
+        learn(from: sample, at: time)
     }
 
     /// Begins the estimate: what is written from now on counts.
@@ -186,6 +197,7 @@ package struct SubscriberPath: Sendable {
     private mutating func learn(from sample: PathEstimator.Sample, at now: Int64) {
         quietFrom = sample.queue <= settings.quietQueue ? min(quietFrom, now + settings.patience) : .max
         let isQueueing = sample.standingQueue > settings.limitingQueue
+        if isQueueing { lastQueueing = now }
         if controller == nil {
             guard isQueueing, !sample.isAfterStall else { return }
             var law = RateController.Settings()
@@ -232,7 +244,8 @@ package struct SubscriberPath: Sendable {
     /// As `mayBegin`, when a frame waits: now and then one passes to a peer that has stopped to acknowledge.
     @inline(__always)
     package mutating func admitsFrame(at now: MonotonicInstant) -> Bool {
-        mayBegin(at: now) || admitsProbe(at: now)
+        if probe.isRunning, probe.holds(at: now.microseconds) { return false }
+        return mayBegin(at: now) || admitsProbe(at: now)
     }
 
     private mutating func admitsProbe(at now: MonotonicInstant) -> Bool {
@@ -253,5 +266,35 @@ package struct SubscriberPath: Sendable {
         let carried = rate / 8e6 * Double((estimator.shortestRoundTrip ?? 0) + estimator.thinning)
         let waiting = Double(bytes) + max(0, Double(unacknowledgedBytes) - carried)
         return .microseconds(Int64(min(waiting * 8e6 / rate, 1e9)))
+    }
+
+    // MARK: Testing
+
+    /// Whether no queue has stood for two seconds, so that the path may carry more.
+    package func hasRoom(at now: MonotonicInstant) -> Bool {
+        now.microseconds - lastQueueing >= settings.roomPatience
+    }
+
+    /// Begins to test whether the path carries `need` bits per second.
+    package mutating func beginProbe(need: Double, at now: MonotonicInstant) {
+        probe.begin(need: need, at: now.microseconds)
+    }
+
+    /// What the test has shown so far; one that takes too long ends.
+    package mutating func probeFinding(at now: MonotonicInstant) -> PathProbe.Finding {
+        probe.checkTime(at: now.microseconds)
+        return probe.finding
+    }
+
+    /// Ends the test; what it has shown becomes the path's limit if `isBelieved`, and is higher than the known one.
+    package mutating func endProbe(isBelieved: Bool) {
+        defer { probe.cancel() }
+        let shown = settings.shownPart * probe.shownRate
+        guard isBelieved, let controller, shown > controller.rate else { return }
+        var law = RateController.Settings()
+        law.lowestRate = settings.lowestRate
+        law.highestRate = settings.highestRate
+        law.startRate = min(shown, settings.highestRate)
+        self.controller = RateController(law)
     }
 }

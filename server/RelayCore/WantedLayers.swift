@@ -26,11 +26,10 @@ struct WantedLayers: Sendable {
         said.contains { $0 != WantedLayer(simulcastLayer: $0.simulcastLayer, temporalLayers: 1) }
     }
 
-    /// Notes what the publisher is told now.
+    /// Notes what the publisher is told now; the next look stays.
     mutating func say(_ wanted: [WantedLayer], at now: MonotonicInstant) {
         said = wanted
         lastSaid = now
-        due = nil
     }
 
     /// Compares what is wanted with what the publisher knows.

@@ -144,9 +144,9 @@ final class FrameQueue: Sendable {
         }
     }
 
-    /// Counts a frame as dropped that was taken but not decoded.
-    func countDrop() {
-        state.withLock { $0.dropped[.corrupt] += 1 }
+    /// Counts a frame as dropped that was taken but not decoded, or not even taken.
+    func countDrop(_ reason: FrameDropReason = .corrupt) {
+        state.withLock { $0.dropped[reason] += 1 }
     }
 
     /// Closes the queue to further frames; waiting frames can still be taken.

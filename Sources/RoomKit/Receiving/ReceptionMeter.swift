@@ -46,6 +46,11 @@ struct ReceptionMeter: Sendable {
         arrivals.add(size, at: now)
     }
 
+    /// Notes a frame of which nothing but its header can be read.
+    mutating func receivedUnreadable() {
+        statistics.framesReceived += 1
+    }
+
     /// Replaces the counts of dropped frames.
     mutating func setDropped(_ counts: FrameDropCounts) {
         statistics.framesDroppedByReason = counts

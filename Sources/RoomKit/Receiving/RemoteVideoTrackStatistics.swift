@@ -57,6 +57,7 @@ public struct RemoteVideoTrackStatistics: Hashable, Sendable {
     /// - `network`: a frame that they refer to did not arrive, and no keyframe had come since.
     /// - `corrupt`: the frame was damaged, or it refers to one that was.
     /// - `notWanted`: the subscription had ended.
+    /// - `encrypted`: the frame is encrypted, and this version has no keys.
     public var framesDroppedByReason = FrameDropCounts()
     /// Frames that were received and not decoded, for any reason.
     public var framesDropped: Int { framesDroppedByReason.total }

@@ -89,6 +89,13 @@ final class VideoReceiver: Sendable {
         if outcome == .needsKeyframe { track.requestKeyframe() }
     }
 
+    /// Counts a frame that is encrypted, on the connection's thread.
+    func receiveEncrypted() {
+        track.measure { $0.receivedUnreadable() }
+        queue.countDrop(.encrypted)
+        countDrops()
+    }
+
     /// Updates the track's count of dropped frames; called on the connection's thread and on the decoder's.
     private func countDrops() {
         // The count is read inside the lock, so that an older count never overwrites a newer one.

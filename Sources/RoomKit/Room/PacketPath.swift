@@ -174,9 +174,11 @@ final class PacketPath {
         note(header, at: now)
         guard let reception = receptions[header.trackAlias] else { return }
         let foreignFrames = reception.assembler.foreignFrames
+        let encryptedFrames = reception.assembler.encryptedFrames
         let frame = try reception.assembler.receive(packet, header: header) { count in packets.take(count: count) }
         guard let frame else {
             if reception.assembler.foreignFrames > foreignFrames { noteForeignFrame(of: reception) }
+            if reception.assembler.encryptedFrames > encryptedFrames { reception.receiver.receiveEncrypted() }
             return
         }
         reception.foreignInARow = 0

@@ -1,0 +1,119 @@
+import MediaCore
+import RoomProtocol
+
+/// How subscribers get larger encodings: only if their paths have shown that they carry them (`docs/protocol.md`, 10.1).
+extension Relay {
+    /// How often a subscriber whose path is tested is looked at.
+    private static var probingInterval: Duration { .milliseconds(100) }
+
+    /// A larger encoding comes at this many times the rate of the smaller one at least.
+    private static var leastGain: Double { 1.25 }
+
+    /// Lets a subscriber's choice follow what the plan says, and tests its path where a larger encoding may be possible.
+    ///
+    /// The plan saw the subscriber as `viewer` and gives it the encoding `planned`, with the encodings coming at `rates`.
+    mutating func choose(
+        for id: ParticipantID,
+        subscription index: Int,
+        _ viewer: LayerPlan.Viewer,
+        planned: Int,
+        rates: [Double],
+        at now: MonotonicInstant
+    ) {
+        let (best, evidence) = evidence(for: id, subscription: index, viewer, planned: planned, at: now)
+        participants.hot[id.index].subscriptions[index].choice.update(
+            best: best,
+            isUrgent: viewer.isLagging,
+            evidence: evidence,
+            at: now
+        )
+        followTest(of: id, subscription: index, evidence, rates: rates, at: now)
+    }
+
+    /// A subscriber as the plan takes it: one that must give evidence first gets no larger encoding than it has.
+    func bounded(_ viewer: LayerPlan.Viewer, _ id: ParticipantID, of track: TrackID) -> LayerPlan.Viewer {
+        guard needsEvidence(viewer, id, of: track) else { return viewer }
+        var result = viewer
+        result.largest = min(viewer.largest, viewer.current)
+        return result
+    }
+
+    /// Whether a subscriber's path must show that it carries a larger encoding.
+    ///
+    /// It need not if nobody else gets a larger one, which would then be made for its path. Nor if it wishes for it, and its
+    /// path shows no limit.
+    private func needsEvidence(_ viewer: LayerPlan.Viewer, _ id: ParticipantID, of track: TrackID) -> Bool {
+        guard let connection = participants.hot[id.index].connection, traffic[connection.index].path.isAcknowledged,
+            let index = participants.hot[id.index].index(of: track)
+        else { return false }
+        if viewer.share == nil, participants.hot[id.index].subscriptions[index].choice.isHurried { return false }
+        return tracks.hot[track.index].encodings.dropFirst(viewer.current + 1).contains {
+            encodings.hot[$0.index].hasUsers
+        }
+    }
+
+    /// The best encoding, and what is known of whether the path carries the next larger one.
+    private mutating func evidence(
+        for id: ParticipantID,
+        subscription index: Int,
+        _ viewer: LayerPlan.Viewer,
+        planned: Int,
+        at now: MonotonicInstant
+    ) -> (best: Int, LayerChoice.Evidence) {
+        let track = participants.hot[id.index].subscriptions[index].track
+        guard let connection = participants.hot[id.index].connection, needsEvidence(viewer, id, of: track) else {
+            return (planned, .notNeeded)
+        }
+        let next = viewer.current + 1
+        guard planned >= viewer.current, viewer.current < viewer.largest, !viewer.isLagging,
+            !isMissing(tracks.hot[track.index].encodings[next], at: now)
+        else { return (planned, .missing) }
+        if traffic[connection.index].probingTrack == track {
+            switch traffic[connection.index].path.probeFinding(at: now) {
+            case .carries: return (next, .shown)
+            case .carriesNot: return (next, .refuted)
+            case .nothing: return (next, .missing)
+            }
+        }
+        // The present encoding must find room before the path is tested for a larger one.
+        return (traffic[connection.index].path.hasRoom(at: now) ? next : viewer.current, .missing)
+    }
+
+    /// Begins or ends the test of a subscriber's path, as its choice needs it.
+    private mutating func followTest(
+        of id: ParticipantID,
+        subscription index: Int,
+        _ evidence: LayerChoice.Evidence,
+        rates: [Double],
+        at now: MonotonicInstant
+    ) {
+        guard let connection = participants.hot[id.index].connection else { return }
+        let track = participants.hot[id.index].subscriptions[index].track
+        let isWanted = participants.hot[id.index].subscriptions[index].choice.isTestWanted
+        let isTested = traffic[connection.index].probingTrack == track
+        if isTested, !isWanted {
+            traffic[connection.index].path.endProbe(isBelieved: evidence == .shown)
+            traffic[connection.index].probingTrack = nil
+            if evidence == .shown { divideKnownRate(of: id, at: now) }
+        }
+        guard isWanted else { return }
+        if !isTested {
+            // One test at a time: the frames of all tracks leave together.
+            let isBusy = traffic[connection.index].probingTrack != nil
+            let isOver = !traffic[connection.index].path.probe.isRunning
+            let next = participants.hot[id.index].subscriptions[index].choice.layer + 1
+            guard !isBusy || isOver, next < rates.count else { return lookAgain(at: track, now) }
+            traffic[connection.index].probingTrack = track
+            // An encoding that nobody gets is made for its path, but must be worth the change.
+            let need = max(rates[next], Self.leastGain * rates[next - 1])
+            traffic[connection.index].path.beginProbe(need: need, at: now)
+        } else if traffic[connection.index].path.probe.isHoldOver(at: now.microseconds) {
+            wakeForMedia(id)
+        }
+        lookAgain(at: track, now)
+    }
+
+    private mutating func lookAgain(at track: TrackID, _ now: MonotonicInstant) {
+        tracks[track]?.wanted.lookAgain(at: now + Self.probingInterval)
+    }
+}
