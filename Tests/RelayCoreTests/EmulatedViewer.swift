@@ -10,29 +10,53 @@ final class EmulatedViewer {
         var header: MediaPacketHeader?
         var bytes: Int
         var left: Double
+        /// Whole bytes that the link has carried.
+        var carried = 0
     }
 
-    /// Bytes that the socket takes before the link has carried them: what the kernel holds unsent, and in flight.
-    private static let socketBytes = 64_000
+    /// Bytes of a message that arrive, and the message if they are its last.
+    private struct Part {
+        var time: MonotonicInstant
+        var bytes: Int
+        var message: Message?
+    }
+
+    /// A frame that has arrived.
+    struct Frame {
+        var number: UInt32
+        var layer: Int
+        var isKeyframe: Bool
+        /// When it was whole, in milliseconds of the room.
+        var time: Int
+        /// Since the relay got its last packet's first byte, in milliseconds.
+        var age: Double
+        var bytes: Int
+    }
 
     let peer: Peer
+    /// Bytes that the socket takes before the link has carried them: what the kernel holds unsent, and in flight.
+    private let socketBytes: Int
+    /// Whether it acknowledges parts of messages, as our client does, and not only whole messages.
+    private let countsParts: Bool
     /// What the link carries, in bits per second.
     var bitsPerSecond: Double
     /// Whether the viewer reads and acknowledges.
     var isReading = true
     /// Whether the viewer acknowledges at all.
     let acknowledges: Bool
+    private(set) var frames: [Frame] = []
     /// The ages of frames since the relay got them, in milliseconds, by the time at which they were whole.
-    private(set) var ages: [(time: Int, age: Double)] = []
+    var ages: [(time: Int, age: Double)] { frames.map { ($0.time, $0.age) } }
     /// The simulcast layers of these frames.
-    private(set) var layers: [Int] = []
+    var layers: [Int] { frames.map(\.layer) }
     /// Bytes of media that have arrived.
     private(set) var bytesReceived = 0
     private let bench: RelayBench
     private let delay: Duration
     private var schedule = AcknowledgementSchedule()
     private var link: [Message] = []
-    private var arriving: [(time: MonotonicInstant, message: Message)] = []
+    private var arriving: [Part] = []
+    private var bytesUnderway = 0
     private var returning: [(time: MonotonicInstant, body: MediaAcknowledgement)] = []
     private(set) var acknowledgementsSent = 0
 
@@ -41,28 +65,36 @@ final class EmulatedViewer {
         _ identity: String,
         bitsPerSecond: Double,
         delay: Duration = .milliseconds(50),
-        acknowledges: Bool = true
+        acknowledges: Bool = true,
+        socketBytes: Int = 64_000,
+        countsParts: Bool = false
     ) {
         self.bench = bench
+        self.socketBytes = socketBytes
+        self.countsParts = countsParts
         self.bitsPerSecond = bitsPerSecond
         self.delay = delay
         self.acknowledges = acknowledges
         peer = bench.enter(identity)
     }
 
-    /// Bytes that were handed to the socket and have not reached the viewer's machine.
-    private var bytesUnderway: Int {
-        link.reduce(0) { $0 + $1.bytes } + arriving.reduce(0) { $0 + ($1.time > bench.now ? $1.message.bytes : 0) }
+    /// The frames that a client shows: all but those from the relay's cache.
+    func shownFrames(of camera: Camera) -> [Frame] {
+        let receiver = peer.receiver(camera)
+        return frames.filter { frame in
+            guard let through = receiver?.catchUpThrough, frame.layer == receiver?.firstLayer else { return true }
+            return frame.number > through
+        }
     }
 
     /// A millisecond passes, which ends at the bench's time.
     func tick(at milliseconds: Int) {
         takeFromRelay()
         carry()
-        while isReading, let first = arriving.first, first.time <= bench.now {
-            arriving.removeFirst()
-            receive(first.message, at: milliseconds)
-        }
+        let count = isReading ? arriving.prefix { $0.time <= bench.now }.count : 0
+        for part in arriving.prefix(count) { receive(part, at: milliseconds) }
+        arriving.removeFirst(count)
+        if isReading, countsParts { acknowledgeIfDue() }
         while let first = returning.first, first.time <= bench.now {
             returning.removeFirst()
             bench.send(first.body, from: peer)
@@ -70,10 +102,11 @@ final class EmulatedViewer {
     }
 
     private func takeFromRelay() {
-        while bytesUnderway < Self.socketBytes {
+        while bytesUnderway < socketBytes {
             let (bytes, packets) = (peer.bytesTaken, peer.packets.count)
             bench.pull(peer, limit: 1)
             guard peer.bytesTaken > bytes else { return }
+            bytesUnderway += peer.bytesTaken - bytes
             let packet = peer.packets.count > packets ? peer.packets.last : nil
             let media = packet?.count ?? 0
             let text = peer.bytesTaken - bytes - media
@@ -88,24 +121,43 @@ final class EmulatedViewer {
             let part = min(budget, link[0].left)
             link[0].left -= part
             budget -= part
-            guard link[0].left <= 0 else { return }
-            arriving.append((bench.now + delay, link.removeFirst()))
+            let isWhole = link[0].left <= 0
+            let carried = isWhole ? link[0].bytes : link[0].bytes - Int(link[0].left.rounded(.up))
+            let bytes = carried - link[0].carried
+            link[0].carried = carried
+            let message = isWhole ? link.removeFirst() : nil
+            if bytes > 0 { arriving.append(Part(time: bench.now + delay, bytes: bytes, message: message)) }
         }
     }
 
+    private func receive(_ part: Part, at milliseconds: Int) {
+        bytesUnderway -= part.bytes
+        if countsParts { schedule.received(part.bytes, at: bench.now) }
+        guard let message = part.message else { return countsParts ? acknowledgeIfDue() : () }
+        if !countsParts { schedule.received(message.bytes, at: bench.now) }
+        receive(message, at: milliseconds)
+        acknowledgeIfDue()
+    }
+
     private func receive(_ message: Message, at milliseconds: Int) {
-        schedule.received(message.bytes, at: bench.now)
-        if let header = message.header, let relayTime = header.relayTime {
-            bytesReceived += message.bytes
-            let age = bench.now.microseconds - relayTime.microseconds
-            schedule.chunkEnded(AcknowledgementSchedule.Chunk(header, sentTime: relayTime.microseconds))
-            if header.isLastChunk {
-                ages.append((milliseconds, Double(age) / 1000))
-                layers.append(Int(header.simulcastLayer))
-            }
-        } else {
-            schedule.messageEnded(isAcknowledgement: false)
+        guard let header = message.header, let relayTime = header.relayTime else {
+            return schedule.messageEnded(isAcknowledgement: false)
         }
+        bytesReceived += message.bytes
+        schedule.chunkEnded(AcknowledgementSchedule.Chunk(header, sentTime: relayTime.microseconds))
+        guard header.isLastChunk else { return }
+        let frame = Frame(
+            number: header.frameNumber,
+            layer: Int(header.simulcastLayer),
+            isKeyframe: header.isKeyframe,
+            time: milliseconds,
+            age: Double(bench.now.microseconds - relayTime.microseconds) / 1000,
+            bytes: Int(header.frameLength)
+        )
+        frames.append(frame)
+    }
+
+    private func acknowledgeIfDue() {
         guard acknowledges, let body = schedule.acknowledgement(at: bench.now) else { return }
         acknowledgementsSent += 1
         returning.append((bench.now + delay, body))

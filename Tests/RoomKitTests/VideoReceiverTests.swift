@@ -26,9 +26,10 @@ struct VideoReceiverTests {
     private func give(
         _ frame: FrameAssembler.Frame,
         to receiver: VideoReceiver,
-        seenBy renderer: NotingRenderer? = nil
+        seenBy renderer: NotingRenderer? = nil,
+        at now: MonotonicInstant = MonotonicClock.now
     ) {
-        receiver.receive(frame, at: MonotonicClock.now)
+        receiver.receive(frame, at: now)
         wait {
             let statistics = receiver.track.statistics
             return statistics.framesReceived == statistics.framesDecoded + statistics.framesDropped
@@ -124,6 +125,24 @@ struct VideoReceiverTests {
         await receiver.stop()
         #expect(renderer.count == 2)
         #expect(track.statistics.frameAge != nil && track.statistics.timeToFirstFrame != nil)
+    }
+
+    // The server named a frame that never came, and nothing was shown for as long as the subscription lasted.
+    @Test("A server that calls all frames old keeps the picture dark for ten seconds, and not for ever")
+    func endlessCatchUp() async throws {
+        let frames = try await encodedFrames(4)
+        let track = remoteTrack()
+        let renderer = NotingRenderer()
+        track.addRenderer(renderer)
+        let receiver = try receiver(for: track, catchUpThrough: .max)
+        let start = MonotonicClock.now
+        give(frames[0], to: receiver, seenBy: renderer, at: start)
+        give(frames[1], to: receiver, seenBy: renderer, at: start + .milliseconds(9_999))
+        #expect(track.statistics.framesDecoded == 2 && renderer.count == 0)
+        give(frames[2], to: receiver, seenBy: renderer, at: start + .seconds(10))
+        give(frames[3], to: receiver, seenBy: renderer, at: start + .milliseconds(10_033))
+        await receiver.stop()
+        #expect(renderer.count == 2 && track.statistics.frameAge != nil)
     }
 
     // A track that was requested again had two threads that passed on its pictures at a time.

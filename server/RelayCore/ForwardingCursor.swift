@@ -54,7 +54,7 @@ package struct ForwardingCursor: Sendable {
             position = start
             catchUpEnd = stream.endPosition
             catchUpThrough = newest
-            pursuit.begin()
+            pursuit.begin(from: now.duration(since: stream[start].arrival), at: now)
         } else if let start = stream.cachedKeyframe(at: now) {
             // The keyframe itself is still arriving, so it is the live edge.
             position = start
@@ -108,6 +108,18 @@ package struct ForwardingCursor: Sendable {
         skip(to: keyframe ?? stream.endPosition, because: .keyframeRequested)
         return keyframe == nil
     }
+
+    /// Skips to a keyframe that has come since, from which the subscriber reaches the live frames sooner.
+    ///
+    /// - Returns: Whether there is one.
+    mutating func skipToNewerKeyframe(in stream: TrackStream) -> Bool {
+        guard let keyframe = stream.newestKeyframe, keyframe > position else { return false }
+        skip(to: keyframe, because: .catchUp)
+        return true
+    }
+
+    /// Skips everything up to the next keyframe, because that brings the live frames sooner.
+    mutating func giveUpCache(in stream: TrackStream) { skip(to: stream.endPosition, because: .catchUp) }
 
     /// Decides what to send to the subscriber, whose socket can take a packet now.
     ///

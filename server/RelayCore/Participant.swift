@@ -58,6 +58,8 @@ struct SubscriberState: Sendable {
         var lag = LagEpisode()
         /// When the subscriber last had to skip to a keyframe that was not there yet.
         var lastSkip: MonotonicInstant?
+        /// Whether a late joiner goes on with the cached frames.
+        var catchUp = CatchUpChoice(fromCache: false)
     }
 
     // The fields that every packet needs come first, so that they share a cache line.

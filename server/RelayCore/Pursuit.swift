@@ -25,6 +25,12 @@ struct Pursuit: Sendable {
         reference = nil
     }
 
+    /// The cache is sent, which begins with a keyframe that is late by `lag`.
+    mutating func begin(from lag: Duration, at now: MonotonicInstant) {
+        isBegun = true
+        reference = (lag, now)
+    }
+
     /// The live frames have been reached, or given up.
     mutating func end() {
         isBegun = false

@@ -56,6 +56,7 @@ extension Relay {
     ) {
         traffic[id.index].path.acknowledged(acknowledgement, at: now)
         allot(participant, on: id, at: now)
+        reviewCatchUps(of: participant, on: id, acknowledgement, at: now)
         guard traffic[id.index].isHeldBack, traffic[id.index].path.mayBegin(at: now) else { return }
         traffic[id.index].isHeldBack = false
         wake(id, for: .urgent)

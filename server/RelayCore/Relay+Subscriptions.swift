@@ -135,6 +135,8 @@ extension Relay {
         )
         participants.hot[id.index].subscriptions[index].unstoredBefore = encodings.hot[encoding.index].unstored
         participants.hot[id.index].subscriptions[index].choice.resume(at: desired)
+        let isFromCache = participants.hot[id.index].subscriptions[index].cursor.catchUpThrough != nil
+        participants.hot[id.index].subscriptions[index].catchUp = CatchUpChoice(fromCache: isFromCache)
         participants.hot[id.index].subscriptions[index].lag = LagEpisode()
         participants.hot[id.index].subscriptions[index].lastSkip = nil
         participants.hot[id.index].subscriptions[index].began = now

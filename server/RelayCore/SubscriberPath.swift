@@ -107,6 +107,12 @@ package struct SubscriberPath: Sendable {
     /// Bytes that are on their way, as far as is known.
     package var unacknowledgedBytes: Int64 { estimator.unacknowledgedBytes }
 
+    /// The shortest round trip; zero before one is known.
+    package var shortestRoundTrip: Duration { .microseconds(estimator.shortestRoundTrip ?? 0) }
+
+    /// Bytes that the peer has acknowledged since the estimate began.
+    package var acknowledgedBytes: Int64 { estimator.acknowledgedBytes }
+
     // MARK: Events
 
     /// Notes that the socket was handed a message of `bytes` bytes.

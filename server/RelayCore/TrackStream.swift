@@ -112,6 +112,18 @@ package struct TrackStream: Sendable {
         (incomingKeyframe ?? wholeKeyframe).flatMap { $0 >= startPosition ? $0 : nil }
     }
 
+    /// The bytes of the packets of the last keyframe that have come; 0 if its beginning is no longer stored.
+    package var newestKeyframeSize: Int {
+        guard let start = newestKeyframe else { return 0 }
+        let number = self[start].frameNumber
+        var size = 0
+        for position in start..<endPosition {
+            guard self[position].frameNumber == number else { break }
+            size += self[position].packet?.count ?? 0
+        }
+        return size
+    }
+
     /// The position at which the last keyframe begins, if it and all later frames of temporal layer 0 are stored.
     package func cachedKeyframe(at now: MonotonicInstant) -> Int? {
         fresh(incomingKeyframe, at: now) ?? fresh(wholeKeyframe, at: now)

@@ -7,7 +7,8 @@ import VideoProcessing
 final class VideoReceiver: Sendable {
     let track: RemoteVideoTrack
     private let clock: ClockBox
-    private let start: ClientSession.Subscription
+    /// Which frames come from the server's cache; used on the connection's thread only.
+    private let catchUp: Monitor<CatchUpWindow>
     private let subscribed: MonotonicInstant
     private let queue = FrameQueue()
     /// Frames that earlier subscriptions to the track left out.
@@ -42,7 +43,7 @@ final class VideoReceiver: Sendable {
         self.track = track
         droppedBefore = track.statistics.framesDroppedByReason
         self.clock = clock
-        self.start = start
+        catchUp = Monitor(CatchUpWindow(start))
         self.subscribed = subscribed
         self.codec = codec
         self.reportFailure = reportFailure
@@ -78,7 +79,7 @@ final class VideoReceiver: Sendable {
             relayed: header.relayTime.map { estimate.instant(at: $0) },
             decoded: nil,
             picture: nil,
-            isCatchUp: start.isCatchUp(info),
+            isCatchUp: catchUp.withLock { $0.contains(info, at: now) },
             clock: estimate,
             extensions: assembled.extensions
         )
@@ -136,12 +137,12 @@ final class VideoReceiver: Sendable {
         let decoder = try openDecoder()
         let pool = VideoBufferPool()
         let scaler = FrameScaler()
-        var display = DisplayGate()
+        var (opening, display) = (OpeningGate(), DisplayGate())
         var badKeyframes = 0
         var dimensions: Dimensions?
         while var received = queue.take() {
             let began = MonotonicClock.now
-            let isInTime = !received.isCatchUp && isInTime(received, &display, at: began)
+            let isInTime = isLive(received, &opening) && isInTime(received, &display, at: began)
             // A file takes each picture, however late.
             let isPictureWanted =
                 isInTime && !track.renderers.isEmpty || !received.isCatchUp && track.isPictureRecorded
@@ -168,6 +169,15 @@ final class VideoReceiver: Sendable {
             if received.isShown, let picture = received.picture { track.renderers.offer(picture) }
             for sink in track.note(received) { sink.receive(received) }
         }
+    }
+
+    private func isLive(_ received: ReceivedFrame, _ opening: inout OpeningGate) -> Bool {
+        opening.shows(
+            relayed: received.relayed,
+            received: received.received,
+            pathDelay: received.clock.errorBound,
+            isCatchUp: received.isCatchUp
+        )
     }
 
     private func isInTime(_ received: ReceivedFrame, _ display: inout DisplayGate, at now: MonotonicInstant) -> Bool {

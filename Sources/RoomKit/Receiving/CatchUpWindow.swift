@@ -1,0 +1,32 @@
+import MediaCore
+import RoomProtocol
+
+/// Tells which frames of a subscription come from the server's cache, so that they are decoded and not shown.
+///
+/// The server names the last of them. It may name any number, and a frame's number may be any, so the end is bounded
+/// here: otherwise a faulty server could keep the picture dark for ever.
+struct CatchUpWindow: Sendable {
+    /// The longest time in which frames from the cache arrive.
+    ///
+    /// A relay keeps them for twice 3 s (`docs/protocol.md`, section 11), and the path may take a while with the last.
+    static let longest = Duration.seconds(10)
+
+    private let start: ClientSession.Subscription
+    /// When the first frame came.
+    private var began: MonotonicInstant?
+    private var isOver: Bool
+
+    init(_ start: ClientSession.Subscription) {
+        self.start = start
+        isOver = start.catchUpThrough == nil
+    }
+
+    /// Whether a frame that arrived at `now` comes from the cache; none does after one that does not.
+    mutating func contains(_ frame: EncodedFrameInfo, at now: MonotonicInstant) -> Bool {
+        guard !isOver else { return false }
+        let began = began ?? now
+        self.began = began
+        isOver = !start.isCatchUp(frame) || now.duration(since: began) >= Self.longest
+        return !isOver
+    }
+}

@@ -1,0 +1,170 @@
+import MediaCore
+import RelayCore
+import RoomProtocol
+import Testing
+
+/// Late joiners behind links that carry a little or much more than the track's rate.
+@Suite("Relay: late joiners", .timeLimit(.minutes(1)))
+struct LateJoinTests {
+    private static let rate = 1_000_000.0
+    /// One way, in milliseconds.
+    private static let delay = 50.0
+
+    /// What joiners see, and what they cost.
+    private struct Outcome {
+        var room: EmulatedRoom
+        var joiners: [EmulatedViewer]
+        var keyframes: Int
+        var joined: Int
+
+        func shown(_ joiner: EmulatedViewer) -> [EmulatedViewer.Frame] { joiner.shownFrames(of: room.camera) }
+    }
+
+    /// Viewers join a room with one healthy viewer, `age` milliseconds after a keyframe.
+    private func join(
+        _ links: [Double],
+        age: Int,
+        every pause: Int = 0,
+        delay: Duration = .milliseconds(50),
+        acknowledges: Bool = true,
+        seconds: Int = 8
+    ) throws -> Outcome {
+        var room = try EmulatedRoom(cap: Self.rate) {
+            [EmulatedViewer($0, "healthy", bitsPerSecond: 50_000_000, delay: .milliseconds(5))]
+        }
+        room.run(5000)
+        room.camera.wantsKeyframe = true
+        room.run(33 + age)
+        let (before, joined) = (room.camera.keyframes.count, room.milliseconds)
+        var joiners: [EmulatedViewer] = []
+        for (number, link) in links.enumerated() {
+            let joiner = EmulatedViewer(
+                room.bench,
+                "late \(number)",
+                bitsPerSecond: link * Self.rate,
+                delay: delay,
+                acknowledges: acknowledges,
+                socketBytes: 32_000,
+                countsParts: true
+            )
+            joiners.append(joiner)
+            room.viewers.append(joiner)
+            room.run(pause)
+        }
+        room.run(seconds * 1000)
+        let keyframes = room.camera.keyframes.count - before
+        return Outcome(room: room, joiners: joiners, keyframes: keyframes, joined: joined)
+    }
+
+    private func expectNoProblems(_ outcome: Outcome) {
+        for viewer in outcome.room.viewers {
+            #expect(viewer.peer.allProblems.isEmpty, "\(viewer.peer.allProblems.prefix(3))")
+        }
+    }
+
+    // A cached keyframe of 2 s was followed by pictures that were 1.8 s late, and by a keyframe some seconds later.
+    @Test(
+        "On a link of 1.2 times the rate, the first picture shown is live, at the cost of at most one keyframe",
+        arguments: [50, 100, 200, 300, 600, 1000, 1500, 2000, 2500, 2900, 3500]
+    )
+    func thinLink(age: Int) throws {
+        let outcome = try join([1.2], age: age)
+        let first = try #require(outcome.shown(outcome.joiners[0]).first)
+        let own = Double(first.bytes) * 8 / (1200)
+        // What comes behind a short cache is live a moment later, and a client waits for that (`OpeningGate`).
+        let catchUp = age < 300 ? 200.0 : 0
+        #expect(first.age <= 100 + Self.delay + own + catchUp, "\(first.age) ms, of which \(own) for its own bytes")
+        #expect(first.time - outcome.joined < 1000)
+        #expect(outcome.keyframes <= 1)
+        if age > 3000 { #expect(outcome.keyframes == 1) }
+        expectNoProblems(outcome)
+    }
+
+    @Test("A cache that is too old costs exactly one keyframe, however many join with it")
+    func oldCache() throws {
+        let outcome = try join([1.2, 20, 1.2, 2, 50, 1.2], age: 3500, every: 10)
+        #expect(outcome.keyframes == 1)
+        for joiner in outcome.joiners { #expect(!outcome.shown(joiner).isEmpty) }
+        expectNoProblems(outcome)
+    }
+
+    @Test("A keyframe for one late joiner serves those who are catching up from an older one")
+    func shared() throws {
+        let outcome = try join([1.2, 1.2, 1.2], age: 2000, every: 60)
+        #expect(outcome.keyframes == 1)
+        for joiner in outcome.joiners { #expect(outcome.shown(joiner).first?.age ?? .infinity < 300) }
+        expectNoProblems(outcome)
+    }
+
+    @Test("On a wide path the cache is enough", arguments: [100, 1000, 2000, 2900])
+    func widePath(age: Int) throws {
+        let outcome = try join([100], age: age, delay: .milliseconds(5))
+        #expect(outcome.keyframes == 0)
+        #expect(outcome.shown(outcome.joiners[0]).first?.age ?? .infinity < 100)
+        expectNoProblems(outcome)
+    }
+
+    @Test("A joiner that does not acknowledge costs at most two keyframes", arguments: [1000, 2000, 2900])
+    func mute(age: Int) throws {
+        let outcome = try join([1.2], age: age, acknowledges: false)
+        #expect(outcome.keyframes <= 2)
+        #expect(outcome.shown(outcome.joiners[0]).count > 100)
+        expectNoProblems(outcome)
+    }
+
+    // MARK: The choice
+
+    private func load(waiting: Int, underway: Int = 0, pause: Duration = .zero) -> CatchUpChoice.Load {
+        CatchUpChoice.Load(
+            waiting: waiting,
+            underway: underway,
+            roundTrip: 0.1,
+            keyframe: 16_000,
+            production: 1_000_000,
+            pause: pause
+        )
+    }
+
+    /// The choice of a subscriber that was delivered `rate` bits per second for 100 ms.
+    private func delay(at rate: Double, _ load: CatchUpChoice.Load) -> Duration? {
+        var choice = CatchUpChoice(fromCache: true)
+        let first = choice.delayOfKeyframe(acknowledged: 500, at: .init(microseconds: 7_000_000), load)
+        #expect(first == nil, "one acknowledgement tells no rate")
+        let bytes = 500 + Int64(rate / 80)
+        let delay = choice.delayOfKeyframe(acknowledged: bytes, at: .init(microseconds: 7_100_000), load)
+        #expect(choice.isOpen == (delay == nil))
+        return delay
+    }
+
+    @Test("The sooner of cache and keyframe is chosen, and what is on its way is waited for")
+    func choice() {
+        #expect(delay(at: 1_200_000, load(waiting: 250_000)) == .zero)
+        #expect(delay(at: 900_000, load(waiting: 50_000)) == .zero, "the path carries less than the track")
+        #expect(delay(at: 20_000_000, load(waiting: 250_000)) == nil)
+        #expect(delay(at: 1_200_000, load(waiting: 10_000)) == nil, "as good as live")
+        // 45 kB take 300 ms, of which the acknowledgement's way is 100 ms.
+        let pause = delay(at: 1_200_000, load(waiting: 250_000, underway: 45_000)) ?? .zero
+        #expect((.milliseconds(95) ... .milliseconds(105)).contains(pause), "\(pause)")
+        #expect(delay(at: 2_000_000, load(waiting: 100_000, pause: .seconds(1))) == nil, "no request for a second")
+    }
+
+    @Test("Acknowledgements that lie ask for one keyframe at most")
+    func lies() {
+        var choice = CatchUpChoice(fromCache: true)
+        var keyframes = 0
+        for (index, microseconds) in [UInt64.max, 0, 1 << 62, 1, .max, 5_000_000, 6_000_000].enumerated() {
+            for bytes in [Int64.max, 0, Int64(index)] {
+                let delay = choice.delayOfKeyframe(
+                    acknowledged: bytes,
+                    at: .init(microseconds: microseconds),
+                    load(waiting: .max / 16, underway: .max / 16)
+                )
+                if let delay {
+                    keyframes += 1
+                    #expect((.zero ... .seconds(5)).contains(delay))
+                }
+            }
+        }
+        #expect(keyframes <= 1)
+    }
+}
