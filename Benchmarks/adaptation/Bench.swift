@@ -7,6 +7,7 @@ import MediaCore
 /// Arguments are names of cases (all without any), paths of mahimahi traces, and settings as `name=value`, as logs have
 /// them. `states` prints gaps between frames, and what the controllers knew, twice a second. `golden` prints what the
 /// unit tests expect. `steps` prints what the way back costs after random breakdowns, and with `states` each of them.
+/// `links` prints medians and tails over random links of several kinds.
 @main
 struct Bench {
     static func main() {
@@ -14,6 +15,7 @@ struct Bench {
         var wanted: [String] = []
         var printsStates = false
         var printsSteps = false
+        var printsLinks = false
         var cases = BenchCase.all
         for argument in CommandLine.arguments.dropFirst() {
             let parts = argument.split(separator: "=")
@@ -35,6 +37,8 @@ struct Bench {
                 return
             } else if argument == "steps" {
                 printsSteps = true
+            } else if argument == "links" {
+                printsLinks = true
             } else if argument == "states" {
                 printsStates = true
             } else {
@@ -43,6 +47,10 @@ struct Bench {
         }
         if printsSteps {
             for line in StepSweep().lines(settings, printsEach: printsStates) { print(line) }
+            return
+        }
+        if printsLinks {
+            for line in LinkSweep().lines(settings) { print(line) }
             return
         }
         print(BenchCase.heading)

@@ -7,6 +7,10 @@ package import MediaCore
 /// step. libwebrtc averages over 200 frames and checks every 5 s, which takes 15 s and more to notice that another program
 /// wants the same core. This one averages over 2 s and checks every second.
 ///
+/// A step up normally waits for 10 s of low load. It waits for 2 s only where the load shows that the CPU has become
+/// free: the load fell so far below that of the time just after the step down that the larger step would not be overused
+/// now.
+///
 /// Several encoders run on threads of their own. The time that one of them takes contains the time for which it waited
 /// for the others to leave the CPU. So the load of all is that of the encoder that has the greatest load.
 ///
@@ -46,6 +50,10 @@ package struct CPUController: Hashable, Sendable {
         package var longestRest: Int64 = 240_000_000
         /// A step up has failed if the CPU is overused within this time after it.
         package var trialTime: Int64 = 60_000_000
+        /// The load that the larger step may be expected to have at most, for a step up after `freedRest`.
+        package var freedLoad = 0.6
+        /// How long the load must then be low before a step up.
+        package var freedRest: Int64 = 2_000_000
 
         package init() {}
     }
@@ -59,6 +67,22 @@ package struct CPUController: Hashable, Sendable {
         var load: Double
         var frames = 1
         var lastFrame: Int64
+    }
+
+    /// A step down that was asked for and not taken back.
+    private struct StepDown: Hashable, Sendable {
+        /// The load that led to it.
+        var before: Double
+        /// The load that was first measured after it; `nil` before.
+        var after: Double?
+        /// Since when the load has shown that the CPU is free for the larger step; `nil` while it has not.
+        var freeSince: Int64?
+
+        /// The load that the larger step may be expected to have.
+        ///
+        /// Where others want the CPU, a smaller encoding does not lower the load as its pixels say. So what a step changes
+        /// is measured when it is taken.
+        func expectedLoad(_ load: Double) -> Double { before * load / max(after ?? load, 1e-3) }
     }
 
     private let settings: Settings
@@ -75,8 +99,10 @@ package struct CPUController: Hashable, Sendable {
     private var rest: Int64
     private var lastStepUp: Int64?
     private var lastOveruse: Int64?
-    /// How many steps down were asked for and not taken back.
-    private var stepsDown = 0
+    /// The steps down that were asked for and not taken back; the last one is taken back first.
+    private var stepsDown: [StepDown] = []
+    /// The one that was taken back last.
+    private var takenBack: StepDown?
 
     /// The average part of the time between frames that encoding takes: 1 is all of it.
     package var load: Double { encoders.reduce(0) { max($0, $1.load) } }
@@ -114,8 +140,14 @@ package struct CPUController: Hashable, Sendable {
 
     /// The step that was to be taken back stays; it is asked for again after another rest.
     package mutating func keepStep() {
-        stepsDown = min(stepsDown + 1, Self.mostSteps)
+        push(takenBack ?? StepDown(before: settings.highLoad))
         lastStepUp = nil
+    }
+
+    private mutating func push(_ step: StepDown) {
+        guard stepsDown.count < Self.mostSteps else { return }
+        stepsDown.append(step)
+        stepsDown[stepsDown.count - 1].freeSince = nil
     }
 
     private mutating func measure(_ duration: Int64, _ interval: Int64, by encoder: Int, at time: Int64) {
@@ -141,28 +173,38 @@ package struct CPUController: Hashable, Sendable {
     }
 
     private mutating func check(at time: Int64) -> Verdict {
+        if let last = stepsDown.indices.last, stepsDown[last].after == nil { stepsDown[last].after = load }
         if load > settings.highLoad {
             lowSince = nil
             highChecks += 1
             guard highChecks >= settings.checksInARow else { return .normal }
             lengthenRest(at: time)
             lastOveruse = time
-            stepsDown = min(stepsDown + 1, Self.mostSteps)
+            push(StepDown(before: load))
             frames = 0
             return .overused
         }
         highChecks = 0
-        guard load < settings.lowLoad, stepsDown > 0 else {
+        guard !stepsDown.isEmpty else {
             lowSince = nil
             return .normal
         }
-        let start = lowSince ?? time
-        lowSince = start
-        guard time - start >= rest else { return .normal }
+        lowSince = load < settings.lowLoad ? lowSince ?? time : nil
+        let hasRested = lowSince.map { time - $0 >= rest } ?? false
+        guard isFreed(at: time) || hasRested else { return .normal }
         lastStepUp = time
-        stepsDown -= 1
+        takenBack = stepsDown.removeLast()
         frames = 0
         return .underused
+    }
+
+    /// Whether the CPU has been free for the larger step for long enough: longer after steps up that failed.
+    private mutating func isFreed(at time: Int64) -> Bool {
+        let last = stepsDown.count - 1
+        let isFree = load < settings.lowLoad && stepsDown[last].expectedLoad(load) < settings.freedLoad
+        stepsDown[last].freeSince = isFree ? stepsDown[last].freeSince ?? time : nil
+        let needed = settings.freedRest * (rest / max(1, settings.shortestRest))
+        return stepsDown[last].freeSince.map { time - $0 >= needed } ?? false
     }
 
     /// Waits longer before the next step up if the last one has failed, and forgets failures after a long good time.

@@ -11,6 +11,8 @@ package struct PathEstimator: Hashable, Sendable {
     package struct Settings: Hashable, Sendable {
         /// How long the smallest one-way delay counts as that of the empty path.
         package var baseWindow: Int64 = 10_000_000
+        /// How long it counts for telling that others fill the queue; longer still while they do.
+        package var referenceWindow: Int64 = 30_000_000
         /// How long the shortest round trip counts: routes change, and a receiver may lie once.
         package var roundTripWindow: Int64 = 30_000_000
         /// The queue that stands is the smallest one of this time: shorter ones are bursts, which drain by themselves.
@@ -42,6 +44,8 @@ package struct PathEstimator: Hashable, Sendable {
         package var queue: Int64
         /// The smallest queueing delay of the last `standingWindow`.
         package var standingQueue: Int64
+        /// By how much the base delay is longer than the one of the last `referenceWindow`, in microseconds.
+        package var baseRise: Int64 = 0
         /// Bits per second over the last `rateWindow`.
         package var deliveryRate: Double
         /// Bits per second over the last `rateWindow`, silences of the link left out.
@@ -86,6 +90,9 @@ package struct PathEstimator: Hashable, Sendable {
     private var excused: Int64 = 0
     private let settings: Settings
     private var baseDelay: SlidingExtremum
+    private var reference: SlidingExtremum
+    /// The reference that is kept while others fill the queue; `nil` while they do not.
+    private var heldReference: Double?
     private var roundTrips: SlidingExtremum
     private var standing: SlidingExtremum
     private var wallRate: DeliveryRate
@@ -109,6 +116,8 @@ package struct PathEstimator: Hashable, Sendable {
     package init(_ settings: Settings = Settings()) {
         self.settings = settings
         baseDelay = .minimum(over: settings.baseWindow)
+        reference = .minimum(over: settings.referenceWindow)
+        heldReference = nil
         roundTrips = .minimum(over: settings.roundTripWindow)
         standing = .minimum(over: settings.standingWindow)
         wallRate = DeliveryRate(window: settings.rateWindow)
@@ -146,6 +155,12 @@ package struct PathEstimator: Hashable, Sendable {
         if firstWrite == writes.count { excused = writtenBytes }
     }
 
+    /// Keeps the delay of the path as it is known, however long nothing is as fast, because others fill the queue.
+    package mutating func holdReference(_ isHeld: Bool) {
+        guard isHeld != (heldReference != nil) else { return }
+        heldReference = isHeld ? reference.value : nil
+    }
+
     /// Takes an acknowledgement in, which may have any content.
     ///
     /// - Returns: What it told; `nil` while there is too little to tell, for one that acknowledges nothing new, and for
@@ -177,7 +192,10 @@ package struct PathEstimator: Hashable, Sendable {
         guard let newest else { return nil }
         roundTrips.add(Double(now - newest), at: now)
         let delay = Double(received - newest)
-        let queue = Int64(delay - baseDelay.add(delay, at: now))
+        let base = baseDelay.add(delay, at: now)
+        let queue = Int64(delay - base)
+        let shortest = min(reference.add(delay, at: now), heldReference ?? delay)
+        if heldReference != nil { heldReference = shortest }
         let isAfterStall = bytes <= stalledThrough
         // Delays of what waited for the end of a stall would stay in the window beyond it.
         let standingQueue = isAfterStall ? 0 : standing.add(Double(queue), at: now)
@@ -186,6 +204,7 @@ package struct PathEstimator: Hashable, Sendable {
         return Sample(
             queue: queue,
             standingQueue: isAfterStall ? queue : Int64(standingQueue),
+            baseRise: Int64(base - shortest),
             deliveryRate: wall,
             activeRate: active,
             isAfterStall: isAfterStall,
@@ -204,6 +223,8 @@ package struct PathEstimator: Hashable, Sendable {
         guard backward > Self.backwardLimit else { return false }
         backward = 0
         baseDelay = .minimum(over: settings.baseWindow)
+        reference = .minimum(over: settings.referenceWindow)
+        heldReference = nil
         roundTrips = .minimum(over: settings.roundTripWindow)
         standing = .minimum(over: settings.standingWindow)
         wallRate = DeliveryRate(window: settings.rateWindow)

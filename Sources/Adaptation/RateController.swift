@@ -53,6 +53,8 @@ package struct RateController: Hashable, Sendable {
         package var jitterFloor = 16_000.0
         /// The most that jitter raises the allowed queue, in microseconds.
         package var jitterLimit = 40_000.0
+        /// How others that fill the queue are told.
+        package var competing = CompetingFlows.Settings()
 
         package init() {}
     }
@@ -70,6 +72,7 @@ package struct RateController: Hashable, Sendable {
     private var slowestTrain: SlidingExtremum
     private var lastTrain: Int64?
     private var isStarting = true
+    private var competing: CompetingFlows
 
     /// The rate to send at, in bits per second.
     package private(set) var rate: Double
@@ -83,11 +86,20 @@ package struct RateController: Hashable, Sendable {
     package init(_ settings: Settings = Settings()) {
         self.settings = settings
         slowestTrain = .minimum(over: settings.trainWindow)
+        competing = CompetingFlows(settings.competing)
         rate = settings.startRate
     }
 
     /// The queue above which the rate is cut, in microseconds.
-    package var targetQueue: Double { settings.targetQueue + jitterAllowance + frameAllowance }
+    package var targetQueue: Double {
+        settings.targetQueue + jitterAllowance + frameAllowance + competingQueue
+    }
+
+    /// Whether others fill the queue, so that it says nothing of our rate.
+    package var isCompeting: Bool { competing.begun != nil }
+
+    /// The queue of others, which is put up with; in microseconds.
+    package var competingQueue: Double { isCompeting ? competing.queue : 0 }
 
     /// Notes the time from one frame to the next, in microseconds.
     ///
@@ -119,7 +131,19 @@ package struct RateController: Hashable, Sendable {
         observeCapacity(sample, min(0.3, elapsed), at: now)
         let low = settings.lowQueue + jitterAllowance + frameAllowance
         let queue = Double(sample.standingQueue)
-        if queue < low {
+        let change = competing.update(
+            queue: queue + Double(sample.baseRise),
+            least: Double(sample.baseRise),
+            low: low,
+            delivered: sample.deliveryRate,
+            at: now
+        )
+        if change == .refuted { rate = min(rate, 0.5 * sample.deliveryRate) }
+        if isCompeting {
+            lastFull = now
+            (isStarting, isRecovering) = (false, false)
+            compete(sample, elapsed)
+        } else if queue < low {
             increase(room: 1 - queue / low, sample, elapsed, at: now)
         } else {
             decrease(queue: queue, low: low, sample, roundTrip: roundTrip, min(0.3, elapsed), at: now)
@@ -130,9 +154,22 @@ package struct RateController: Hashable, Sendable {
         lastGoodRate = max(rate, isLimited ? lastGoodRate : lastGoodRate * (1 - settings.memoryDecay * min(1, elapsed)))
     }
 
+    /// Goes up to the rate that is taken back, in half a second of the increase that others make in a second.
+    private mutating func compete(_ sample: PathEstimator.Sample, _ elapsed: Double) {
+        let limit = min(competing.rate, 1.5 * max(sample.activeRate, 0.5 * capacityEstimate) + 50_000)
+        guard rate < limit else { return }
+        rate = min(limit, rate + 2 * settings.additiveIncrease * min(2, 1e6 / rate).squareRoot() * elapsed)
+    }
+
     /// What waited for the end of a stall arrives at the rate of the link: no queue is to be read from its delay.
     private mutating func updateAfterStall(_ sample: PathEstimator.Sample, at now: Int64) {
         lastFull = now
+        if isCompeting {
+            // A packet of ours was lost; TCP halves what may be on its way about as far.
+            guard now - (lastCut ?? .min / 2) > 500_000 else { return }
+            lastCut = now
+            return rate = max(settings.lowestRate, 0.7 * rate)
+        }
         guard rate > settings.cutFactor * sample.activeRate else { return }
         rate = max(settings.lowestRate, settings.cutFactor * sample.activeRate)
     }

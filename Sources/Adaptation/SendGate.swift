@@ -70,7 +70,9 @@ package struct SendGate: Hashable, Sendable {
             return true
         }
         let roundTrip = path.shortestRoundTrip ?? settings.assumedRoundTrip
-        let allowed = Double(roundTrip + path.thinning) + settings.longestSilence + controller.jitterAllowance
+        let allowed =
+            Double(roundTrip + path.thinning) + settings.longestSilence + controller.jitterAllowance
+            + controller.competingQueue
         if Double(now - oldest) <= allowed { return true }
         guard settings.agedPart > 0, now - (path.lastAcknowledgement ?? 0) <= settings.recency else { return false }
         return pending <= settings.agedPart * window(path, controller) - frame / 2

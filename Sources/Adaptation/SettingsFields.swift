@@ -78,6 +78,7 @@ extension UplinkController.Settings {
 
     private static let pathFields: [SettingsField] = [
         SettingsField("path.baseWindow", \.path.baseWindow),
+        SettingsField("path.referenceWindow", \.path.referenceWindow),
         SettingsField("path.roundTripWindow", \.path.roundTripWindow),
         SettingsField("path.standingWindow", \.path.standingWindow),
         SettingsField("path.rateWindow", \.path.rateWindow),
@@ -114,6 +115,15 @@ extension UplinkController.Settings {
         SettingsField("rate.jitterGain", \.rate.jitterGain),
         SettingsField("rate.jitterFloor", \.rate.jitterFloor),
         SettingsField("rate.jitterLimit", \.rate.jitterLimit),
+        SettingsField("rate.competing.standingQueue", \.rate.competing.standingQueue),
+        SettingsField("rate.competing.patience", \.rate.competing.patience),
+        SettingsField("rate.competing.firstDelivery", \.rate.competing.firstDelivery),
+        SettingsField("rate.competing.lastDelivery", \.rate.competing.lastDelivery),
+        SettingsField("rate.competing.yielded", \.rate.competing.yielded),
+        SettingsField("rate.competing.part", \.rate.competing.part),
+        SettingsField("rate.competing.growth", \.rate.competing.growth),
+        SettingsField("rate.competing.leastSpread", \.rate.competing.leastSpread),
+        SettingsField("rate.competing.pause", \.rate.competing.pause),
     ]
 
     private static let gateFields: [SettingsField] = [

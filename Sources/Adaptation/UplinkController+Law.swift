@@ -56,6 +56,7 @@ extension UplinkController {
         guard let sample = path.acknowledged(acknowledgement, at: now) else { return }
         lastSample = sample
         controller.update(sample, roundTrip: path.shortestRoundTrip ?? 0, at: now)
+        path.holdReference(controller.isCompeting)
         allocate()
     }
 

@@ -61,6 +61,21 @@ struct CPUControllerTests {
         #expect(model.size.area == 921_600 && model.limitation.reason == .none)
     }
 
+    @Test(
+        "Full size within 15 s after a busy time that took two steps, which is not tried in the meantime",
+        arguments: 0..<10 as Range<UInt64>
+    )
+    func freedCore(seed: UInt64) {
+        var random = SeededGenerator(seed: seed)
+        var model = EncoderModel(fullFrame: Double.random(in: 10...14, using: &random))
+        model.run(30, slowedBy: 1, &random)
+        model.run(30, slowedBy: 7, &random)
+        #expect(model.changes.count == 2 && model.limitation.reason == .cpu)
+        model.run(15, slowedBy: 1, &random)
+        #expect(model.size.area == 921_600 && model.limitation.reason == .none)
+        #expect(model.changes.count == 4)
+    }
+
     @Test("Any constant load settles, or is tried again ever more rarely", arguments: 0..<10 as Range<UInt64>)
     func noFlapping(seed: UInt64) {
         var random = SeededGenerator(seed: seed)

@@ -95,6 +95,67 @@ import Testing
         #expect(rises.count { $0.secondsToFull ?? .infinity <= 12 } >= 38, "\(rises.map(\.secondsToFull))")
     }
 
+    @Test(
+        "Beside a download a flow keeps a part of what it had, and takes it back when that ends",
+        arguments: [2.0, 3.5, 6]
+    )
+    func download(megabits: Double) throws {
+        var flow = SimulatedFlow.Configuration()
+        flow.delay = 50
+        flow.floor = 0
+        flow.ceiling = 4
+        flow.lane.largestDimensions = Dimensions(width: 320, height: 240)
+        let bulk = SimulatedBulk(from: 15, to: 75)
+        let trace = LinkTrace.constant(megabits, seconds: 90)
+        let result = LinkSimulation.run(trace, seconds: 90, flows: [flow], bulk: bulk)[0]
+        let beside = SimulationFigures(result, from: 25, to: 75)
+        // Before the download it has up to 2.5 Mbit/s.
+        #expect(beside.rate >= 0.35 * min(2.5, megabits) * 1e6)
+        #expect(beside.p95 < 450)
+        let back = try #require(
+            result.states.first { $0.time > 75_000 && Double($0.rate) > 0.8 * min(2.5, megabits) * 1e6 }
+        )
+        #expect(back.time < 81_000)
+        let after = SimulationFigures(result, from: 82, to: 90)
+        #expect(after.p95 < 200, "\(after)")
+    }
+
+    @Test(
+        "A path that becomes longer is no download: its full rate is back",
+        arguments: [120, 200]
+    )
+    func longerPath(by milliseconds: Int64) {
+        var detector = CompetingFlows(CompetingFlows.Settings())
+        var ended: Int64?
+        for step in 0..<1000 {
+            let now = Int64(step) * 33_333
+            // The delay rises after 5 s and stays; the law cuts its rate, and the delivery follows.
+            let isLonger = now > 5_000_000
+            let rate = isLonger ? max(100_000, 1e6 - Double(now - 5_000_000) * 0.4) : 1e6
+            let queue = isLonger ? Double(milliseconds) * 1000 : 0
+            let least = now > 15_000_000 ? queue : 0
+            let change = detector.update(queue: queue, least: least, low: 30_000, delivered: rate, at: now)
+            if change == .ended { ended = now }
+        }
+        #expect(ended.map { $0 < 25_000_000 } == true)
+        #expect(detector.begun == nil)
+    }
+
+    @Test("A queue that grows with our rate is ours: the rate falls again, and nothing is tried for half a minute")
+    func refuted() {
+        var detector = CompetingFlows(CompetingFlows.Settings())
+        var changes: [CompetingFlows.Change] = []
+        var queue = 0.0
+        for step in 0..<600 {
+            let now = Int64(step) * 33_333
+            let rate = now < 5_000_000 ? 1e6 : max(100_000, 1e6 - Double(now - 5_000_000) * 0.4)
+            queue = now < 5_000_000 ? 0 : detector.begun == nil ? 120_000 : queue + 20_000
+            let change = detector.update(queue: queue, least: 0, low: 30_000, delivered: rate, at: now)
+            if change != .none { changes.append(change) }
+        }
+        #expect(changes == [.began, .refuted])
+    }
+
     @Test("A thin link is not overrun at the start", arguments: [0.3, 0.5, 1, 2])
     func thinStart(megabits: Double) {
         let flow = LinkSimulation.run(.constant(megabits, seconds: 20), seconds: 20, flows: [.init()])[0]

@@ -210,6 +210,8 @@ package struct SubscriberPath: Sendable {
             law.lowestRate = settings.lowestRate
             law.highestRate = settings.highestRate
             law.startRate = max(sample.activeRate, settings.lowestRate)
+            // It begins with the first queue, so nothing is known of the time before it.
+            law.competing.standingQueue = 0
             controller = RateController(law)
         }
         let roundTrip = estimator.shortestRoundTrip ?? 0
