@@ -1,4 +1,5 @@
 import Adaptation
+import Capture
 import MediaCore
 import RoomProtocol
 import Synchronization
@@ -10,8 +11,8 @@ import VideoProcessing
 /// A picture is dropped here if nobody receives the track. Otherwise it waits in the slot of each encoding that somebody
 /// receives (`EncodingLane`). A turned or mirrored picture is made upright before encoding, or its packets say how it must
 /// be turned, as the options say. If a size was requested that the source does not make itself, it is made by cropping and scaling
-/// down.
-final class VideoPublisher: VideoSink, Sendable {
+/// down. The frames of a source that compresses them itself go to the only encoding as they are.
+final class VideoPublisher: EncodedVideoSink, Sendable {
     /// Connects a publisher to its session, once the server has accepted the track.
     struct Route: Sendable {
         var trackID: String
@@ -54,15 +55,20 @@ final class VideoPublisher: VideoSink, Sendable {
     private let firstFrame = Promise<(upright: Dimensions, encoded: Dimensions)?>()
     private let wantedSize = Monitor<Dimensions?>(nil)
     let tally = PictureTally()
+    /// Holds the frames of a source that compresses them itself; `nil` for a source of pictures.
+    let relay: RelaySlot?
     private let state = Monitor(State())
     private let error = Monitor<RoomError?>(nil)
     private let isRetired = Atomic(false)
 
+    /// Creates the publisher of a track; `isRelaying` says that the source is an `EncodedVideoSource`.
     init(
         options: VideoPublishOptions,
         renderers: TrackRenderers = TrackRenderers(),
+        isRelaying: Bool = false,
         requestFrame: @escaping @Sendable () -> Void = {}
     ) {
+        relay = isRelaying ? RelaySlot(tally: tally) : nil
         self.options = options
         self.renderers = renderers
         self.requestFrame = requestFrame
@@ -86,6 +92,13 @@ final class VideoPublisher: VideoSink, Sendable {
         }
         offer(frame)
         renderers.offer(frame)
+    }
+
+    func onEncodedFrame(_ frame: EncodedFrame) {
+        if frame.info.isKeyframe, firstFrame.current == nil {
+            firstFrame.fulfill((frame.info.dimensions, frame.info.dimensions))
+        }
+        relay?.put(frame, at: MonotonicClock.now)
     }
 
     /// Counts a picture, and puts it into the slots of the encodings that somebody receives.
@@ -142,6 +155,8 @@ final class VideoPublisher: VideoSink, Sendable {
             ),
             tally: tally,
             wantedSize: wantedSize,
+            relay: relay,
+            requestKeyframe: requestFrame,
             note: { [weak self] error in self?.note(error, route) }
         )
         let lanes = route.plans.map { EncodingLane($0, of: track) }
@@ -167,7 +182,7 @@ final class VideoPublisher: VideoSink, Sendable {
             state.wanted = layers
             for lane in state.lanes { lane.setWanted(state.bounds(of: lane)) }
         }
-        if !layers.isEmpty { requestFrame() }
+        if !layers.isEmpty, relay == nil { requestFrame() }
     }
 
     /// Sets whether pictures are encoded; with `true` the next frame is a keyframe.
@@ -176,7 +191,7 @@ final class VideoPublisher: VideoSink, Sendable {
             state.isEnabled = isEnabled
             for lane in state.lanes { lane.setEnabled(isEnabled) }
         }
-        if isEnabled { requestFrame() }
+        if isEnabled, relay == nil { requestFrame() }
     }
 
     /// Whether pictures are encoded.
@@ -192,12 +207,18 @@ final class VideoPublisher: VideoSink, Sendable {
         for lane in lanes where simulcastLayer ?? lane.plan.simulcastLayer == lane.plan.simulcastLayer {
             lane.requestKeyframe()
         }
-        requestFrame()
+        if relay == nil { requestFrame() }
+    }
+
+    /// Asks a source that compresses its frames itself for a keyframe, which states their size.
+    func requestFirstKeyframe() {
+        if relay != nil, firstFrame.current == nil { requestFrame() }
     }
 
     /// Ends the encodings and waits for their threads; a picture that still waits is dropped.
     func stop() async {
         let lanes = lanes
+        if lanes.isEmpty { relay?.discard() }
         for lane in lanes { lane.close() }
         for lane in lanes { await lane.join() }
         lanes.first?.track.chain.release()
