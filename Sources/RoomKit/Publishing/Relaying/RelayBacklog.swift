@@ -64,16 +64,24 @@ struct RelayBacklog: Sendable {
         }
         entries.append(entry)
         bytes += frame.size.bytes
-        guard entries.count > Self.mostFrames || bytes > Self.mostBytes else { return }
-        breakOff(reason, drop: drop)
+        if entries.count > Self.mostFrames || bytes > Self.mostBytes { giveUpOldest(drop: drop) }
     }
 
     /// Gives up the frames that have waited too long.
     mutating func expire(at now: MonotonicInstant, drop: Drop) {
         while let first = entries.first, now.duration(since: first.arrived) > Self.deadline {
-            breakOff(reason, drop: drop)
+            giveUpOldest(drop: drop)
         }
     }
+
+    /// Gives up the oldest frame and those that refer to it: up to the newest keyframe that waits behind it.
+    private mutating func giveUpOldest(drop: Drop) {
+        let reason: FrameDropReason = isActive ? .network : .notWanted
+        guard let keyframe = newestKeyframe, keyframe > 0 else { return giveUpAll(reason, drop: drop) }
+        giveUp(through: keyframe, reason, drop: drop)
+    }
+
+    private var newestKeyframe: Int? { entries.lastIndex { $0.frame.info.isKeyframe } }
 
     /// Takes the oldest frame out, to be sent.
     mutating func removeFirst() -> Entry? {
@@ -86,11 +94,8 @@ struct RelayBacklog: Sendable {
     /// Frames were given up that those which wait may refer to: goes on with the newest keyframe that waits, or else with
     /// the source's next.
     mutating func breakOff(_ reason: FrameDropReason, drop: Drop) {
-        if let keyframe = entries.indices.dropFirst().last(where: { entries[$0].frame.info.isKeyframe }) {
-            return giveUp(through: keyframe, reason, drop: drop)
-        }
-        giveUp(through: entries.count, reason, drop: drop)
-        gap = reason
+        guard let keyframe = newestKeyframe else { return giveUpAll(reason, drop: drop) }
+        giveUp(through: keyframe, reason, drop: drop)
     }
 
     /// Gives up all frames that wait; the next one that is sent is a keyframe.
@@ -107,9 +112,6 @@ struct RelayBacklog: Sendable {
         entries.removeSubrange(..<end)
     }
 
-    /// Why frames are given up that wait too long.
-    private var reason: FrameDropReason { isActive ? .network : .notWanted }
-
     // MARK: Subscribers
 
     /// Sets whether somebody receives the track; from then on, the first frame that is sent is a keyframe.
@@ -122,7 +124,7 @@ struct RelayBacklog: Sendable {
 
     /// Notes that a subscriber needs a keyframe.
     mutating func requestKeyframe() {
-        isRequested = !entries.contains { $0.frame.info.isKeyframe }
+        isRequested = newestKeyframe == nil
     }
 
     /// When the source is to be asked for a keyframe; `nil` if none is needed.

@@ -113,7 +113,7 @@ final class RelaySlot: Sendable {
 
     /// Whether the source is to be asked for a keyframe now.
     func takeRequest(at now: MonotonicInstant) -> Bool {
-        monitor.withLock { !$0.isClosed && $0.backlog.takeRequest(at: now) }
+        monitor.withLock { $0.backlog.takeRequest(at: now) }
     }
 
     /// When to look again although nothing has changed.
