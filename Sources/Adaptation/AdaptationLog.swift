@@ -133,6 +133,8 @@ extension AdaptationLog.Entry {
         text += " \(size.width) \(size.height) \(lane.frameRate.numerator) \(lane.frameRate.denominator)"
         text += " \(lane.highestBitrate.bitsPerSecond) \(lane.priority.rawValue) \(lane.preference.rawValue)"
         text += " \(lane.simulcastLayer) \(lane.track) \(field(lane.lowestBitrate?.bitsPerSecond))"
+        // Logs without such lanes stay as earlier builds read them.
+        if lane.isRelayed { text += " 1" }
     }
 
     private func writeDecision(to text: inout String) {

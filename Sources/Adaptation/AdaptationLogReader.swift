@@ -186,6 +186,7 @@ struct AdaptationLogReader {
         lane.track = try number("track")
         let lowest: Int? = try optional("bitrate")
         lane.lowestBitrate = lowest.map(Bitrate.init(bitsPerSecond:))
+        if !rest.isEmpty { lane.isRelayed = try flag("mark of relayed frames") }
         return lane
     }
 

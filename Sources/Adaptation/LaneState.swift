@@ -12,7 +12,7 @@ struct LaneState: Sendable {
     let id: Int
     private(set) var lane: UplinkController.Lane
     private(set) var gate: SendGate
-    /// What subscribers want; `nil` while nobody receives the encoding.
+    /// What subscribers want; `nil` while nobody receives the encoding, without limits if its frames are relayed.
     private(set) var bounds: LayerBounds?
     /// Bytes that are encoded and not written yet.
     var queued = 0
@@ -52,6 +52,8 @@ struct LaneState: Sendable {
         self.gate = gate
         ladder = Self.ladder(of: lane)
         limitation = QualityLimitation()
+        // Whoever made the frames has chosen their quality.
+        if lane.isRelayed { limitation.update(.other, at: MonotonicInstant(microseconds: now)) }
     }
 
     private static func ladder(of lane: UplinkController.Lane) -> DegradationLadder {
@@ -122,7 +124,7 @@ struct LaneState: Sendable {
 
     mutating func setBounds(_ bounds: LayerBounds?) {
         if bounds == nil { admission.reset() }
-        self.bounds = bounds
+        self.bounds = lane.isRelayed ? bounds.map { _ in LayerBounds() } : bounds
         waiting = nil
         nextFrame = nil
     }
@@ -197,6 +199,7 @@ struct LaneState: Sendable {
     ) -> EncodingTarget {
         let instant = MonotonicInstant(microseconds: now)
         let bitrate = Bitrate(bitsPerSecond: Int(rate))
+        guard !lane.isRelayed else { return relayTarget(bitrate) }
         let step = ladder.update(
             bitrate: bitrate,
             quantizer: quantizer,
@@ -222,6 +225,18 @@ struct LaneState: Sendable {
                 bytes: Int(largestFrame(room: room, keyframeTime: isKeyframe ? keyframeTime : nil))
             )
         }
+        return target
+    }
+
+    /// The target of a frame that is compressed already, which describes it and asks for nothing.
+    private mutating func relayTarget(_ bitrate: Bitrate) -> EncodingTarget {
+        let target = EncodingTarget(
+            dimensions: lane.largestDimensions,
+            bitrate: bitrate,
+            frameRate: lane.frameRate,
+            temporalLayerCount: 1
+        )
+        self.target = target
         return target
     }
 

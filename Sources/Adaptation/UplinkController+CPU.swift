@@ -6,6 +6,8 @@ extension UplinkController {
         guard let report, let index = lanes.firstIndex(where: { $0.id == id }) else { return }
         let interval = lanes[index].frameRate.interval
         lanes[index].encoded(report, at: now)
+        // Frames that nobody encodes here say nothing of the CPU.
+        guard !lanes[index].lane.isRelayed else { return }
         let instant = MonotonicInstant(microseconds: now)
         switch cpu.encoded(report.encodeDuration, interval: interval, by: id, at: instant) {
         case .overused: takeCPUStep()
@@ -17,7 +19,8 @@ extension UplinkController {
     /// Makes the largest encoding smaller, or pauses it if it would be no larger than one of its track's lower layers.
     private mutating func takeCPUStep() {
         // By the full size: an encoding that the path makes small for now is still the one to give up.
-        let largestFirst = lanes.indices.filter { lanes[$0].isEncoded }.sorted { first, second in
+        let encoded = lanes.indices.filter { lanes[$0].isEncoded && !lanes[$0].lane.isRelayed }
+        let largestFirst = encoded.sorted { first, second in
             let (area, other) = (lanes[first].lane.largestDimensions.area, lanes[second].lane.largestDimensions.area)
             return area == other ? first < second : area > other
         }

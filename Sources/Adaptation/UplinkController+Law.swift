@@ -106,10 +106,11 @@ extension UplinkController {
             lanes[index].pause(.bandwidth, at: now)
             return (.allocation, nil)
         }
-        if keyframeDue, let last = lanes[index].lastKeyframe, now - last < settings.keyframeInterval {
+        let isRelayed = lanes[index].lane.isRelayed
+        if keyframeDue, !isRelayed, let last = lanes[index].lastKeyframe, now - last < settings.keyframeInterval {
             return (.keyframeInterval, last + settings.keyframeInterval)
         }
-        if !keyframeDue, lanes[index].isEarly(at: now) { return (.frameRate, nil) }
+        if !keyframeDue, !isRelayed, lanes[index].isEarly(at: now) { return (.frameRate, nil) }
         switch mode {
         case .unacknowledged:
             // Two frames wait at most.

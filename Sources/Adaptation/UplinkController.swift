@@ -66,6 +66,11 @@ package struct UplinkController: Sendable {
         ///
         /// Where the path carries less, frames are left out instead.
         package var lowestBitrate: Bitrate?
+        /// Whether the frames come compressed already.
+        ///
+        /// Nothing about them can be changed then: a frame is sent, waits or is given up. The wishes of subscribers and
+        /// the load of the CPU say nothing about them.
+        package var isRelayed = false
 
         /// A lane with the given values.
         package init(

@@ -68,7 +68,7 @@ package struct CaptureContext: Sendable {
     }
 
     /// The sinks that get the frames.
-    var sinks: VideoSinks { core.sinks }
+    package var sinks: VideoSinks { core.sinks }
 
     /// Delivers the admitted frame.
     package func deliver(_ frame: VideoFrame) { core.sinks.handOver(frame) }

@@ -141,7 +141,7 @@ public final class VideoSinks: Sendable {
 
 extension VideoSinks {
     /// Counts captured frames of which none is delivered.
-    func count(_ captured: CaptureStatistics) {
+    package func count(_ captured: CaptureStatistics) {
         state.withLock { $0.count(captured) }
     }
 
@@ -183,6 +183,35 @@ extension VideoSinks {
             number = next
             sink.onVideoFrame(frame)
         }
+    }
+
+    /// Delivers a compressed frame to each sink that takes such frames, and counts it.
+    ///
+    /// No request for a rate leaves it out, because later frames refer to it. Call it on one thread at a time, in order
+    /// of the frames.
+    ///
+    /// - Parameters:
+    ///   - frame: The frame.
+    ///   - captured: The frames captured since the last call.
+    /// - Returns: Whether a sink got it.
+    package func deliver(_ frame: EncodedFrame, counting captured: CaptureStatistics) -> Bool {
+        let isWanted = state.withLock { state in
+            state.count(captured)
+            var isWanted = false
+            for index in state.entries.indices where !state.entries[index].isPaused {
+                let isDue = state.entries[index].sink is any EncodedVideoSink
+                state.entries[index].isDue = isDue
+                if isDue { isWanted = true } else { state.entries[index].statistics.framesDropped[.notWanted] += 1 }
+            }
+            if !isWanted { state.statistics.framesDropped[.notWanted] += 1 }
+            return isWanted
+        }
+        var number = 0
+        while let (next, sink) = nextDue(after: number) {
+            number = next
+            (sink as? any EncodedVideoSink)?.onEncodedFrame(frame)
+        }
+        return isWanted
     }
 
     /// Counts the admitted frame as dropped.

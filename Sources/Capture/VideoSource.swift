@@ -160,3 +160,14 @@ public protocol VideoCapturer: VideoSource {
     /// The format that is being captured, once started; `nil` if the capturer does not know it.
     var captureFormat: VideoFormat? { get }
 }
+
+/// A source of frames that are compressed already; a track sends them as they are.
+///
+/// It passes its frames on with `VideoSinks.deliver(_:counting:)`. `requestFrame()` asks it for a keyframe.
+package protocol EncodedVideoSource: VideoSource {}
+
+/// A sink that takes the frames of an `EncodedVideoSource`.
+package protocol EncodedVideoSink: VideoSink {
+    /// Receives a compressed frame, as `onVideoFrame(_:)` receives a picture.
+    func onEncodedFrame(_ frame: EncodedFrame)
+}

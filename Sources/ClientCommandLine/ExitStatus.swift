@@ -41,7 +41,7 @@ package enum ExitStatus: Int32 {
             case let error as ScreenError: Self.code(for: error)
             case let error as MediaFileError: Self.code(for: error)
             case let error as RecordingError: Self.code(for: error.cause)
-            case is SyntheticSourceError: .badData
+            case is SyntheticSourceError, is VP8SourceError: .badData
             default: .software
             }
     }

@@ -116,13 +116,23 @@ package enum EncodedVideoFormat: String, CaseIterable, Sendable {
 
     /// Opens a file of compressed pictures, in any of the formats, and reads its header.
     ///
-    /// - Parameter path: `-` is standard input.
+    /// - Parameters:
+    ///   - path: `-` is standard input.
+    ///   - isStopRequested: Called while the reader waits for a pipe's writer. Once it returns true, this and
+    ///     `nextFrame` throw `interrupted`. Without it they wait as long as necessary.
     /// - Returns: A reader before the first frame.
-    /// - Throws: `notFound`, `notPermitted`, `wrongFormat`, `unsupported`, `damaged`, `truncated`, `systemFailure`.
-    package static func openReader(path: String) throws(MediaFileError) -> any EncodedVideoReader {
-        var file = try InputFile(path: path)
+    /// - Throws: `notFound`, `notPermitted`, `wrongFormat`, `unsupported`, `damaged`, `truncated`, `systemFailure`,
+    ///   `interrupted`.
+    package static func openReader(
+        path: String,
+        isStopRequested: (@Sendable () -> Bool)? = nil
+    ) throws(MediaFileError) -> any EncodedVideoReader {
+        var file = try InputFile(path: path, isStopRequested: isStopRequested)
         guard try file.load(4, .open) else {
-            throw MediaFileError(.wrongFormat, .open, path, "it has only \(file.available) bytes; it is no video file")
+            let reason = "it has only \(file.available) bytes; it is no video file"
+            let isSilent = path == "-" && file.available == 0
+            let advice = isSilent ? "nothing came; check the program before the pipe" : reason
+            throw MediaFileError(.wrongFormat, .open, path, advice)
         }
         switch file.bigEndian(at: 0, count: 4) {
         case UInt64(IVF.signature): return try IVFReader(file)

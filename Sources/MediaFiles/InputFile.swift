@@ -20,8 +20,10 @@ struct InputFile: ~Copyable {
     private static let windowSize = 1 << 16
 
     /// Opens the file; `-` is standard input.
-    init(path: String) throws(MediaFileError) {
-        file = try OpenFile(reading: path)
+    ///
+    /// With `isStopRequested`, opening and reading do not wait longer for a pipe's writer than `OpenFile` says.
+    init(path: String, isStopRequested: (@Sendable () -> Bool)? = nil) throws(MediaFileError) {
+        file = try OpenFile(reading: path, isStopRequested: isStopRequested)
     }
 
     /// Reads the next `count` bytes into memory.
@@ -30,15 +32,13 @@ struct InputFile: ~Copyable {
     mutating func load(_ count: Int, _ operation: MediaFileError.Operation = .read) throws(MediaFileError) -> Bool {
         while available < count {
             if start + count > window.count { makeRoom(for: count) }
-            let got = unsafe window.withUnsafeMutableBytes { bytes in
-                unsafe Glibc.read(file.number, bytes.baseAddress.map { unsafe $0 + end }, bytes.count - end)
+            let result = unsafe window.withUnsafeMutableBytes { bytes in
+                let (start, count) = unsafe (bytes.baseAddress.map { unsafe $0 + end }, bytes.count - end)
+                return Result { () throws(MediaFileError) in try unsafe file.read(start, count, operation) }
             }
+            let got = try result.get()
             if got == 0 { return false }
-            if got > 0 {
-                end += got
-            } else if errno != EINTR {
-                throw MediaFileError(operation, path, status: errno)
-            }
+            end += got
         }
         return true
     }

@@ -87,10 +87,29 @@ struct OpenFile: ~Copyable {
                 list.removeFirst(count)
                 return count
             }
-            // EAGAIN: another reader of the pipe was faster.
-            guard errno == EINTR || errno == EAGAIN && isStopRequested != nil else {
-                throw MediaFileError(operation, path, status: errno)
-            }
+            try checkRetry(operation)
+        }
+    }
+
+    /// Reads at most `count` bytes to `memory`; returns 0 at the end of the file.
+    @unsafe func read(
+        _ memory: UnsafeMutableRawPointer?,
+        _ count: Int,
+        _ operation: MediaFileError.Operation
+    ) throws(MediaFileError) -> Int {
+        while true {
+            try awaitData(operation)
+            let got = unsafe Glibc.read(number, memory, count)
+            if got >= 0 { return got }
+            try checkRetry(operation)
+        }
+    }
+
+    /// Throws unless the read that has just failed may be tried again.
+    private func checkRetry(_ operation: MediaFileError.Operation) throws(MediaFileError) {
+        // EAGAIN: another reader of the pipe was faster.
+        guard errno == EINTR || errno == EAGAIN && isStopRequested != nil else {
+            throw MediaFileError(operation, path, status: errno)
         }
     }
 

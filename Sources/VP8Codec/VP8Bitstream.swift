@@ -23,6 +23,38 @@ package enum VP8Bitstream {
         return Dimensions(width: width, height: height)
     }
 
+    /// What makes a frame unfit to be passed on as it is.
+    package enum Fault: Error, Hashable, Sendable {
+        /// There are no bytes.
+        case empty
+        /// The bytes cannot be a frame of VP8.
+        case notVP8
+        /// The frame is not to be shown; others refer to it.
+        case invisible
+    }
+
+    /// The length of the frame tag (RFC 6386, section 9.1), in bytes.
+    private static let tagBytes = 3
+    /// The highest of the bitstream's profiles.
+    private static let highestProfile = 3
+
+    /// Reads as much of a frame as it takes to pass it on: whether it can be VP8, and whether it is shown.
+    ///
+    /// - Returns: The size of a keyframe's picture; `nil` for another frame.
+    package static func inspect(_ bytes: RawSpan) throws(Fault) -> Dimensions? {
+        guard bytes.byteCount > 0 else { throw .empty }
+        guard bytes.byteCount >= tagBytes else { throw .notVP8 }
+        let tag = byte(0, of: bytes) | byte(1, of: bytes) << 8 | byte(2, of: bytes) << 16
+        let isKeyframe = claimsKeyframe(bytes)
+        let dimensions = isKeyframe ? keyframeDimensions(of: bytes) : nil
+        let rest = bytes.byteCount - (isKeyframe ? keyframeHeaderBytes : tagBytes)
+        let (profile, isShown, firstPartition) = (tag >> 1 & 7, tag >> 4 & 1 == 1, tag >> 5)
+        guard profile <= highestProfile, (1...max(1, rest)).contains(firstPartition), rest > 0 else { throw .notVP8 }
+        guard !isKeyframe || dimensions != nil else { throw .notVP8 }
+        guard isShown else { throw .invisible }
+        return dimensions
+    }
+
     /// Whether the lowest bit of the frame tag marks a keyframe; the rest is not checked.
     static func claimsKeyframe(_ bytes: RawSpan) -> Bool {
         bytes.byteCount > 0 && byte(0, of: bytes) & 1 == 0

@@ -18,6 +18,7 @@ struct ConnectCommand: AsyncParsableCommand {
               room-client connect --room my-room --source file:clip.y4m --loop --json
               ffmpeg -i clip.mp4 -f yuv4mpegpipe - | \\
                 room-client connect --room my-room --source file:-
+              room-client connect --room my-room --source vp8:clip.webm --loop
 
             \(ExitStatus.pointer)
             """
@@ -99,6 +100,7 @@ struct ConnectCommand: AsyncParsableCommand {
 
     func validate() throws {
         try checkName(trackName, of: "--track-name")
+        try checkEncodedSource()
         try previewing.check(isJSON: connection.json)
         if commands {
             guard case .camera = source.source else {
@@ -115,6 +117,19 @@ struct ConnectCommand: AsyncParsableCommand {
         }
         guard adaptLog != "-", adaptLog?.isEmpty != true else {
             throw ValidationError("--adapt-log needs the name of a new file, such as --adapt-log run.log.")
+        }
+    }
+
+    /// Checks that nothing is to be changed about frames that are compressed already.
+    private func checkEncodedSource() throws {
+        guard source.source.isEncoded else { return }
+        let forPictures = [
+            ("--max-bitrate", maxBitrate != nil), ("--min-bitrate", minBitrate != nil),
+            ("--simulcast", simulcast != nil), ("--degradation", degradation != nil),
+            ("--preview", previewing.preview),
+        ]
+        if let option = forPictures.first(where: { $0.1 })?.0 {
+            throw ValidationError("\(option) needs pictures; frames of vp8: are sent as they are, so leave it out.")
         }
     }
 

@@ -11,6 +11,8 @@ struct SourceOptions: ParsableArguments {
         case noise
         case screen
         case file(String)
+        /// Frames that are VP8 already.
+        case vp8(String)
 
         init?(argument: String) {
             switch argument {
@@ -19,22 +21,39 @@ struct SourceOptions: ParsableArguments {
             case "noise": self = .noise
             case "screen": self = .screen
             default:
-                guard argument.hasPrefix("file:"), argument.utf8.count > 5 else { return nil }
-                self = .file(String(argument.dropFirst(5)))
+                if argument.hasPrefix("file:"), argument.utf8.count > 5 {
+                    self = .file(String(argument.dropFirst(5)))
+                } else if argument.hasPrefix("vp8:"), argument.utf8.count > 4 {
+                    self = .vp8(String(argument.dropFirst(4)))
+                } else {
+                    return nil
+                }
             }
         }
 
         static func advice(for text: String) -> String {
             let isFile = text.contains("/") || text.contains(".")
-            if isFile { return "say file:\(text) for a clip" }
-            return "give camera, screen, pattern, noise, file:CLIP.y4m or file:-"
+            let isEncoded = text.hasSuffix(".ivf") || text.hasSuffix(".webm")
+            if isFile { return "say \(isEncoded ? "vp8" : "file"):\(text) for a clip" }
+            return "give camera, screen, pattern, noise, file:CLIP.y4m, vp8:CLIP.ivf, file:- or vp8:-"
         }
+
+        /// Where a clip comes from; `nil` if the source is no clip.
+        var clip: String? {
+            switch self {
+            case .file(let path), .vp8(let path): path
+            case .camera, .pattern, .noise, .screen: nil
+            }
+        }
+
+        /// Whether the frames are compressed already, so that nothing about them can be changed.
+        var isEncoded: Bool { if case .vp8 = self { true } else { false } }
     }
 
     @Option(
         help: ArgumentHelp(
             "camera (the default), screen, pattern, noise, file:CLIP.y4m, or file:- for a clip from standard "
-                + "input.",
+                + "input; vp8:CLIP.ivf, vp8:CLIP.webm or vp8:- for VP8 frames, which are sent as they are.",
             valueName: "source"
         ),
         transform: { try Kind.read($0) }
@@ -166,12 +185,16 @@ struct SourceOptions: ParsableArguments {
     /// Checks the options of a source that is not a camera.
     private func validatePainted() throws {
         if loop {
-            guard case .file(let path) = source else {
+            guard let path = source.clip else {
                 throw ValidationError("--loop is for clips; leave it out with this --source, which has no end.")
             }
             guard path != "-" else {
                 throw ValidationError("Standard input comes only once; leave --loop out, or name a file.")
             }
+        }
+        if source.isEncoded, size != nil || fps != nil {
+            let option = size != nil ? "--size" : "--fps"
+            throw ValidationError("\(option) needs pictures; frames of vp8: are sent as they are, so leave it out.")
         }
         if let fps, !(0.1...240).contains(fps.framesPerSecond) {
             throw ValidationError("--fps \(fps) is out of range: without a camera it goes from 0.1 to 240.")
@@ -229,6 +252,9 @@ struct SourceOptions: ParsableArguments {
             let clip = ClipSource(path: path, loop: loop)
             clip.requestOutputFormat(VideoFormatRequest(dimensions: size, frameRate: fps))
             return clip
+        case .vp8(let path):
+            if Y4MReader.canBeOpenedAgain(path) { try VP8Source.check(path: path) }
+            return VP8Source(path: path, loop: loop)
         case .screen: return screen.makeSource(VideoFormatRequest(dimensions: size, frameRate: fps))
         case .camera: return try makeCamera(turner)
         }

@@ -76,17 +76,20 @@ final class PublisherBench: Sendable {
         announced size: Dimensions = Dimensions(width: 4096, height: 4096),
         isSimulcast: Bool = false,
         isWanted: Bool = true,
-        isAcknowledging: Bool = true
+        isAcknowledging: Bool = true,
+        isRelaying: Bool = false,
+        requestFrame: @escaping @Sendable () -> Void = {}
     ) throws {
         self.isAcknowledging = isAcknowledging
-        publisher = VideoPublisher(options: options)
+        publisher = VideoPublisher(options: options, isRelaying: isRelaying, requestFrame: requestFrame)
+        let single = isRelaying ? options.relayPlan : options.singlePlan
         if isWanted { publisher.setWanted(everything) }
         try publisher.begin(
             VideoPublisher.Route(
                 trackID: "TR_1",
                 codec: .forPublishing,
                 packetizer: Packetizer(trackAlias: 7),
-                plans: isSimulcast ? options.plans(for: size, processors: 2) : [options.singlePlan],
+                plans: isSimulcast ? options.plans(for: size, processors: 2) : [single],
                 dimensions: size,
                 frameRate: FrameRate(30),
                 clock: ClockBox(),

@@ -9,6 +9,9 @@ import Threading
 /// The thread asks the uplink what to do with the picture in the slot. It takes the picture only when the uplink says
 /// that a frame may be encoded now, and then takes the newest one. Until then the picture waits, and is looked at again
 /// after each acknowledgement, write and wish.
+///
+/// If the source's frames are compressed already, there is no encoder: the frames wait in the track's `RelaySlot`, and
+/// the thread passes them on (`LaneRelay`).
 final class EncodingLane: Sendable {
     /// What a lane shares with the others of its track.
     struct Track: Sendable {
@@ -17,6 +20,10 @@ final class EncodingLane: Sendable {
         var tally: PictureTally
         /// The size that was requested from the source and that it does not make itself.
         var wantedSize: Monitor<Dimensions?>
+        /// Holds the frames of a source that compresses them itself; `nil` for a source of pictures.
+        var relay: RelaySlot?
+        /// Asks such a source for a keyframe.
+        var requestKeyframe: @Sendable () -> Void
         /// Takes why a picture could not be encoded; `nil` once one was encoded again.
         var note: @Sendable (RoomError?) -> Void
     }
@@ -35,6 +42,8 @@ final class EncodingLane: Sendable {
         var priority = UplinkController.Lane.Priority.standard
         /// What is lowered first.
         var preference = DegradationPreference.balanced
+        /// Whether the frames are compressed already, and passed on as they are.
+        var isRelayed = false
     }
 
     /// Counts of the encoding.
@@ -75,18 +84,35 @@ final class EncodingLane: Sendable {
         self.plan = plan
         self.track = track
         let lane = plan.lane(of: track.route, in: track.route.dimensions)
-        seat = track.route.uplink.add(lane, slot: slot, queue: sendQueue)
+        seat = track.route.uplink.add(lane, queue: sendQueue) { [slot, relay = track.relay] in
+            if let relay { relay.nudge() } else { slot.nudge() }
+        }
     }
 
     /// Starts the thread.
     func begin() throws(ThreadShortage) {
         try thread.withLock { thread throws(ThreadShortage) in
-            thread = try WorkerThread(name: "encoder") { [self] in
-                var encoder = LaneEncoder(of: self)
-                encoder.run()
+            thread = try WorkerThread(name: track.relay == nil ? "encoder" : "relay") { [self] in
+                work()
                 threadEnded.fulfill(())
             }
         }
+    }
+
+    private func work() {
+        guard let relay = track.relay else {
+            var encoder = LaneEncoder(of: self)
+            return encoder.run()
+        }
+        var worker = LaneRelay(of: self, slot: relay)
+        worker.run()
+        leave()
+    }
+
+    /// Ends the encoding's part in the uplink.
+    private func leave() {
+        if let status { finalStatus.withLock { $0 = status } }
+        track.route.uplink.remove(seat)
     }
 
     // MARK: From any thread
@@ -112,27 +138,35 @@ final class EncodingLane: Sendable {
         if bounds != nil, !isWanted.load(ordering: .relaxed) { demand.withLock { $0.begin() } }
         track.route.uplink.setWanted(bounds, of: seat)
         isWanted.store(bounds != nil, ordering: .relaxed)
-        slot.nudge()
+        nudge()
     }
 
     /// Sets whether pictures are encoded; with `true` the next frame is a keyframe.
     func setEnabled(_ isEnabled: Bool) {
         if isEnabled { demand.withLock { $0.begin() } }
         self.isEnabled.store(isEnabled, ordering: .relaxed)
-        slot.nudge()
+        nudge()
+    }
+
+    /// Makes the thread look at what has changed.
+    private func nudge() {
+        if let relay = track.relay { relay.setActive(isActive, at: MonotonicClock.now) } else { slot.nudge() }
     }
 
     /// A receiver asks for a keyframe.
     func requestKeyframe() {
+        if let relay = track.relay { return relay.requestKeyframe() }
         demand.withLock { $0.request() }
         slot.nudge()
     }
 
     /// Ends the encoding; a picture that still waits is dropped.
+    ///
+    /// Frames that are relayed are still sent, those that do not wait too long.
     func close() {
+        if let relay = track.relay, thread.withLock({ $0 }) != nil { return relay.close() }
         if let loss = slot.close() { track.tally.dropped(loss) }
-        if let status { finalStatus.withLock { $0 = status } }
-        track.route.uplink.remove(seat)
+        leave()
     }
 
     /// Waits for the thread's end, after `close`.
@@ -158,6 +192,7 @@ extension EncodingLane.Plan {
         )
         lane.track = Int(route.packetizer.trackAlias)
         lane.lowestBitrate = lowestBitrate
+        lane.isRelayed = isRelayed
         return lane
     }
 

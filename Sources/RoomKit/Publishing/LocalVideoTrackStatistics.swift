@@ -26,7 +26,7 @@ public struct LocalVideoTrackStatistics: Hashable, Sendable {
     public var captureDelay: Duration?
     /// The frames captured in a second, estimated by the timestamps of about the last second; `nil` before that.
     public var capturedFramesPerSecond: Double?
-    /// Frames that were encoded, in one simulcast layer or more.
+    /// Frames that were encoded, in one simulcast layer or more, or passed on because they were compressed already.
     public var framesEncoded = 0
     /// Encoded frames that were completely handed to the network, of all simulcast layers.
     public var framesSent = 0
@@ -61,7 +61,7 @@ public struct LocalVideoLayerStatistics: Hashable, Sendable {
     public var keyframes = 0
     /// Bytes handed to the network, including the headers of media packets.
     public var bytesSent = 0
-    /// The bit rate that the encoder aims at; `nil` before the first frame.
+    /// The bit rate that the encoder aims at; `nil` before the first frame, and without an encoder.
     public var targetBitrate: Bitrate?
     /// The size of the last frame; `nil` before the first.
     public var dimensions: Dimensions?
@@ -69,7 +69,8 @@ public struct LocalVideoLayerStatistics: Hashable, Sendable {
     public var temporalLayerCount: Int?
     /// Frames encoded a second, measured over about the last second.
     public var framesPerSecond = 0.0
-    /// The last frame's quantizer: for VP8, from 0 for the finest picture to 127; `nil` before the first frame.
+    /// The last frame's quantizer: for VP8, from 0 for the finest picture to 127; `nil` before the first frame, and without
+    /// an encoder.
     public var quantizer: UInt8?
     /// The time that scaling and encoding took, of all frames.
     public var encodeDuration = Duration.zero

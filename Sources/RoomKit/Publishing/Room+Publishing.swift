@@ -35,6 +35,7 @@ extension Room {
         let publisher = VideoPublisher(
             options: options.completed(for: track.source),
             renderers: track.renderers,
+            isRelaying: track.source is any EncodedVideoSource,
             requestFrame: { [weak source = track.source] in source?.requestFrame() }
         )
         guard track.attach(publisher) else {
@@ -60,6 +61,7 @@ extension Room {
         let track = publication.track
         let events = track.source.captureEvents()
         try await track.startSource(for: publication.publisher)
+        publication.publisher.requestFirstKeyframe()
         let dimensions = await publication.publisher.firstDimensions(within: track.firstFramePatience)
         try check(publication)
         guard let dimensions else {
@@ -69,10 +71,7 @@ extension Room {
         let rate = track.expectedFrameRate(for: publication.publisher)
         let codec = TrackCodec.forPublishing
         guard codec.allows(dimensions) else { throw tooLarge(dimensions, for: codec) }
-        let plans = publication.publisher.options.plans(
-            for: dimensions,
-            processors: ProcessInfo.processInfo.activeProcessorCount
-        )
+        let plans = publication.publisher.plans(for: dimensions)
         let offer = Offer(codec: codec, dimensions: dimensions, frameRate: rate, plans: plans)
         let info = try await announce(publication, offer)
         do {
@@ -146,7 +145,7 @@ extension Room {
             trackID: info.id,
             codec: offer.codec,
             packetizer: Packetizer(trackAlias: info.alias),
-            plans: isSimulcast ? offer.plans : [publisher.options.singlePlan],
+            plans: isSimulcast || offer.plans.count == 1 ? offer.plans : [publisher.options.singlePlan],
             dimensions: publisher.encodedDimensions ?? offer.dimensions,
             frameRate: offer.frameRate,
             clock: clock,
@@ -253,6 +252,14 @@ extension Room {
                 publisher.retire()
             }
         }
+    }
+}
+
+extension VideoPublisher {
+    /// The encodings of pictures of this size, the smallest first.
+    fileprivate func plans(for dimensions: Dimensions) -> [EncodingLane.Plan] {
+        if relay != nil { return [options.relayPlan] }
+        return options.plans(for: dimensions, processors: ProcessInfo.processInfo.activeProcessorCount)
     }
 }
 

@@ -64,7 +64,7 @@ final class SendQueue: Sendable {
     /// The age from which a frame is given up where that saves bytes.
     ///
     /// A keyframe takes less time on any usable link, and a viewer still perceives this delay as live.
-    fileprivate static let deadline: Duration = .milliseconds(400)
+    static let deadline: Duration = .milliseconds(400)
     /// The ages from which temporal layer 2, and then layer 1, is left out: those of the relay (section 10 of the
     /// protocol), whose reasons hold here too.
     fileprivate static let layerDeadlines: (top: Duration, middle: Duration) = (.milliseconds(120), .milliseconds(200))

@@ -18,7 +18,7 @@ final class Uplink: Sendable {
     fileprivate struct Entry: Sendable {
         let seat: Seat
         let lane: UplinkController.LaneID
-        let slot: FrameSlot
+        let nudge: @Sendable () -> Void
         let queue: SendQueue
         var bounds: LayerBounds?
         var isWaiting = false
@@ -83,11 +83,17 @@ final class Uplink: Sendable {
     // MARK: Encodings, from any thread
 
     /// Adds an encoding, which nobody wants yet.
-    func add(_ lane: UplinkController.Lane, slot: FrameSlot, queue: SendQueue) -> Seat {
+    ///
+    /// `nudge` makes its thread ask again. It is called under the uplink's lock, and must return at once.
+    func add(
+        _ lane: UplinkController.Lane,
+        queue: SendQueue,
+        nudge: @escaping @Sendable () -> Void
+    ) -> Seat {
         state.withLock { state in
             let id = state.controller.add(lane, at: MonotonicClock.now)
             state.nextSeat += 1
-            state.entries.append(Entry(seat: state.nextSeat, lane: id, slot: slot, queue: queue))
+            state.entries.append(Entry(seat: state.nextSeat, lane: id, nudge: nudge, queue: queue))
             return state.nextSeat
         }
     }
@@ -228,7 +234,7 @@ extension Uplink.State {
     fileprivate mutating func nudge() {
         for index in entries.indices where entries[index].isWaiting {
             entries[index].isWaiting = false
-            entries[index].slot.nudge()
+            entries[index].nudge()
         }
     }
 }

@@ -104,6 +104,13 @@ extension VideoPublishOptions {
     /// The only encoding, where the server supports no simulcast.
     var singlePlan: EncodingLane.Plan { plan(simulcastLayer: 0, divisor: 1) }
 
+    /// The only encoding of a source that compresses its frames itself.
+    var relayPlan: EncodingLane.Plan {
+        var plan = singlePlan
+        (plan.highestBitrate, plan.lowestBitrate, plan.isRelayed) = (nil, nil, true)
+        return plan
+    }
+
     private func usesSimulcast(for dimensions: Dimensions, processors: Int) -> Bool {
         simulcast ?? (dimensions.area >= Self.usualSimulcastArea && processors >= Self.usualSimulcastProcessors)
     }

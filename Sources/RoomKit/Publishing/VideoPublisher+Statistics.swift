@@ -38,10 +38,10 @@ extension EncodingLane {
         statistics.bytesSent = sent.bytesSent
         statistics.dimensions = counts.last?.dimensions
         statistics.framesPerSecond = counts.rate.framesPerSecond(at: now)
-        statistics.quantizer = counts.last?.quantizer
+        statistics.quantizer = plan.isRelayed ? nil : counts.last?.quantizer
         statistics.encodeDuration = counts.encodeDuration
         guard let status else { return statistics }
-        statistics.targetBitrate = status.lane.target?.bitrate
+        statistics.targetBitrate = plan.isRelayed ? nil : status.lane.target?.bitrate
         statistics.temporalLayerCount = status.lane.target?.temporalLayerCount
         statistics.qualityLimitation = status.lane.limitation.reason
         statistics.qualityLimitationDurations = status.lane.limitation.durations(at: status.time)

@@ -1,4 +1,5 @@
 import Adaptation
+import Capture
 import MediaCore
 import RoomProtocol
 import Synchronization
@@ -10,8 +11,8 @@ import VideoProcessing
 /// A picture is dropped here if nobody receives the track. Otherwise it waits in the slot of each encoding that somebody
 /// receives (`EncodingLane`). A turned or mirrored picture is made upright before encoding, or its packets say how it must
 /// be turned, as the options say. If a size was requested that the source does not make itself, it is made by cropping and scaling
-/// down.
-final class VideoPublisher: VideoSink, Sendable {
+/// down. The frames of a source that compresses them itself go to the only encoding as they are.
+final class VideoPublisher: EncodedVideoSink, Sendable {
     /// Connects a publisher to its session, once the server has accepted the track.
     struct Route: Sendable {
         var trackID: String
@@ -58,15 +59,20 @@ final class VideoPublisher: VideoSink, Sendable {
     /// The upright size in which the last picture was published: width in the upper half, height in the lower.
     private let lastSize = Atomic<UInt64>(0)
     let tally = PictureTally()
+    /// Holds the frames of a source that compresses them itself; `nil` for a source of pictures.
+    let relay: RelaySlot?
     private let state = Monitor(State())
     private let error = Monitor<RoomError?>(nil)
     private let isRetired = Atomic(false)
 
+    /// Creates the publisher of a track; `isRelaying` says that the source is an `EncodedVideoSource`.
     init(
         options: VideoPublishOptions,
         renderers: TrackRenderers = TrackRenderers(),
+        isRelaying: Bool = false,
         requestFrame: @escaping @Sendable () -> Void = {}
     ) {
+        relay = isRelaying ? RelaySlot(tally: tally) : nil
         self.options = options
         self.renderers = renderers
         self.requestFrame = requestFrame
@@ -93,14 +99,27 @@ final class VideoPublisher: VideoSink, Sendable {
         renderers.offer(frame)
     }
 
-    /// Notes the size in which a picture is published, and reports it if it is another one.
+    func onEncodedFrame(_ frame: EncodedFrame) {
+        if frame.info.isKeyframe {
+            if firstFrame.current == nil { firstFrame.fulfill((frame.info.dimensions, frame.info.dimensions)) }
+            note(frame.info.dimensions)
+        }
+        relay?.put(frame, at: MonotonicClock.now)
+    }
+
+    /// Notes the size in which a picture is published.
     private func noteSize(of frame: VideoFrame, _ chain: ScalingChain?) {
         guard let chain else { return }
-        let size = chain.uprightDimensions(of: frame, sizing: FrameTransform(size: wantedSize.withLock { $0 }))
+        note(chain.uprightDimensions(of: frame, sizing: FrameTransform(size: wantedSize.withLock { $0 })))
+    }
+
+    /// Notes the upright size of what is published, and reports it if it is another one.
+    private func note(_ size: Dimensions) {
+        guard let route = state.withLock({ $0.route }) else { return }
         let last = UInt64(size.width) << 32 | UInt64(size.height)
         let former = lastSize.exchange(last, ordering: .acquiringAndReleasing)
         guard former != last, former != 0 || size != (firstFrame.current ?? nil)?.upright else { return }
-        state.withLock { $0.route }?.reportDimensions(size)
+        route.reportDimensions(size)
     }
 
     /// Counts a picture, and puts it into the slots of the encodings that somebody receives.
@@ -160,6 +179,8 @@ final class VideoPublisher: VideoSink, Sendable {
             ),
             tally: tally,
             wantedSize: wantedSize,
+            relay: relay,
+            requestKeyframe: requestFrame,
             note: { [weak self] error in self?.note(error, route) }
         )
         let lanes = route.plans.map { EncodingLane($0, of: track) }
@@ -185,7 +206,7 @@ final class VideoPublisher: VideoSink, Sendable {
             state.wanted = layers
             for lane in state.lanes { lane.setWanted(state.bounds(of: lane)) }
         }
-        if !layers.isEmpty { requestFrame() }
+        if !layers.isEmpty, relay == nil { requestFrame() }
     }
 
     /// Sets whether pictures are encoded; with `true` the next frame is a keyframe.
@@ -194,7 +215,7 @@ final class VideoPublisher: VideoSink, Sendable {
             state.isEnabled = isEnabled
             for lane in state.lanes { lane.setEnabled(isEnabled) }
         }
-        if isEnabled { requestFrame() }
+        if isEnabled, relay == nil { requestFrame() }
     }
 
     /// Whether pictures are encoded.
@@ -210,12 +231,18 @@ final class VideoPublisher: VideoSink, Sendable {
         for lane in lanes where simulcastLayer ?? lane.plan.simulcastLayer == lane.plan.simulcastLayer {
             lane.requestKeyframe()
         }
-        requestFrame()
+        if relay == nil { requestFrame() }
+    }
+
+    /// Asks a source that compresses its frames itself for a keyframe, which states their size.
+    func requestFirstKeyframe() {
+        if relay != nil, firstFrame.current == nil { requestFrame() }
     }
 
     /// Ends the encodings and waits for their threads; a picture that still waits is dropped.
     func stop() async {
         let lanes = lanes
+        if lanes.isEmpty { relay?.discard() }
         for lane in lanes { lane.close() }
         for lane in lanes { await lane.join() }
         lanes.first?.track.chain.release()

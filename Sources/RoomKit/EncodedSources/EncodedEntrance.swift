@@ -1,0 +1,103 @@
+import Capture
+import MediaCore
+import RoomProtocol
+import Threading
+
+/// Lets compressed frames into a source: checks them, copies them once and passes them on.
+///
+/// Depth: none, it is a call. Drop rule: after a frame that cannot be passed on, frames are dropped up to the next
+/// keyframe.
+final class EncodedEntrance: Sendable {
+    /// What has become of a frame.
+    enum Fate: Hashable, Sendable {
+        case delivered
+        /// No track takes it.
+        case notWanted
+        /// It refers to a frame that was not passed on.
+        case keyframeMissing
+        /// Another frame is being taken.
+        case busy
+    }
+
+    private struct State: Sendable {
+        var isBusy = false
+        /// Why frames are dropped up to the next keyframe; `nil` if the next frame may be any.
+        var gap: FrameDropReason? = .corrupt
+        var lastTimestamp: MonotonicInstant?
+    }
+
+    private let sinks: VideoSinks
+    private let state = Monitor(State())
+    private let pool = PacketBufferPool()
+
+    /// Creates the entrance to a source's sinks.
+    init(to sinks: VideoSinks) {
+        self.sinks = sinks
+    }
+
+    /// Expects a keyframe, as at the beginning of a file.
+    func beginAnew() {
+        state.withLock { $0.gap = .corrupt }
+    }
+
+    /// Passes a frame on to the sinks; never waits.
+    ///
+    /// A timestamp in the future is replaced by the present, and one before that of the last frame by that one.
+    ///
+    /// - Parameters:
+    ///   - bytes: The compressed frame.
+    ///   - timestamp: When the frame is to be shown.
+    ///   - name: What an error calls the frame.
+    /// - Returns: What has become of the frame.
+    /// - Throws: `notVP8`, `invisibleFrame`, `pictureTooLarge`, `frameTooLarge`. Frames up to the next keyframe are then
+    ///   dropped.
+    func take(
+        _ bytes: RawSpan,
+        at timestamp: MonotonicInstant,
+        named name: @autoclosure () -> String
+    ) throws(VP8SourceError) -> Fate {
+        let inspection = Result { () throws(VP8SourceError) in
+            try VP8SourceError.inspect(bytes, named: name())
+        }
+        let now = MonotonicClock.now
+        var captured = CaptureStatistics()
+        let (fate, time, gap) = state.withLock { state -> (Fate, MonotonicInstant, FrameDropReason) in
+            let time = max(min(timestamp, now), state.lastTimestamp ?? timestamp)
+            guard !state.isBusy else {
+                state.gap = .late
+                return (.busy, time, .late)
+            }
+            state.lastTimestamp = time
+            guard case .success(let dimensions) = inspection else {
+                state.gap = .corrupt
+                return (.keyframeMissing, time, .corrupt)
+            }
+            if let gap = state.gap, dimensions == nil { return (.keyframeMissing, time, gap) }
+            (state.gap, state.isBusy) = (nil, true)
+            return (.delivered, time, .late)
+        }
+        if time != timestamp { captured.timestampsReplaced = 1 }
+        captured.countCaptured(at: time)
+        guard fate == .delivered else {
+            captured.framesDropped[gap] = 1
+            sinks.count(captured)
+            _ = try inspection.get()
+            return fate
+        }
+        defer { state.withLock { $0.isBusy = false } }
+        let frame = copy(bytes, try inspection.get(), time)
+        return sinks.deliver(frame, counting: captured) ? .delivered : .notWanted
+    }
+
+    private func copy(_ bytes: RawSpan, _ dimensions: Dimensions?, _ timestamp: MonotonicInstant) -> EncodedFrame {
+        let buffer = pool.take(count: bytes.byteCount)
+        buffer.withMutableBytes { $0.copy(bytes, at: 0) }
+        let info = EncodedFrameInfo(
+            number: 0,
+            timestamp: timestamp,
+            isKeyframe: dimensions != nil,
+            dimensions: dimensions ?? Dimensions(width: 0, height: 0)
+        )
+        return EncodedFrame(info: info, buffer: buffer, range: 0..<bytes.byteCount)
+    }
+}

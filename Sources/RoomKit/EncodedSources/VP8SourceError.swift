@@ -1,0 +1,91 @@
+import MediaCore
+import RoomProtocol
+import VP8Codec
+
+/// Why frames that were to be passed on as they are cannot be.
+public struct VP8SourceError: Error, Hashable, Sendable {
+    /// The kind of error.
+    public struct Code: Hashable, Sendable {
+        private enum Value {
+            case notVP8, invisibleFrame, pictureTooLarge, frameTooLarge, startsWithoutKeyframe, noKeyframe
+        }
+
+        private let value: Value
+
+        /// The bytes are not a frame of VP8.
+        public static let notVP8 = Code(value: .notVP8)
+        /// The frame is not to be shown: an alternate reference frame.
+        public static let invisibleFrame = Code(value: .invisibleFrame)
+        /// The picture has more pixels than can be published.
+        public static let pictureTooLarge = Code(value: .pictureTooLarge)
+        /// The compressed frame has more bytes than can be sent.
+        public static let frameTooLarge = Code(value: .frameTooLarge)
+        /// The frames begin with some that refer to earlier ones; the source goes on with the first keyframe.
+        public static let startsWithoutKeyframe = Code(value: .startsWithoutKeyframe)
+        /// There is no keyframe, so that nothing can be shown.
+        public static let noKeyframe = Code(value: .noKeyframe)
+    }
+
+    /// The kind of error.
+    public let code: Code
+    /// What was found, as a sentence without a period.
+    private let finding: String
+
+    init(_ code: Code, _ finding: String) {
+        self.code = code
+        self.finding = finding
+    }
+}
+
+extension VP8SourceError: CustomStringConvertible {
+    /// What was found and what to do about it, in one or two sentences.
+    public var description: String {
+        let advice =
+            switch code {
+            case .invisibleFrame:
+                "Encode without such frames: ffmpeg -auto-alt-ref 0, or vpxenc --auto-alt-ref=0."
+            case .pictureTooLarge: "Encode smaller pictures."
+            case .frameTooLarge: "Encode with a lower bitrate."
+            case .startsWithoutKeyframe: "They are left out until the first keyframe."
+            case .noKeyframe: "Begin with a keyframe, and have one every few seconds: ffmpeg -g 60."
+            default: "Convert it: ffmpeg -i FILE -c:v libvpx -auto-alt-ref 0 -g 60 NEW.ivf"
+            }
+        return "\(finding). \(advice)"
+    }
+}
+
+extension VP8SourceError {
+    /// Reads as much of a frame as it takes to pass it on.
+    ///
+    /// - Parameters:
+    ///   - bytes: The compressed frame.
+    ///   - name: What an error calls the frame.
+    /// - Returns: The size of a keyframe's picture; `nil` for another frame.
+    /// - Throws: `notVP8`, `invisibleFrame`, `pictureTooLarge`, `frameTooLarge`.
+    static func inspect(
+        _ bytes: RawSpan,
+        named name: @autoclosure () -> String
+    ) throws(VP8SourceError) -> Dimensions? {
+        let dimensions: Dimensions?
+        do throws(VP8Bitstream.Fault) {
+            dimensions = try VP8Bitstream.inspect(bytes)
+        } catch {
+            switch error {
+            case .empty: throw VP8SourceError(.notVP8, "\(name()) has no bytes")
+            case .notVP8: throw VP8SourceError(.notVP8, "\(name()) is not VP8, or damaged")
+            case .invisible:
+                let finding = "is invisible (an alternate reference frame), and such frames are not passed on"
+                throw VP8SourceError(.invisibleFrame, "\(name()) \(finding)")
+            }
+        }
+        guard bytes.byteCount <= WireFormat.maximumFrame.bytes else {
+            let finding = "has \(bytes.byteCount) bytes, and \(WireFormat.maximumFrame.bytes) are the most"
+            throw VP8SourceError(.frameTooLarge, "\(name()) \(finding)")
+        }
+        if let dimensions, !TrackCodec.vp8.allows(dimensions) {
+            let finding = "has \(dimensions) pixels, and those of \(TrackCodec.vp8.maximumDimensions) are the most"
+            throw VP8SourceError(.pictureTooLarge, "\(name()) \(finding)")
+        }
+        return dimensions
+    }
+}

@@ -1,0 +1,122 @@
+import Glibc
+import MediaCore
+import RoomProtocol
+import Synchronization
+import TestTools
+import Testing
+import Threading
+
+@testable import RoomKit
+
+@Suite("Publisher of frames that are compressed already", .timeLimit(.minutes(2)))
+struct RelayingPublisherTests {
+    /// A frame of the source, as `EncodedEntrance` makes it.
+    private func frame(_ index: Int, key: Bool = false, size: Int = 300) -> EncodedFrame {
+        var frame = bareFrame(UInt32(index), key: key, size: size).frame
+        frame.info.timestamp = MonotonicClock.now
+        frame.info.dimensions = key ? Dimensions(width: 64, height: 48) : Dimensions(width: 0, height: 0)
+        return frame
+    }
+
+    @Test("Frames come out as they went in, numbered one by one, all of layer 0")
+    func passing() async throws {
+        let bench = try PublisherBench(isRelaying: true)
+        let bytes = try await encodedFrames(20).map(\.bytes)
+        var sent: [FrameAssembler.Frame] = []
+        for (index, bytes) in bytes.enumerated() {
+            let buffer = PacketBuffer(capacity: bytes.count)
+            buffer.count = bytes.count
+            buffer.withMutableBytes { $0.copy(bytes.span.bytes, at: 0) }
+            var frame = EncodedFrame(
+                info: frame(index, key: index == 0).info,
+                buffer: buffer,
+                range: 0..<bytes.count
+            )
+            frame.info.number = 77
+            bench.publisher.onEncodedFrame(frame)
+            wait { bench.isSettled }
+            sent += try bench.send()
+        }
+        #expect(sent.map(\.bytes) == bytes)
+        #expect(sent.map(\.header.frameNumber) == (0..<20).map { UInt32($0) })
+        #expect(sent.map(\.header.baseLayerIndex) == (0..<20).map { UInt16($0) })
+        #expect(sent.map(\.header.isKeyframe) == [true] + Array(repeating: false, count: 19))
+        #expect(sent.allSatisfy { $0.header.temporalLayer == 0 })
+        #expect(bench.publisher.dimensions == Dimensions(width: 64, height: 48))
+        await bench.publisher.stop()
+    }
+
+    @Test("What is not read is given up, and the next frame that goes out is the source's next keyframe")
+    func notRead() async throws {
+        let requests = Atomic(0)
+        let bench = try PublisherBench(isRelaying: true) { _ = requests.add(1, ordering: .relaxed) }
+        bench.publisher.onEncodedFrame(frame(0, key: true))
+        var index = 1
+        while bench.publisher.statistics.framesDropped[.network] < 5, index < 4000 {
+            bench.publisher.onEncodedFrame(frame(index))
+            index += 1
+            usleep(10_000)
+        }
+        wait { requests.load(ordering: .relaxed) > 0 }
+        // The two frames of the queue may still go out.
+        let before = try bench.send().map(\.header.frameNumber)
+        #expect(before.count <= 2)
+        for _ in 0..<3 {
+            bench.publisher.onEncodedFrame(frame(index))
+            index += 1
+        }
+        let keyframe = UInt32(index)
+        bench.publisher.onEncodedFrame(frame(index, key: true))
+        var sent: [UInt32] = []
+        wait {
+            sent += ((try? bench.send()) ?? []).map(\.header.frameNumber)
+            return !sent.isEmpty
+        }
+        #expect(sent.first == keyframe)
+        await bench.publisher.stop()
+        #expect(bench.isSettled)
+        #expect(bench.publisher.statistics.layers[0].qualityLimitation == .other)
+    }
+
+    @Test("Every frame is sent or dropped for a reason, at whatever moment the track is stopped", arguments: 0..<20)
+    func accounting(round: Int) async throws {
+        let bench = try PublisherBench(isRelaying: true)
+        let delivered = Atomic(0)
+        let isOver = Atomic(false)
+        let source = try WorkerThread(name: "source") {
+            var index = 0
+            while !isOver.load(ordering: .acquiring) {
+                bench.publisher.onEncodedFrame(frame(index, key: index % 10 == 0))
+                index += 1
+                delivered.store(index, ordering: .releasing)
+                // Without this, twenty of these threads would take the processor from all other tests.
+                usleep(100)
+            }
+        }
+        wait { delivered.load(ordering: .acquiring) > round * 37 }
+        if round % 2 == 0 { _ = try? bench.send() }
+        if round % 3 == 0 { bench.publisher.setEnabled(false) }
+        if round % 5 == 0 { bench.publisher.setWanted([]) }
+        if round % 6 == 0 { bench.publisher.setEnabled(true) }
+        await bench.publisher.stop()
+        let count = delivered.load(ordering: .acquiring)
+        wait { delivered.load(ordering: .acquiring) > count + 3 }
+        isOver.store(true, ordering: .releasing)
+        source.join()
+        let statistics = bench.publisher.statistics
+        #expect(statistics.framesCaptured == delivered.load(ordering: .acquiring))
+        #expect(statistics.framesCaptured == statistics.framesEncoded + statistics.framesDropped.total)
+    }
+
+    @Test("What comes before the server has accepted the track is dropped if that never happens")
+    func neverAccepted() async throws {
+        let publisher = VideoPublisher(options: VideoPublishOptions(), isRelaying: true)
+        publisher.onEncodedFrame(frame(0, key: true))
+        publisher.onEncodedFrame(frame(1))
+        #expect(publisher.dimensions == Dimensions(width: 64, height: 48))
+        await publisher.stop()
+        publisher.onEncodedFrame(frame(2))
+        let statistics = publisher.statistics
+        #expect(statistics.framesCaptured == 3 && statistics.framesDropped[.late] == 3)
+    }
+}
