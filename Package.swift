@@ -154,7 +154,7 @@ let programs: [Target] = [
     .testTarget(
         name: "ClientTests",
         dependencies: [
-            "room-client", "RoomKit", "MediaCore", "Threading", "VideoProcessing", "TestTools",
+            "room-client", "RoomKit", "MediaCore", "Threading", "VideoProcessing", "TestTools", argumentParser,
         ],
         swiftSettings: settings
     ),

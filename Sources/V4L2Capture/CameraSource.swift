@@ -163,9 +163,7 @@ extension CameraSource {
     ///
     /// - Throws: The same errors as `captureFormats(captureDevice:)`.
     public static func supportedFormats(captureDevice: CaptureDevice) throws(CameraError) -> [VideoFormat] {
-        try captureFormats(captureDevice: captureDevice).flatMap { offer in
-            offer.formats.filter { offer.decoding.canDecode($0.dimensions) }
-        }.sortedByDimensions()
+        try captureFormats(captureDevice: captureDevice).supportedFormats
     }
 
     /// All formats that a camera offers, as its driver lists them, and whether we can read each.

@@ -48,6 +48,15 @@ public struct CaptureFormat: Hashable, Sendable {
     public var formats: [VideoFormat]
 }
 
+extension [CaptureFormat] {
+    /// The formats that we can read, as `sortedByDimensions` orders them.
+    var supportedFormats: [VideoFormat] {
+        flatMap { offer in
+            offer.formats.filter { offer.decoding.canDecode($0.dimensions) }
+        }.sortedByDimensions()
+    }
+}
+
 extension [VideoFormat] {
     /// The formats without repetitions, by increasing area, then width, rate and name.
     func sortedByDimensions() -> [VideoFormat] {

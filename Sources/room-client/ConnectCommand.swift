@@ -274,7 +274,7 @@ struct ConnectCommand: AsyncParsableCommand {
             summary,
             """
             \(summary.framesCaptured) frames captured, \(summary.framesEncoded) encoded, \(summary.framesSent) sent \
-            (\(DataSize(bytes: summary.bytesSent)), \(summary.keyframes) keyframes) in \
+            (\(DataSize(bytes: summary.bytesSent)), \(counted(summary.keyframes, "keyframe"))) in \
             \(String(format: "%.1f", summary.seconds)) s\(drops.isEmpty ? "" : "; dropped: " + drops.joined(separator: ", ")).\
             \(summary.encodings)\(summary.limitations)
             """

@@ -118,9 +118,10 @@ extension SubscriberSummary {
                 ? String(format: "; %d freezes, %.2f s", track.freezeCount, track.totalFreezesDuration) : ""
             let dropped = track.framesDropped > 0 ? ", \(track.framesDropped) dropped" : ""
             let file = track.file.map { "\n    -> \($0)" } ?? ""
+            let keyframes = counted(track.keyframes, "keyframe")
             return """
                 \(track.participant)/\(track.track): \(track.framesReceived) frames received, \(track.framesDecoded) \
-                decoded\(dropped) (\(DataSize(bytes: track.bytes)), \(track.keyframes) keyframes)\(age ?? "")\(freezes)\(file)
+                decoded\(dropped) (\(DataSize(bytes: track.bytes)), \(keyframes))\(age ?? "")\(freezes)\(file)
                 """
         }.joined(separator: "\n") + (tracksOmitted > 0 ? "\n\(tracksOmitted) earlier tracks are not listed." : "")
     }

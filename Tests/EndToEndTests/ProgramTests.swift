@@ -23,6 +23,7 @@ struct ProgramTests {
         #expect(publisher.lines.last?.contains("frames captured") == true, "\(publisher.text)")
         #expect(subscriber.text.contains("robot/pattern: "), "\(subscriber.text)")
         #expect(subscriber.text.contains("-> \(dump).webm"), "\(subscriber.text)")
+        #expect(!(subscriber.text + publisher.text).contains(", 1 keyframes"), "\(subscriber.text)")
         #expect(try await end([server.program], with: signal) == [.exit(0)])
         let (ending, events, _) = try await verify(directory.path)
         #expect(ending == .exit(0))

@@ -80,6 +80,24 @@ struct OptionsTests {
         #expect(rates(nil, min: 1).lowest == [10, 10, 10])
     }
 
+    @Test(
+        "What matters in a source's pictures decides what is given up first, unless the option does",
+        arguments: [
+            (VideoContentHint.none, DegradationPreference.balanced), (.motion, .maintainFramerate),
+            (.detail, .maintainResolution), (.text, .maintainResolution),
+        ]
+    )
+    func contentHints(hint: VideoContentHint, preference: DegradationPreference) {
+        let source = PushedSource(contentHint: hint)
+        var options = VideoPublishOptions()
+        #expect(options.completed(for: source).degradationPreference == preference)
+        for chosen in [DegradationPreference.balanced, .maintainFramerate, .maintainResolution] {
+            options.degradationPreference = chosen
+            #expect(options.completed(for: source).degradationPreference == chosen)
+        }
+        #expect(ScreenSource().contentHint == .detail && PatternSource().contentHint == .none)
+    }
+
     @Test("A track is called by its source unless it has a name")
     func trackNames() {
         #expect(LocalVideoTrack(source: PatternSource()).name == "pattern")
