@@ -82,6 +82,16 @@ private func sources(
     use(reason)
 }
 
+private func changes(camera: CameraSource, device: CaptureDevice) async throws {
+    let gap = try await camera.selectCaptureDevice(device)
+    use(gap)
+}
+
+private func orientation(device: CaptureDevice, tracker: any OrientationTracker) {
+    let camera = CameraSource(device: device, orientationTracker: tracker)
+    use(camera)
+}
+
 private func troubles(event: RoomEvent) throws {
     if case .localTrackInterrupted(let track, let error) = event { print(track.name, error) }
     do throws(CameraError) {

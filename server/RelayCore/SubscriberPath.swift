@@ -228,11 +228,11 @@ package struct SubscriberPath: Sendable {
         guard isAcknowledged else { return true }
         // The peer may be thinning: only what was written long after its last acknowledgement can be missing.
         if now.microseconds >= quietFrom, overdueWrite == nil { return true }
-        return hasRoom(at: now)
+        return mayBeginDespiteDoubt(at: now)
     }
 
     /// `mayBegin` for a path on which something is delayed or missing.
-    private func hasRoom(at now: MonotonicInstant) -> Bool {
+    private func mayBeginDespiteDoubt(at now: MonotonicInstant) -> Bool {
         let time = now.microseconds
         if let overdueWrite, time >= quietFrom {
             return time - overdueWrite <= roundTrip + settings.longestSilence
