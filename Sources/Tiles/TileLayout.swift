@@ -31,7 +31,9 @@ package struct TileLayout: Hashable, Sendable {
     }
 
     private static func picture(_ size: Dimensions, in cell: PixelArea) -> PixelArea {
-        guard size.width > 0, size.height > 0 else { return cell }
+        // A size that only a server states may be any number.
+        let largest = Dimensions.largestCodable
+        guard (1...largest.width).contains(size.width), (1...largest.height).contains(size.height) else { return cell }
         let fitted = size.fitted(into: cell.dimensions)
         return PixelArea(
             column: cell.column + (cell.dimensions.width - fitted.width) / 2,

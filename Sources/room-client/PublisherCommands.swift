@@ -18,7 +18,8 @@ enum PublisherCommand {
     ///
     /// - Throws: `ValidationError`, which says what can be given.
     init(_ line: String) throws {
-        var words = line.split(whereSeparator: \.isWhitespace).map(String.init)
+        // Quotes are a shell's: names with spaces need none here, and may have them.
+        var words = line.filter { $0 != "\"" }.split(whereSeparator: \.isWhitespace).map(String.init)
         let verb = words.isEmpty ? "" : words.removeFirst()
         switch verb {
         case "device", "format":

@@ -11,7 +11,7 @@ enum LostDisplay {
     private static let registration: Void = {
         atexit {
             guard LostDisplay.isWatchedFor else { return }
-            complain("The display has gone: the X server ended, or the session was closed.")
+            complain("The display has gone: the X server ended or refused a request, or the session was closed.")
             _exit(ExitStatus.unavailable.rawValue)
         }
     }()

@@ -13,6 +13,8 @@ struct VideoSystem: ~Copyable {
     init() throws(CommandFailure) {
         // Signals end the session, which ends the window.
         unsafe SDL_SetHint(SDL_HINT_NO_SIGNAL_HANDLERS, "1")
+        // Not by itself on a text console, whose keyboard SDL would switch off. SDL_VIDEODRIVER can say otherwise.
+        unsafe SDL_SetHint(SDL_HINT_VIDEODRIVER, "x11,wayland")
         // SDL takes each window for a game's. This one should not switch a desktop's effects off.
         unsafe SDL_SetHint(SDL_HINT_VIDEO_X11_NET_WM_BYPASS_COMPOSITOR, "0")
         unsafe SDL_SetHint(SDL_HINT_RENDER_SCALE_QUALITY, "linear")

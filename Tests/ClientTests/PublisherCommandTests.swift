@@ -23,6 +23,16 @@ struct PublisherCommandTests {
         #expect(format == VideoFormatRequest(pixelFormat: .mjpeg))
     }
 
+    // The advice for `control` shows a value in quotes, as a shell takes it.
+    @Test("Names and values may stand in quotes", arguments: ["control line=\"50 Hz\"", "control \"line=50 Hz\""])
+    func quotes(line: String) throws {
+        guard case .control(let control) = try PublisherCommand(line) else {
+            Issue.record("a control")
+            return
+        }
+        #expect(control.name == "line" && control.value == "50 Hz")
+    }
+
     @Test("Turns and controls are read")
     func others() throws {
         guard case .rotation(.clockwise270) = try PublisherCommand("rotate 270"),

@@ -25,6 +25,13 @@ struct TileLayoutTests {
         #expect(tall.pictures == [place(230, 0, 180, 320)])
     }
 
+    @Test("A size that no picture has fills its cell", arguments: [0, -1, 16_384, Int.max])
+    func absurd(side: Int) {
+        let size = Dimensions(width: side, height: 9)
+        let layout = TileLayout(of: [size], in: Dimensions(width: 640, height: 320), gap: 8)
+        #expect(layout.pictures == layout.cells)
+    }
+
     @Test(
         "The grid has the columns that give the pictures the most pixels",
         arguments: [
