@@ -46,6 +46,24 @@ struct RelayingPublisherTests {
         await bench.publisher.stop()
     }
 
+    // The first such stamp was kept, and all later frames got it: viewers saw one second of two.
+    @Test("Frames that are stamped in the future get the time at which they come")
+    func future() async throws {
+        let bench = try PublisherBench(isRelaying: true)
+        let source = PushedVP8Source()
+        source.sinks.add(bench.publisher)
+        var times: [RoomTime] = []
+        for frame in try await encodedFrames(3) {
+            try source.write(frame.bytes.span.bytes, timestamp: MonotonicClock.now + .seconds(3600))
+            wait { bench.isSettled }
+            times += try bench.send().map(\.header.captureTime)
+            usleep(2000)
+        }
+        #expect(times.count == 3 && Set(times).count == 3, "\(times)")
+        #expect(source.writeStatistics.timestampsReplaced == 3)
+        await bench.publisher.stop()
+    }
+
     @Test("What is not read is given up, and the next frame that goes out is the source's next keyframe")
     func notRead() async throws {
         let requests = Atomic(0)

@@ -62,7 +62,8 @@ final class EncodedEntrance: Sendable {
         let now = MonotonicClock.now
         var captured = CaptureStatistics()
         let (fate, time, gap) = state.withLock { state -> (Fate, MonotonicInstant, FrameDropReason) in
-            let time = max(min(timestamp, now), state.lastTimestamp ?? timestamp)
+            let possible = min(timestamp, now)
+            let time = max(possible, state.lastTimestamp ?? possible)
             guard !state.isBusy else {
                 state.gap = .late
                 return (.busy, time, .late)

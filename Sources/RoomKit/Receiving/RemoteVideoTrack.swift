@@ -56,7 +56,11 @@ public final class RemoteVideoTrack: Sendable {
         name = info.name
         sourceKind = info.source
         self.publisherIdentity = publisherIdentity
-        publishedDimensions = info.video?.dimensions ?? Dimensions(width: 0, height: 0)
+        // A server may state any numbers; those that no picture can have would overflow where areas are computed.
+        let stated = info.video?.dimensions ?? Dimensions(width: 0, height: 0)
+        let sides = 0...Dimensions.largestCodable.width
+        let isPossible = sides.contains(stated.width) && sides.contains(stated.height)
+        publishedDimensions = isPossible ? stated : Dimensions(width: 0, height: 0)
         frameRate = info.video?.frameRate ?? 0
         codec = info.codec
         let isScreen = info.source == VideoSourceKind.screen.rawValue
