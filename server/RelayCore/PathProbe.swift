@@ -111,7 +111,8 @@ package struct PathProbe: Sendable {
             }
             interval = now - since
             let wait = Self.sizes[size] * interval - interval / 8
-            phase = .gathering(until: now + min(wait, interval + Self.longestHold))
+            // After a gap in what the publisher sends, the next frame comes sooner than after such an interval.
+            phase = .gathering(until: now + min(wait, min(interval, Self.longestHold) + Self.longestHold))
         case .sent:
             if writes.count == Self.mostWrites {
                 writes[Self.mostWrites - 1].end = end

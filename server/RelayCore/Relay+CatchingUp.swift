@@ -10,9 +10,18 @@ extension Relay {
         _ acknowledgement: MediaAcknowledgement,
         at now: MonotonicInstant
     ) {
+        var sum = (waiting: 0, production: 0.0)
+        var isCounted = false
         for index in participants.hot[id.index].subscriptions.indices
-        where participants.hot[id.index].subscriptions[index].catchUp.isOpen {
-            reviewCatchUp(of: id, subscription: index, on: connection, acknowledgement, at: now)
+        where participants.hot[id.index].subscriptions[index].catchUp.isOpen
+            && !participants.hot[id.index].subscriptions[index].isPaused
+        {
+            // Counted once: not all subscriptions anew for each of them.
+            if !isCounted { sum = catchUpSum(of: id, at: now) }
+            isCounted = true
+            let before = backlog(of: id, subscription: index)
+            reviewCatchUp(of: id, subscription: index, on: connection, acknowledgement, sum, at: now)
+            sum.waiting += backlog(of: id, subscription: index) - before
         }
     }
 
@@ -21,6 +30,7 @@ extension Relay {
         subscription index: Int,
         on connection: ConnectionID,
         _ acknowledgement: MediaAcknowledgement,
+        _ sum: (waiting: Int, production: Double),
         at now: MonotonicInstant
     ) {
         let encoding = participants.hot[id.index].subscriptions[index].encoding
@@ -34,7 +44,7 @@ extension Relay {
             participants.hot[id.index].subscriptions[index].catchUp.close()
             return wakeForMedia(id)
         }
-        let load = catchUpLoad(of: id, subscription: index, on: connection, at: now)
+        let load = catchUpLoad(of: id, subscription: index, on: connection, sum, at: now)
         let delay = participants.hot[id.index].subscriptions[index].catchUp.delayOfKeyframe(
             acknowledged: traffic[connection.index].path.acknowledgedBytes,
             at: acknowledgement.receiveTime,
@@ -46,28 +56,34 @@ extension Relay {
         wantKeyframe(of: encoding, notBefore: max(moment, now + delay), at: now)
     }
 
-    /// What stands between a late joiner and the live picture: of all its tracks, which share the path.
+    /// What waits for a participant, and what is added all the time: of all its tracks, which share the path.
+    private func catchUpSum(of id: ParticipantID, at now: MonotonicInstant) -> (waiting: Int, production: Double) {
+        var (waiting, production) = (0, 0.0)
+        for index in participants.hot[id.index].subscriptions.indices
+        where !participants.hot[id.index].subscriptions[index].isPaused {
+            let encoding = participants.hot[id.index].subscriptions[index].encoding
+            waiting += backlog(of: id, subscription: index)
+            production += encodings.hot[encoding.index].rate.bitsPerSecond(at: now.microseconds)
+        }
+        return (waiting, production)
+    }
+
+    /// What stands between a late joiner and the live picture.
     private func catchUpLoad(
         of id: ParticipantID,
         subscription index: Int,
         on connection: ConnectionID,
+        _ sum: (waiting: Int, production: Double),
         at now: MonotonicInstant
     ) -> CatchUpChoice.Load {
-        var (waiting, production) = (0, 0.0)
-        for other in participants.hot[id.index].subscriptions.indices {
-            let subscription = participants.hot[id.index].subscriptions[other]
-            guard !subscription.isPaused else { continue }
-            waiting += backlog(of: id, subscription: other)
-            production += encodings.hot[subscription.encoding.index].rate.bitsPerSecond(at: now.microseconds)
-        }
         let encoding = participants.hot[id.index].subscriptions[index].encoding
         let rest = encodings[encoding]?.keyframes.restsUntil(at: now)
         return CatchUpChoice.Load(
-            waiting: waiting,
+            waiting: sum.waiting,
             underway: Int(traffic[connection.index].path.unacknowledgedBytes),
             roundTrip: traffic[connection.index].path.shortestRoundTrip.seconds,
             keyframe: encodings.hot[encoding.index].stream.newestKeyframeSize,
-            production: production,
+            production: sum.production,
             pause: rest.map { $0.duration(since: now) } ?? .zero
         )
     }

@@ -47,9 +47,12 @@ extension Relay {
             let index = participants.hot[id.index].index(of: track)
         else { return false }
         if viewer.share == nil, participants.hot[id.index].subscriptions[index].choice.isHurried { return false }
-        return tracks.hot[track.index].encodings.dropFirst(viewer.current + 1).contains {
+        let isLargerUsed = tracks.hot[track.index].encodings.dropFirst(viewer.current + 1).contains {
             encodings.hot[$0.index].hasUsers
         }
+        guard isLargerUsed else { return false }
+        // Frames that come more rarely than they may wait for one another cannot be sent together.
+        return tracks[track]?.info.frameRate ?? 30 >= 10
     }
 
     /// The best encoding, and what is known of whether the path carries the next larger one.
@@ -95,6 +98,8 @@ extension Relay {
             traffic[connection.index].path.endProbe(isBelieved: evidence == .shown)
             traffic[connection.index].probingTrack = nil
             if evidence == .shown { divideKnownRate(of: id, at: now) }
+            // Frames may have waited for one another.
+            wakeForMedia(id)
         }
         guard isWanted else { return }
         if !isTested {

@@ -90,7 +90,11 @@ extension Relay {
             changeEncoding(of: id, subscription: index, at: now)
         }
         let cursor = participants.hot[id.index].subscriptions[index].cursor
+        // A second change, to a stream with other positions, waits for the next call.
+        let isChangeReady = participants.hot[id.index].subscriptions[index].isChangeReady
+        participants.hot[id.index].subscriptions[index].isChangeReady = false
         let step = step(of: id, subscription: index, on: connection, isAdmitted: isAdmitted, at: now)
+        participants.hot[id.index].subscriptions[index].isChangeReady = isChangeReady
         guard case .send = step else { return step }
         participants.hot[id.index].subscriptions[index].cursor = cursor
         saySwitchedOn(id, subscription: index)

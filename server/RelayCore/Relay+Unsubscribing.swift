@@ -31,6 +31,11 @@ extension Relay {
             tracks[track]?.pausedSubscribers.removeAll { $0 == id }
             return
         }
+        if let connection = participants.hot[id.index].connection, traffic[connection.index].probingTrack == track {
+            traffic[connection.index].path.endProbe(isBelieved: false)
+            traffic[connection.index].probingTrack = nil
+            wakeForMedia(id)
+        }
         if let target = subscription.target { withdraw(id, from: \.waiting, of: target, at: now) }
         withdraw(id, from: \.subscribers, of: subscription.encoding, at: now)
         guard tracks[track]?.wanted.isBounded == true || tracks[track]?.hasWishes == true else { return }

@@ -303,6 +303,8 @@ package struct SubscriberPath: Sendable {
         law.lowestRate = settings.lowestRate
         law.highestRate = settings.highestRate
         law.startRate = min(shown, settings.highestRate)
+        // As in `learn`: a subscriber's path does not put up with the queue of others.
+        law.competing.standingQueue = 0
         self.controller = RateController(law)
     }
 }

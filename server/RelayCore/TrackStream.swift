@@ -80,6 +80,8 @@ package struct TrackStream: Sendable {
     private var thinnedPosition = 0
     /// The position at which the last whole keyframe begins.
     private var wholeKeyframe: Int?
+    /// The bytes of its packets.
+    private var wholeKeyframeSize = 0
     /// The position at which the incomplete frame begins, if its first packet has arrived.
     private var unfinishedFrame: Int?
     /// Until when the last keyframe is kept although it is older than `cacheAge`.
@@ -115,13 +117,7 @@ package struct TrackStream: Sendable {
     /// The bytes of the packets of the last keyframe that have come; 0 if its beginning is no longer stored.
     package var newestKeyframeSize: Int {
         guard let start = newestKeyframe else { return 0 }
-        let number = self[start].frameNumber
-        var size = 0
-        for position in start..<endPosition {
-            guard self[position].frameNumber == number else { break }
-            size += self[position].packet?.count ?? 0
-        }
-        return size
+        return incomingKeyframe == nil ? wholeKeyframeSize : packets.bytes(from: start)
     }
 
     /// The position at which the last keyframe begins, if it and all later frames of temporal layer 0 are stored.
@@ -175,6 +171,9 @@ package struct TrackStream: Sendable {
         )
         packets.ring.append(entry)
         packets.total += packet.count
+        if header.isKeyframe, header.isLastChunk, let start = wholeKeyframe {
+            wholeKeyframeSize = packets.bytes(from: start)
+        }
         if header.temporalLayer > 0 { packets.layersEnd = endPosition }
         bytes += packet.capacity + Entry.overhead
         discardOld(at: now)
