@@ -144,6 +144,17 @@ struct LayerClimbTests {
         }
     }
 
+    // After a gap of two seconds frames were held as long.
+    @Test("A probe holds frames a fifth of a second at most, whatever gap came before", arguments: [40, 200, 3900])
+    func gap(milliseconds: Int64) {
+        var probe = PathProbe()
+        probe.begin(need: 1_000_000, at: 0)
+        probe.wrote(end: 1000, at: 0)
+        let now = milliseconds * 1000
+        probe.wrote(end: 2000, at: now)
+        #expect(probe.holds(at: now) && !probe.holds(at: now + 211_000))
+    }
+
     @Test("A probe of a path that falls silent, or on which nothing is sent, ends")
     func silentProbe() {
         var probe = PathProbe()
