@@ -14,6 +14,8 @@ package struct CompetingFlows: Hashable, Sendable {
     package struct Settings: Hashable, Sendable {
         /// The standing queue from which others may be at fault; 0 for never.
         package var standingQueue = 100_000.0
+        /// The longest queue in which a share is worth having: pictures behind it would be stale.
+        package var longestQueue = 500_000.0
         /// How long it must stand.
         package var patience: Int64 = 4_000_000
         /// When what was delivered at the beginning of the queue counts: its rates have a window.
@@ -94,7 +96,9 @@ package struct CompetingFlows: Hashable, Sendable {
         queue = max(queue, standing)
         if now - start <= settings.firstDelivery { return .none }
         if now - start <= settings.lastDelivery { deliveredFirst = max(deliveredFirst, rate) }
-        guard now - start >= settings.patience, rate < settings.yielded * deliveredFirst else { return .none }
+        guard now - start >= settings.patience, rate < settings.yielded * deliveredFirst,
+            queue <= settings.longestQueue
+        else { return .none }
         begun = now
         emptySince = nil
         self.rate = settings.part * deliveredBefore

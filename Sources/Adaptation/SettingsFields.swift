@@ -116,6 +116,7 @@ extension UplinkController.Settings {
         SettingsField("rate.jitterFloor", \.rate.jitterFloor),
         SettingsField("rate.jitterLimit", \.rate.jitterLimit),
         SettingsField("rate.competing.standingQueue", \.rate.competing.standingQueue),
+        SettingsField("rate.competing.longestQueue", \.rate.competing.longestQueue),
         SettingsField("rate.competing.patience", \.rate.competing.patience),
         SettingsField("rate.competing.firstDelivery", \.rate.competing.firstDelivery),
         SettingsField("rate.competing.lastDelivery", \.rate.competing.lastDelivery),
