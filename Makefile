@@ -53,12 +53,15 @@ test-release: deps release
 # The tests that start the programs run for seconds each, and show the sanitizers nothing that those in one process do not.
 IN_PROCESS = --skip EndToEndTests.Program --skip EndToEndTests.Verify
 
+# Tests of values, which know neither threads nor memory of their own.
+VALUES = --skip '^(Adaptation|RelayCore|RoomProtocol|Charts)Tests'
+
 test-thread: deps
 	TSAN_OPTIONS="suppressions=$(CURDIR)/Tests/ThreadSanitizer.supp" \
-	    Tests/run --sanitize=thread --scratch-path .build-thread $(IN_PROCESS)
+	    Tests/run --sanitize=thread --scratch-path .build-thread $(IN_PROCESS) $(VALUES)
 
 test-address: deps
-	Tests/run --sanitize=address --scratch-path .build-address $(IN_PROCESS)
+	Tests/run --sanitize=address --scratch-path .build-address $(IN_PROCESS) $(VALUES)
 
 lab: deps
 	Tests/CameraLab/run

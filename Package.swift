@@ -66,7 +66,7 @@ let values: [Target] =
 let decisions: [Target] =
     library("RoomProtocol", ["MediaCore"], testedWith: ["RelayCore"])
     + library("Adaptation", ["MediaCore", "RoomProtocol"], testedWith: ["AdaptationSimulation"])
-    + library("RelayCore", path: "server/RelayCore", ["MediaCore", "RoomProtocol", "Adaptation"])
+    + library("RelayCore", path: "server/RelayCore", ["MediaCore", "RoomProtocol", "Adaptation", "CPrefetch"])
 
 let edges: [Target] =
     library(
@@ -98,6 +98,7 @@ let edges: [Target] =
                 ])
             ]
         ),
+        .systemLibrary(name: "CPrefetch"),
         .systemLibrary(name: "CVPX", pkgConfig: "vpx", providers: [.apt(["libvpx-dev"])]),
         .systemLibrary(name: "CYUV", providers: [.apt(["libyuv-dev"])]),
         .systemLibrary(name: "CTurboJPEG", pkgConfig: "libturbojpeg", providers: [.apt(["libturbojpeg0-dev"])]),
@@ -106,6 +107,8 @@ let edges: [Target] =
             pkgConfig: "libwebsockets",
             providers: [.apt(["libwebsockets-dev", "libev-dev"])]
         ),
+        // No pkgConfig: it is a part of the C library.
+        .systemLibrary(name: "CTimex"),
         .systemLibrary(name: "CPNG", pkgConfig: "libpng", providers: [.apt(["libpng-dev"])]),
         // No pkgConfig: SDL's flags have a macro that the package manager refuses, and none is needed.
         .systemLibrary(name: "CSDL", providers: [.apt(["libsdl2-dev"])]),
@@ -123,60 +126,82 @@ let assembly: [Target] =
     + library(
         "RelayServer",
         path: "server/RelayServer",
-        ["MediaCore", "Threading", "RoomProtocol", "RelayCore", "WebSockets", logging]
+        ["MediaCore", "Threading", "RoomProtocol", "RelayCore", "WebSockets", "CPrefetch", logging]
     )
 
-let programs: [Target] = [
-    // What the programs of the client's side share.
-    .target(
-        name: "ClientCommandLine",
-        dependencies: ["RoomKit", "RoomProtocol", "MediaFiles", argumentParser],
-        swiftSettings: strict
-    ),
-    .executableTarget(
-        name: "room-client",
-        dependencies: [
-            "ClientCommandLine", "RoomKit", "RoomProtocol", "MediaCore", "Threading", "MediaFiles", "SyntheticSources",
-            "VP8Codec", "VideoProcessing", "Adaptation", "Charts",
-            argumentParser, unixSignals,
+let programs: [Target] =
+    library(
+        "Diagnosis",
+        [
+            "MediaCore", "Threading", "Capture", "RoomProtocol", "V4L2Capture", "ScreenCapture", "VP8Codec",
+            "WebSockets", "SyntheticSources", "RoomKit", "CTimex",
         ],
-        swiftSettings: strict
-    ),
-    // A program of its own, because SDL brings libraries for sound and graphics that robots do not have.
-    .executableTarget(
-        name: "room-view",
-        dependencies: [
-            "ClientCommandLine", "Tiles", "RoomKit", "MediaCore", "Threading", "VideoProcessing", "CSDL",
-            argumentParser, unixSignals,
-        ],
-        swiftSettings: strict
-    ),
-    .testTarget(
-        name: "ClientTests",
-        dependencies: [
-            "room-client", "RoomKit", "MediaCore", "Threading", "VideoProcessing", "TestTools", argumentParser,
-        ],
-        swiftSettings: settings
-    ),
-    .executableTarget(
-        name: "room-server",
-        // RelayCore too: its settings lie in RelayServer's options, and a change of their layout must reach here.
-        dependencies: [
-            "RelayServer", "RelayCore", "WebSockets", "MediaCore", "Threading", argumentParser, logging, unixSignals,
-        ],
-        path: "server/room-server",
-        swiftSettings: strict
-    ),
-]
+        testedWith: ["TestSupport", "RelayServer", "RelayCore"]
+    ) + [
+        // What the programs of the client's side share.
+        .target(
+            name: "ClientCommandLine",
+            dependencies: [
+                "RoomKit", "RoomProtocol", "MediaCore", "MediaFiles", "Threading", argumentParser, unixSignals,
+            ],
+            swiftSettings: strict
+        ),
+        .executableTarget(
+            name: "room-client",
+            dependencies: [
+                "ClientCommandLine", "Diagnosis", "RoomKit", "RoomProtocol", "MediaCore", "Threading", "MediaFiles",
+                "SyntheticSources", "VP8Codec", "VideoProcessing", "Adaptation", "Charts",
+                argumentParser, unixSignals,
+            ],
+            swiftSettings: strict
+        ),
+        // A program of its own, because SDL brings libraries for sound and graphics that robots do not have.
+        .executableTarget(
+            name: "room-view",
+            dependencies: [
+                "ClientCommandLine", "Tiles", "RoomKit", "MediaCore", "Threading", "MediaFiles", "VideoProcessing",
+                "CSDL",
+                argumentParser, unixSignals,
+            ],
+            swiftSettings: strict
+        ),
+        .testTarget(
+            name: "ClientTests",
+            dependencies: [
+                "room-client", "ClientCommandLine", "RoomKit", "MediaCore", "Threading", "VideoProcessing", "TestTools",
+                argumentParser,
+            ],
+            swiftSettings: settings
+        ),
+        .executableTarget(
+            name: "room-server",
+            // RelayCore too: its settings lie in RelayServer's options, and a change of their layout must reach here.
+            dependencies: [
+                "RelayServer", "RelayCore", "WebSockets", "MediaCore", "Threading", argumentParser, logging,
+                unixSignals,
+            ],
+            path: "server/room-server",
+            swiftSettings: strict
+        ),
+    ]
 
-/// The encoder of published tracks, for benchmarks of picture quality and frame sizes.
+/// What benchmarks run besides the programs: the encoder of published tracks, and raw pictures on their way.
 let benchmarks: [Target] = [
     .executableTarget(
         name: "encode-clip",
         dependencies: ["MediaCore", "MediaFiles", "Threading", "VP8Codec", "VideoProcessing", argumentParser],
         path: "Benchmarks/encode-clip",
         swiftSettings: strict
-    )
+    ),
+    .executableTarget(
+        name: "picture-bench",
+        dependencies: [
+            "Capture", "MediaCore", "RelayServer", "RoomKit", "ScreenCapture", "Threading", "VideoProcessing", "CYUV",
+            argumentParser,
+        ],
+        path: "Benchmarks/picture-bench",
+        swiftSettings: settings
+    ),
 ]
 
 /// What the library's users read first.

@@ -5,7 +5,7 @@ import MediaCore
 extension BenchCase {
     private typealias Stretch = LinkTrace.Stretch
 
-    static let all: [BenchCase] = schedules + cellular + several
+    static let all: [BenchCase] = schedules + cellular + several + lateAcknowledgements
 
     private static let step = [
         Stretch(2.5, seconds: 30), Stretch(0.5, seconds: 30), Stretch(2.5, seconds: 40),
@@ -154,6 +154,25 @@ extension BenchCase {
         cases.append(
             BenchCase(name: "rfc5.8", trace: .constant(3.5, seconds: 120), seconds: 120, flows: paused, warmUp: 66)
         )
+        return cases
+    }
+
+    /// Links that carry the media well and the acknowledgements badly.
+    private static var lateAcknowledgements: [BenchCase] {
+        let kinds: [(String, SimulatedFlow.Lateness)] = [
+            ("acks+250", .step(250, from: 10)), ("acks-saw300", .sawtooth(300)), ("acks-burst60", .bursts(60)),
+            ("acks-burst200", .bursts(200)),
+        ]
+        var cases = kinds.map { name, lateness in
+            var flow = flow()
+            flow.lateness = lateness
+            return BenchCase(name: name, trace: .constant(50, seconds: 60), seconds: 60, flows: [flow])
+        }
+        for (name, lateness) in kinds {
+            var flow = flow(delay: 50)
+            flow.lateness = lateness
+            cases.append(BenchCase(name: "step-\(name)", trace: LinkTrace(step), seconds: 100, flows: [flow]))
+        }
         return cases
     }
 }

@@ -9,14 +9,15 @@
  *     8 bytes MARKER, u32 frame number, u64 CLOCK_MONOTONIC in ns at the sending, both in the machine's byte order
  *
  * When all have seen a marker, and a second more has passed, "begin" is printed and the measurement starts; after
- * SECONDS it prints one line of JSON. With "acknowledging" each subscriber also acknowledges the media every half second,
- * as a room's subscriber does while nothing is delayed (docs/protocol.md, section 7). Every five seconds each subscriber sends an unasked-for WebSocket pong as a sign
- * of life.
+ * SECONDS, or on SIGTERM, it prints one line of JSON. With "acknowledging" each subscriber also acknowledges the media
+ * every half second, as a room's subscriber does while nothing is delayed (docs/protocol.md, section 7), if anything came
+ * since. Every five seconds each subscriber sends an unasked-for WebSocket pong as a sign of life.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/tcp.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -53,7 +54,7 @@ struct subscriber {
     uint64_t payload_left;
     unsigned char media[MEDIA_HEADER_BYTES];
     size_t media_length;
-    uint64_t received, received_ns, frame_ns;
+    uint64_t received, acknowledged, received_ns, frame_ns;
     uint32_t alias, frame;
 };
 
@@ -68,6 +69,12 @@ static char hello[GREETING_BYTES], then[GREETING_BYTES];
 static size_t hello_length, then_length;
 static int started_count, closed_count;
 static bool is_acknowledging;
+static volatile sig_atomic_t is_stopped;
+
+static void stop(int number) {
+    (void)number;
+    is_stopped = 1;
+}
 
 static void fail(const char *attempt) {
     perror(attempt);
@@ -248,6 +255,7 @@ int main(int argument_count, char **arguments) {
     is_acknowledging = argument_count > 6 && !strcmp(arguments[6], "acknowledging");
     struct subscriber *subscribers = calloc((size_t)count, sizeof *subscribers);
     int poller = epoll_create1(0);
+    signal(SIGTERM, stop);
     int connected = 0;
     double start = (double)now_ns() * 1e-9, all_started = 0, begin = 0, last_sign = start, last_acknowledgement = start;
     for (;;) {
@@ -275,7 +283,9 @@ int main(int argument_count, char **arguments) {
         if (is_acknowledging && now - last_acknowledgement > ACKNOWLEDGEMENT_SECONDS) {
             last_acknowledgement = now;
             for (int i = 0; i < connected; i++) {
-                if (subscribers[i].frame_ns) acknowledge(&subscribers[i]);
+                struct subscriber *self = &subscribers[i];
+                if (self->frame_ns && self->received > self->acknowledged) acknowledge(self);
+                self->acknowledged = self->received;
             }
         }
         if (!all_started && started_count == count) all_started = now;
@@ -289,7 +299,7 @@ int main(int argument_count, char **arguments) {
             fprintf(stderr, "only %d of %d got frames; %d were closed\n", started_count, count, closed_count);
             return 69;
         }
-        if (begin && now > begin + seconds) {
+        if (begin && (is_stopped || now > begin + seconds)) {
             print_result(count, now - begin);
             return 0;
         }

@@ -20,6 +20,7 @@ from .report import middle, verdict
 MARKER = b"\x01MARK\xfe\x02\x03"
 STREAM_SIZE, STREAM_KBPS = "1280x720", 2000
 TARGET_RATIO, TARGET_ALONE = 1.4, 8
+LONGEST_TURNS, TURN_END_SECONDS = 7200, 0.25
 
 
 def recorded_stream():
@@ -42,6 +43,9 @@ class Publisher(threading.Thread):
         # Nothing that could be taken for a marker.
         self.noise = random.Random(1).randbytes(1 << 20).replace(MARKER[:2], b"\0\0")
         self.is_stopped = threading.Event()
+        self.may_send = threading.Event()
+        self.may_send.set()
+        self.sent_bytes = 0
         self.failure = None
 
     def run(self):
@@ -55,10 +59,15 @@ class Publisher(threading.Thread):
         start = time.monotonic()
         number = position = base = 0
         while not self.is_stopped.is_set():
+            if not self.may_send.is_set():
+                self.may_send.wait()
+                start = time.monotonic() - number / clips.FRAME_RATE
             time.sleep(max(0, start + number / clips.FRAME_RATE - time.monotonic()))
             frame = self.stream[position]
             base += frame.layer == 0
-            is_keyframe_due = self.relay.send(self.packets(frame, number, base))
+            packets = self.packets(frame, number, base)
+            is_keyframe_due = self.relay.send(packets)
+            self.sent_bytes += sum(map(len, packets))
             number += 1
             position = 0 if is_keyframe_due else (position + 1) % len(self.stream)
 
@@ -81,7 +90,54 @@ class Publisher(threading.Thread):
     def stop(self):
         """Ends the thread."""
         self.is_stopped.set()
+        self.may_send.set()
         self.join()
+
+
+class Fanout:
+    """A relay with its publisher and its subscribers, in which media flows only in its turns."""
+
+    def __init__(self, kind, programs, stream, count, acknowledging):
+        self.name, self.count = kind.name, count
+        self.running = Running(kind, programs)
+        self.relay = self.running.relay
+        self.folder = tempfile.TemporaryDirectory()
+        greetings = [pathlib.Path(self.folder.name) / name for name in ("hello", "then")]
+        for path, words in zip(greetings, self.relay.greeting()):
+            path.write_bytes(words)
+        self.publisher = Publisher(self.relay, stream)
+        command = [helper("subscribers"), self.relay.port, count, LONGEST_TURNS, *greetings]
+        command += ["acknowledging"] if acknowledging else []
+        self.subscribers = subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, text=True)
+        self.publisher.start()
+        if self.subscribers.stdout.readline() != "begin\n":
+            raise RuntimeError(f"{kind.name}: no start; publisher: {self.publisher.failure}")
+        self.publisher.may_send.clear()
+
+    def turn(self, seconds):
+        """CPU time of the relay, in seconds, for each gigabyte that its subscribers got in a turn of `seconds`."""
+        cpu, sent = self.relay.process.cpu_seconds(), self.publisher.sent_bytes
+        self.publisher.may_send.set()
+        time.sleep(seconds)
+        self.publisher.may_send.clear()
+        # What is under way arrives, and its acknowledgement.
+        time.sleep(TURN_END_SECONDS)
+        gigabytes = (self.publisher.sent_bytes - sent) * self.count * 1e-9
+        if self.publisher.failure or not gigabytes:
+            raise RuntimeError(f"{self.name}: the publisher ended: {self.publisher.failure}")
+        return (self.relay.process.cpu_seconds() - cpu) / gigabytes
+
+    def end(self):
+        """Ends all of it; what the subscribers counted."""
+        self.subscribers.terminate()
+        result = json.loads(self.subscribers.stdout.readline() or "{}")
+        self.subscribers.wait()
+        self.publisher.stop()
+        self.running.__exit__()
+        self.folder.cleanup()
+        if result.get("closed", 1):
+            raise RuntimeError(f"{self.name}: {result}")
+        return result
 
 
 def measure(kind, programs, stream, subscriber_count, seconds, acknowledging=False):

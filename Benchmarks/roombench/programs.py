@@ -16,9 +16,10 @@ HELPERS = {
     "allocation_counter": ["-shared", "-fPIC"],
     "bare_publisher": [],
     "bare_relay": [],
+    "screen_painter": [],
     "subscribers": [],
 }
-LIBRARIES = {"bare_publisher": ["-lvpx"]}
+LIBRARIES = {"bare_publisher": ["-lvpx"], "screen_painter": ["-lxcb"]}
 
 
 class Programs:
@@ -32,12 +33,12 @@ class Programs:
                 command = ["cc", *CFLAGS, *flags, "-o", helper(name), source, *LIBRARIES.get(name, [])]
                 subprocess.run(command, check=True)
         if not folder:
-            for product in ("room-server", "room-client", "encode-clip"):
+            for product in ("room-server", "room-client", "encode-clip", "picture-bench"):
                 command = ["swift", "build", "-c", "release", "--product", product]
                 subprocess.run(command, cwd=HERE.parent, check=True, stdout=sys.stderr)
             folder = HERE.parent / ".build" / "release"
         self.server, self.client = (pathlib.Path(folder) / name for name in ("room-server", "room-client"))
-        self.encode_clip = pathlib.Path(folder) / "encode-clip"
+        self.encode_clip, self.picture_bench = (pathlib.Path(folder) / name for name in ("encode-clip", "picture-bench"))
 
 
 def helper(name):

@@ -29,6 +29,11 @@ struct MotionDetector: AsyncParsableCommand {
         var former: VideoFrame?
         for await frame in source.frames {
             frames += 1
+            // A slate, which stands in for the pictures of a camera that is gone, is no motion.
+            guard !frame.isSubstitute else {
+                former = nil
+                continue
+            }
             if let former, difference(frame, former) > 0.5 { moving += 1 }
             former = frame
         }

@@ -183,6 +183,14 @@ package struct AcknowledgementSchedule: Hashable, Sendable {
     /// When to ask for an acknowledgement if nothing arrives before; `nil` if there is nothing to acknowledge.
     package var nextDeadline: MonotonicInstant? { deadline.map(MonotonicInstant.init(microseconds:)) }
 
+    /// Whether there is an acknowledgement at `now`.
+    ///
+    /// It is mutating because the schedule is then lent, and not copied for each packet.
+    package mutating func isDue(at now: MonotonicInstant) -> Bool {
+        guard let deadline else { return false }
+        return deadline <= now.microseconds
+    }
+
     private var deadline: Int64? {
         guard isOwing else { return nil }
         guard let lastSent else { return lastByte }
@@ -207,6 +215,8 @@ package struct AcknowledgementSchedule: Hashable, Sendable {
     }
 
     private mutating func note(delay: Int64) {
+        // A receiver that never thins need not know what is delayed.
+        guard settings.longestInterval > 0 else { return }
         let smallest = smallestDelay.add(Double(delay), at: lastByte)
         if lastDelay == nil { lastDelay = lastByte }
         guard Double(delay) - smallest > Double(settings.delayTolerance) else { return }

@@ -54,12 +54,14 @@ extension DegradationLadder {
         guard rungs.best(where: { $0.needed <= rate }) > bandwidthRung else { return false }
         // A bitrate that fell so far falls on, and the queue must drain: a smaller size than the present bitrate needs
         // makes one keyframe serve the whole fall. Frame rates change without one.
-        let isSize = preference != .maintainResolution
-        let reached = isSize ? rate * max(settings.deepestCut, rate / before) : rate
+        let part = preference != .maintainResolution ? max(settings.deepestCut, rate / before) : 1
+        let reached = rate * part
         let target = rungs.best {
             $0.needed <= reached || $0.needed <= rate && quantizer.willBeFine(reached, $0.weight)
         }
-        return move(to: target, .bitrateCut, rate, isUrgent: true, at: time)
+        guard move(to: target, .bitrateCut, rate, isUrgent: true, at: time) else { return false }
+        fallsTo = part
+        return true
     }
 
     private mutating func answerCPU(_ rate: Double, at time: Int64) -> Bool {
@@ -152,7 +154,10 @@ extension DegradationLadder {
             lastDown = time
         } else {
             // Nothing is known at the start, so a step up is no failure there.
-            if timeUp >= settings.timeUp { lastUp = time }
+            if timeUp >= settings.timeUp {
+                lastUp = time
+                upEvidence = history.evidence(for: target)
+            }
         }
         bandwidthRung = target
         history.rungChanged(rate, at: time)
@@ -184,10 +189,13 @@ extension DegradationLadder {
     }
 
     /// Waits longer before the next step up if the last one had to be taken back soon.
+    ///
+    /// The wait doubles, but becomes no longer than one that would have prevented this step.
     private mutating func lengthenTimeUp(at time: Int64) {
         timeUp = max(timeUp, settings.timeUp)
         if let lastUp, lastDown ?? .min < lastUp, time - lastUp < settings.trialTime {
-            timeUp = min(settings.longestTimeUp, 2 * timeUp)
+            let lasted = Int64(settings.failureMargin * Double(upEvidence.duration(at: time)))
+            timeUp = min(settings.longestTimeUp, max(timeUp, min(2 * timeUp, lasted)))
         }
     }
 

@@ -42,6 +42,8 @@ package struct DegradationLadder: Hashable, Sendable {
         package var limitation: QualityLimitation.Reason
         /// What changed them last.
         package var reason: Reason
+        /// The part of the bitrate that is expected to be left; less than 1 for the first frame after a cut alone.
+        package var fallsTo = 1.0
     }
 
     /// The settings; times in microseconds.
@@ -70,6 +72,8 @@ package struct DegradationLadder: Hashable, Sendable {
         package var risingTime: Int64 = 100_000
         /// A step up has failed if one down follows within this time.
         package var trialTime: Int64 = 20_000_000
+        /// After a step up that failed, the wait becomes at most this many times as long as what justified it had lasted.
+        package var failureMargin = 1.1
         /// After this time without a step down, one failure is forgotten.
         package var forgivingTime: Int64 = 120_000_000
         /// `timeUp` at the start, until the first step down.
@@ -117,6 +121,8 @@ package struct DegradationLadder: Hashable, Sendable {
     /// What the CPU's controller asked for and did not get yet.
     var cpuWish = CPUController.Verdict.normal
     var reason = Reason.start
+    /// The part of the bitrate that the cut which the present update answers is expected to leave; 1 without one.
+    var fallsTo = 1.0
 
     private var isStarted = false
     /// How many times the bitrate a size may need at the start.
@@ -126,6 +132,8 @@ package struct DegradationLadder: Hashable, Sendable {
     var lastChange: Int64?
     var lastDown: Int64?
     var lastUp: Int64?
+    /// What justified the last step up.
+    var upEvidence = RateHistory.Evidence()
     /// When the last failed step up was forgotten.
     var lastForgiven: Int64 = 0
     /// How long the bitrate must be high enough for a larger size now.
@@ -216,6 +224,7 @@ package struct DegradationLadder: Hashable, Sendable {
         self.quantizer.observe(quantizer, usedRate, rungs[rung].weight, elapsed: time - lastUpdate)
         history.observe(self.quantizer, rate, rungs, elapsed: time - lastUpdate, at: time)
         lastUpdate = time
+        fallsTo = 1
         if cpu != .normal { cpuWish = cpu }
         if bounds != self.bounds {
             self.bounds = bounds
@@ -247,7 +256,8 @@ extension DegradationLadder {
             dimensions: current.dimensions,
             frameRate: min(current.frameRate, bounds.frameRate ?? current.frameRate),
             limitation: limitation,
-            reason: reason
+            reason: reason,
+            fallsTo: fallsTo
         )
     }
 

@@ -72,6 +72,21 @@ struct RateHistory: Hashable, Sendable {
         }
     }
 
+    /// Since when a step up to a rung has been justified, by each of the ways.
+    struct Evidence: Hashable, Sendable {
+        var enoughSince: Int64 = 0
+        /// See `justifies`: these count twice.
+        var strongSince: Int64 = 0
+
+        /// How long the step has been justified at `time`.
+        func duration(at time: Int64) -> Int64 { max(time - enoughSince, 2 * (time - strongSince)) }
+    }
+
+    /// Since when a step up to the rung `index` has been justified.
+    func evidence(for index: Int) -> Evidence {
+        Evidence(enoughSince: lastBelow[index], strongSince: min(lastBelowTwice[index], lastNotFine[index]))
+    }
+
     /// How long the bitrate has been too low for the present rung.
     func timeTooLow(at time: Int64) -> Int64 { time - lastEnough }
 

@@ -1,5 +1,24 @@
 import MediaCore
 
+/// When the last pictures came from the source; times in microseconds.
+private struct PictureArrivals: Sendable {
+    private var last: Int64?
+    private var intervals = SIMD4<Int64>()
+
+    /// The shortest of the last four intervals, so that a pause makes nothing of it; `nil` before there are four.
+    var shortestInterval: Int64? {
+        let shortest = intervals.min()
+        return shortest > 0 ? shortest : nil
+    }
+
+    mutating func note(_ now: Int64) {
+        if let last {
+            intervals = SIMD4(intervals[1], intervals[2], intervals[3], max(1, min(now - last, 10_000_000)))
+        }
+        last = now
+    }
+}
+
 /// What an `UplinkController` keeps for one encoding.
 struct LaneState: Sendable {
     /// A keyframe that was encoded.
@@ -40,9 +59,14 @@ struct LaneState: Sendable {
     private var keyframe: Keyframe?
     /// When the next frame is due at the chosen frame rate.
     private var nextFrame: Int64?
+    private var arrivals = PictureArrivals()
 
     /// Larger bitrates than 10 Gbit/s are not told apart, so that no sum or product can overflow.
     private static let highestBitrate = 10_000_000_000
+    /// Pictures of slower sources get no more bytes than those that come so often, because they delay what comes next.
+    private static let longestPictureInterval: Int64 = 200_000
+    /// The bytes that a keyframe may always have.
+    private static let smallestKeyframe = 4000.0
     /// A keyframe of unknown size is assumed to have the bytes of this many other frames.
     private static let keyframeCost = 4.0
 
@@ -80,6 +104,12 @@ struct LaneState: Sendable {
         return max(lowestRate, Double(min(max(0, limit.bitsPerSecond), Self.highestBitrate)))
     }
 
+    /// Whether it gets all that the subscribers' networks carry, and could use more.
+    private var isLimitedBySubscribers: Bool {
+        guard let bitrate = bounds?.bitrate, bitrate < lane.highestBitrate else { return false }
+        return share >= 0.99 * demand
+    }
+
     /// The bits per second that the encoder gets at least.
     var lowestRate: Double {
         let lowest = min(lane.lowestBitrate ?? Bitrate(bitsPerSecond: 0), lane.highestBitrate)
@@ -107,8 +137,15 @@ struct LaneState: Sendable {
     /// The time from one frame to the next, in microseconds.
     var frameInterval: Int64 { min(10_000_000, max(1000, frameRate.interval.wholeMicroseconds)) }
 
+    /// The time from one picture to the next as they come, in microseconds: more than `frameInterval` if the source is
+    /// slower than it was said to be, as cameras are in the dark.
+    var pictureInterval: Int64 {
+        guard let seen = arrivals.shortestInterval, seen > frameInterval * 3 / 2 else { return frameInterval }
+        return max(frameInterval, min(seen, Self.longestPictureInterval))
+    }
+
     /// The bytes of a frame at the present rate.
-    var frame: Double { rate / 8e6 * Double(frameInterval) }
+    var frame: Double { rate / 8e6 * Double(pictureInterval) }
 
     /// The size of the pictures; `nil` before the first frame.
     var dimensions: Dimensions? { step?.dimensions }
@@ -122,11 +159,15 @@ struct LaneState: Sendable {
 
     // MARK: Changes
 
+    /// Notes that a picture came.
+    mutating func pictureCame(at now: Int64) { arrivals.note(now) }
+
     mutating func setBounds(_ bounds: LayerBounds?) {
         if bounds == nil { admission.reset() }
         self.bounds = lane.isRelayed ? bounds.map { _ in LayerBounds() } : bounds
         waiting = nil
         nextFrame = nil
+        arrivals = PictureArrivals()
     }
 
     /// Goes on with other limits, because the captured pictures have another size.
@@ -139,6 +180,7 @@ struct LaneState: Sendable {
         quantizer = nil
         step = nil
         nextFrame = nil
+        arrivals = PictureArrivals()
     }
 
     /// Takes or takes back a step because of the CPU; the next frame shows it.
@@ -190,9 +232,11 @@ struct LaneState: Sendable {
 
     /// The target of a frame that is encoded now.
     ///
-    /// `room` are the bytes that the path may still take; `nil` if that is unknown.
+    /// `room` are the bytes that the path may still take; `nil` if that is unknown. `isPathLimited` says whether the path
+    /// has shown that it carries less than was sent.
     mutating func nextTarget(
         room: Double?,
+        isPathLimited: Bool,
         keyframeDue: Bool,
         keyframeTime: Double,
         at now: Int64
@@ -210,7 +254,7 @@ struct LaneState: Sendable {
         )
         verdict = .normal
         self.step = step
-        limitation.update(limitationReason(step), at: instant)
+        limitation.update(limitationReason(step, isPathLimited), at: instant)
         noteFrame(at: now)
         var target = EncodingTarget(
             dimensions: step.dimensions,
@@ -221,9 +265,11 @@ struct LaneState: Sendable {
         let isKeyframe = keyframeDue || self.target?.dimensions != target.dimensions
         self.target = target
         if let room {
-            target.largestFrame = DataSize(
-                bytes: Int(largestFrame(room: room, keyframeTime: isKeyframe ? keyframeTime : nil))
-            )
+            let bytes = largestFrame(room: room, keyframeTime: isKeyframe ? keyframeTime : nil)
+            // After a cut, the size was chosen for the rate to which it leads. A keyframe for the present rate would
+            // freeze the picture.
+            let part = isKeyframe ? step.fallsTo : 1
+            target.largestFrame = DataSize(bytes: Int(max(bytes * part, min(bytes, Self.smallestKeyframe))))
         }
         return target
     }
@@ -247,7 +293,7 @@ struct LaneState: Sendable {
             keyframe = Keyframe(bytes: Double(max(1, report.bytes)), area: Double(max(1, report.dimensions.area)))
         }
         quantizer = report.quantizer
-        used = report.isKeyframe ? nil : Self.bitrate(ofFramesOf: report.bytes, each: frameInterval)
+        used = report.isKeyframe ? nil : Self.bitrate(ofFramesOf: report.bytes, each: pictureInterval)
     }
 
     private static func bitrate(ofFramesOf bytes: Int, each interval: Int64) -> Bitrate {
@@ -266,10 +312,17 @@ struct LaneState: Sendable {
         )
     }
 
-    private func limitationReason(_ step: DegradationLadder.Step) -> QualityLimitation.Reason {
-        guard step.limitation == .none || step.limitation == .other else { return step.limitation }
+    private func limitationReason(
+        _ step: DegradationLadder.Step,
+        _ isPathLimited: Bool
+    ) -> QualityLimitation.Reason {
+        switch step.limitation {
+        case .cpu: return .cpu
+        // The rate begins low on every path, and rises until a limit shows, here or at those who watch.
+        case .bandwidth: return isPathLimited || isLimitedBySubscribers ? .bandwidth : .none
         // At full size, fewer bits than the encoding could use are a limit too.
-        return share < 0.8 * demand ? .bandwidth : step.limitation
+        case .none, .other: return isPathLimited && share < 0.8 * demand ? .bandwidth : step.limitation
+        }
     }
 
     private mutating func noteFrame(at now: Int64) {
@@ -280,7 +333,7 @@ struct LaneState: Sendable {
 
     /// A frame that is larger than this comes late itself or makes the next ones late.
     private func largestFrame(room: Double, keyframeTime: Double?) -> Double {
-        if let keyframeTime { return min(1e9, max(4000, 4 * frame, rate / 8 * keyframeTime)) }
+        if let keyframeTime { return min(1e9, max(Self.smallestKeyframe, 4 * frame, rate / 8 * keyframeTime)) }
         return max(600, min(2 * frame + 600, max(room, frame / 2)))
     }
 }

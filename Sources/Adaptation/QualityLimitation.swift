@@ -7,9 +7,9 @@ public import MediaCore
 public struct QualityLimitation: Hashable, Sendable {
     /// What limits the size or the frame rate most.
     public enum Reason: String, Hashable, Sendable, CaseIterable {
-        /// Nothing: the track is sent whole.
+        /// Nothing: the track is sent whole, or the rate still rises from its start and the network has shown no limit.
         case none
-        /// The network.
+        /// The network, which has shown that it carries no more: the publisher's, or that of all who watch.
         case bandwidth
         /// The CPU is too slow for more.
         case cpu

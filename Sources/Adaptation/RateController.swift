@@ -72,6 +72,8 @@ package struct RateController: Hashable, Sendable {
     private var slowestTrain: SlidingExtremum
     private var lastTrain: Int64?
     private var isStarting = true
+    /// Whether the path has ever shown that it carries less than the rate; before that, the rate only has not risen yet.
+    package private(set) var hasFoundLimit = false
     private var competing: CompetingFlows
 
     /// The rate to send at, in bits per second.
@@ -141,7 +143,7 @@ package struct RateController: Hashable, Sendable {
         if change == .refuted { rate = min(rate, 0.5 * sample.deliveryRate) }
         if isCompeting {
             lastFull = now
-            (isStarting, isRecovering) = (false, false)
+            (isStarting, isRecovering, hasFoundLimit) = (false, false, true)
             compete(sample, elapsed)
         } else if queue < low {
             increase(room: 1 - queue / low, sample, elapsed, at: now)
@@ -171,6 +173,7 @@ package struct RateController: Hashable, Sendable {
             return rate = max(settings.lowestRate, 0.7 * rate)
         }
         guard rate > settings.cutFactor * sample.activeRate else { return }
+        hasFoundLimit = true
         rate = max(settings.lowestRate, settings.cutFactor * sample.activeRate)
     }
 
@@ -227,7 +230,7 @@ package struct RateController: Hashable, Sendable {
         at now: Int64
     ) {
         lastFull = now
-        isStarting = false
+        (isStarting, hasFoundLimit) = (false, true)
         // Below what the path delivers the queue drains already.
         let drained = settings.cutFactor * sample.activeRate
         guard rate > drained else { return }

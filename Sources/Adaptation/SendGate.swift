@@ -35,10 +35,10 @@ package struct SendGate: Hashable, Sendable {
 
     /// The bytes that may be on their way.
     ///
-    /// A receiver that thins its acknowledgements has more than it says.
+    /// A receiver that thins its acknowledgements, or whose acknowledgements come late, has more than we know.
     package func window(_ path: PathEstimator, _ controller: RateController) -> Double {
         let roundTrip = Double(path.shortestRoundTrip ?? settings.assumedRoundTrip)
-        let unsaid = Double(path.thinning)
+        let unsaid = Double(path.unsaidTime)
         return controller.rate / 8e6 * (roundTrip + controller.targetQueue + unsaid) + settings.slack
     }
 
@@ -71,7 +71,7 @@ package struct SendGate: Hashable, Sendable {
         }
         let roundTrip = path.shortestRoundTrip ?? settings.assumedRoundTrip
         let allowed =
-            Double(roundTrip + path.thinning) + settings.longestSilence + controller.jitterAllowance
+            Double(roundTrip + path.unsaidTime) + settings.longestSilence + controller.jitterAllowance
             + controller.competingQueue
         if Double(now - oldest) <= allowed { return true }
         guard settings.agedPart > 0, now - (path.lastAcknowledgement ?? 0) <= settings.recency else { return false }

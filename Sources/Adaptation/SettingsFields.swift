@@ -84,9 +84,14 @@ extension UplinkController.Settings {
         SettingsField("path.rateWindow", \.path.rateWindow),
         SettingsField("path.longestGap", \.path.longestGap),
         SettingsField("path.stall", \.path.stall),
+        SettingsField("path.slowMargin", \.path.slowMargin),
         SettingsField("path.longestThinning", \.path.longestThinning),
         SettingsField("path.thinningQueue", \.path.thinningQueue),
+        SettingsField("path.headQueue", \.path.headQueue),
         SettingsField("path.shortestThinning", \.path.shortestThinning),
+        SettingsField("path.usualLateness", \.path.usualLateness),
+        SettingsField("path.longestLateness", \.path.longestLateness),
+        SettingsField("path.latenessWindow", \.path.latenessWindow),
         SettingsField("path.shortestTrain", \.path.shortestTrain),
     ]
 

@@ -4,7 +4,7 @@ import MediaCore
 extension UplinkController {
     mutating func encoded(_ report: EncodingReport?, of id: LaneID, at now: Int64) {
         guard let report, let index = lanes.firstIndex(where: { $0.id == id }) else { return }
-        let interval = lanes[index].frameRate.interval
+        let interval = Duration.microseconds(lanes[index].pictureInterval)
         lanes[index].encoded(report, at: now)
         // Frames that nobody encodes here say nothing of the CPU.
         guard !lanes[index].lane.isRelayed else { return }

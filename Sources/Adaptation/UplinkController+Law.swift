@@ -71,6 +71,7 @@ extension UplinkController {
         guard let index = lanes.firstIndex(where: { $0.id == id }), lanes[index].bounds != nil else {
             return .notWanted
         }
+        if isNewFrame { lanes[index].pictureCame(at: now) }
         let before = mode
         mode = nextMode(at: now)
         if mode != before { allocate() }
@@ -84,6 +85,7 @@ extension UplinkController {
         let room = mode == .unacknowledged ? nil : lanes[index].room(path, controller, queued: queuedBytes)
         let target = lanes[index].nextTarget(
             room: room,
+            isPathLimited: controller.hasFoundLimit,
             keyframeDue: keyframeDue,
             keyframeTime: settings.keyframeTime,
             at: now
@@ -103,7 +105,7 @@ extension UplinkController {
             return (.cpu, nil)
         }
         guard lanes[index].admission.isAdmitted else {
-            lanes[index].pause(.bandwidth, at: now)
+            lanes[index].pause(controller.hasFoundLimit ? .bandwidth : .none, at: now)
             return (.allocation, nil)
         }
         let isRelayed = lanes[index].lane.isRelayed

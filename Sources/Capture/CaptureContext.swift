@@ -25,10 +25,13 @@ package struct CaptureContext: Sendable {
     /// The format to capture if `request` takes the place of the present one; `nil` stands for the present one.
     package func wanted(for request: VideoFormatRequest?) -> VideoFormatRequest { core.sinks.wanted(for: request) }
 
+    /// The sinks' requirements alone.
+    package var required: VideoFormatRequest { core.sinks.wanted(for: VideoFormatRequest()) }
+
     /// The request to the source, without its sinks' requirements.
     package var request: VideoFormatRequest { core.sinks.request }
 
-    /// Replaces the request to the source, for a caller that changes the device.
+    /// Replaces the request to the source, for a caller that changes the device; a reset takes it back.
     package func replaceRequest(_ request: VideoFormatRequest) { core.replaceRequest(request) }
 
     /// Limits the rate for sinks that no rate was requested for; `nil` lifts the limit.
@@ -77,10 +80,12 @@ package struct CaptureContext: Sendable {
     package func drop(_ reason: FrameDropReason) { core.sinks.giveUp(reason) }
 
     /// Reports that no frames come for a while because of `error`, and that the source goes on by itself.
-    package func interrupted(by error: any Error) { core.send(.interrupted(error)) }
+    ///
+    /// The first report since the last end counts as an interruption; further ones tell of another cause.
+    package func interrupted(by error: any Error) { core.interrupted(by: error) }
 
     /// Reports that frames come again.
-    package func interruptionEnded() { core.send(.interruptionEnded) }
+    package func interruptionEnded() { core.interruptionEnded() }
 
     /// Reports that no frame has come since the start, because of `error`.
     package func noFramesCaptured(because error: any Error) { core.send(.noFramesCaptured(error)) }

@@ -19,6 +19,8 @@ public final class CaptureCore: Sendable {
         var run: CaptureRun?
         var format: VideoFormat?
         var failure: (any Error)?
+        /// Whether the run has reported an interruption and not its end.
+        var isInterrupted = false
         var listeners: [Int: AsyncStream<CaptureEvent>.Continuation] = [:]
         var nextListener = 0
     }
@@ -68,9 +70,14 @@ public final class CaptureCore: Sendable {
         sinks.request(request, forwarding: forwarded(request))
     }
 
-    /// Replaces all requests to the source, as when it is made.
+    /// Sets the request that the source is made with, which a reset goes back to.
+    package func setInitialRequest(_ request: VideoFormatRequest) {
+        sinks.replaceRequest(request, forwarding: forwarded(request), isInitial: true)
+    }
+
+    /// Replaces all requests to the source since it was made.
     package func replaceRequest(_ request: VideoFormatRequest) {
-        sinks.replaceRequest(request, forwarding: forwarded(request))
+        sinks.replaceRequest(request, forwarding: forwarded(request), isInitial: false)
     }
 
     package func resetOutputFormat() { sinks.resetRequest(forwarding: forwarded) }
@@ -140,6 +147,7 @@ public final class CaptureCore: Sendable {
             state.run = new
             state.format = nil
             state.failure = nil
+            state.isInterrupted = false
             return .launch(new)
         }
     }
@@ -218,6 +226,25 @@ public final class CaptureCore: Sendable {
     private func removeListener(_ number: Int) {
         let listener = state.withLock { $0.listeners.removeValue(forKey: number) }
         withExtendedLifetime(listener) {}
+    }
+
+    /// Counts an interruption, unless one is on, and tells of it.
+    func interrupted(by error: any Error) {
+        let wasInterrupted = state.withLock { state in
+            defer { state.isInterrupted = true }
+            return state.isInterrupted
+        }
+        if !wasInterrupted {
+            var counts = CaptureStatistics()
+            counts.interruptions = 1
+            sinks.count(counts)
+        }
+        send(.interrupted(error))
+    }
+
+    func interruptionEnded() {
+        state.withLock { $0.isInterrupted = false }
+        send(.interruptionEnded)
     }
 
     func send(_ event: CaptureEvent) {

@@ -61,6 +61,8 @@ public final class VideoCaptureConsumer: Sendable {
     public var wantedFormat: VideoFormatRequest { running?.wanted ?? VideoFormatRequest() }
 
     /// Reports that no frames come for a while because of `error`, and that the capturer goes on by itself.
+    ///
+    /// The first call since the last `interruptionEnded()` counts in `CaptureStatistics.interruptions`.
     public func interrupted(by error: any Error) { running?.interrupted(by: error) }
 
     /// Reports that frames come again.

@@ -6,6 +6,8 @@ import Threading
 /// An actor's or a main-actor class's own methods fulfil these requirements: they run on that actor's executor.
 public protocol FrameExtractorDelegate: AnyObject, Sendable {
     /// Takes a frame; while it does, newer frames replace each other.
+    ///
+    /// While a camera is gone, the frames are slates (`VideoFrame.isSubstitute`): see `FrameStream`.
     func captured(_ frame: VideoFrame) async
 
     /// Notes that the source has ended, with an error unless it has come to its end; does nothing by default.

@@ -8,6 +8,9 @@ public import MediaCore
 /// published tracks beside them, share each frame, which is converted once. A loop that is slower than the source misses
 /// frames; none waits, and memory does not grow.
 ///
+/// While a camera is gone, the frames are slates, two a second; a program that looks at pictures leaves them out
+/// (`VideoFrame.isSubstitute`). A screen that stands still repeats its last picture (`VideoFrame.isRepeat`).
+///
 /// The sequence ends with the source, or when the task is cancelled. It also ends if the source cannot start: call
 /// `startCapture()` first to get the error. When a loop ends, its use of the source ends a moment later.
 public struct FrameStream: AsyncSequence, Sendable {

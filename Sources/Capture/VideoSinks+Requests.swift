@@ -33,11 +33,16 @@ extension VideoSinks {
         }
     }
 
-    /// Replaces the request for all sinks, also for a later reset, and passes `forwarded` on to them.
-    func replaceRequest(_ request: VideoFormatRequest, forwarding forwarded: VideoFormatRequest) {
+    /// Replaces the request for all sinks, and passes `forwarded` on to them; `isInitial` says whether a reset goes
+    /// back to it.
+    func replaceRequest(
+        _ request: VideoFormatRequest,
+        forwarding forwarded: VideoFormatRequest,
+        isInitial: Bool
+    ) {
         passOn { state in
             state.request = request
-            state.initialRequest = request
+            if isInitial { state.initialRequest = request }
             state.forwarded = forwarded
         }
     }

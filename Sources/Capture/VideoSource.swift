@@ -28,8 +28,8 @@ public struct VideoSourceKind: RawRepresentable, Hashable, Sendable {
 public enum CaptureEvent: Sendable {
     /// The source has no pictures for a while and goes on by itself; the error says why.
     ///
-    /// A camera delivers slates meanwhile (`VideoFrame.isSubstitute`). The event comes again during the same
-    /// interruption if the cause changes for longer.
+    /// Meanwhile a camera delivers slates (`VideoFrame.isSubstitute`), and a hidden window its last picture
+    /// (`VideoFrame.isRepeat`). The event comes again during the same interruption if the cause changes for longer.
     case interrupted(any Error)
     /// The source delivers frames again.
     case interruptionEnded

@@ -1,8 +1,9 @@
 import MediaFiles
 import RoomKit
 
-/// The exit codes of the client's programs, as defined in `sysexits.h`.
+/// The exit codes of the client's programs: 1, and those that `sysexits.h` defines.
 package enum ExitStatus: Int32 {
+    case problems = 1
     case usage = 64
     case badData = 65
     case noInput = 66
@@ -16,6 +17,7 @@ package enum ExitStatus: Int32 {
     package static let table = """
         Exit codes:
           0   done, also after Ctrl-C or SIGTERM
+          1   doctor found a problem
           64  an option that cannot be used
           65  a file whose content is damaged, or a dump in which verify found faults
           66  no such camera, file or directory

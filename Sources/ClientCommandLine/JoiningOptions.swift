@@ -32,6 +32,17 @@ package struct JoiningOptions: ParsableArguments {
 
     /// The options for `RoomClient.connect` of the program with the given name.
     package func connectOptions(for program: String) -> ConnectOptions {
+        Self.connectOptions(url: url, room: room, identity: identity, token: token, for: program)
+    }
+
+    /// The options for `RoomClient.connect` with values of these options; `nil` stands for their defaults.
+    package static func connectOptions(
+        url: String?,
+        room: String,
+        identity: String? = nil,
+        token: String?,
+        for program: String
+    ) -> ConnectOptions {
         var options = ConnectOptions(roomName: room)
         let environment = ProcessInfo.processInfo.environment
         // Many scripts set a variable to the empty string to say that it has no value.

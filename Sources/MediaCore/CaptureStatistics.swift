@@ -12,7 +12,8 @@ public struct CaptureStatistics: Hashable, Sendable {
     ///
     /// They carry the time at which they were taken from the device instead.
     public var timestampsReplaced = 0
-    /// Frames of a screen that was found unchanged, which show the last picture again; part of `framesCaptured`.
+    /// Frames of a screen that was found unchanged, or of a hidden window, which show the last picture again; part of
+    /// `framesCaptured`.
     public var framesRepeated = 0
     /// Slates that the source delivered in place of pictures that did not come; they are part of `framesCaptured`.
     public var framesSubstituted = 0
@@ -24,7 +25,8 @@ public struct CaptureStatistics: Hashable, Sendable {
     public var lastTimestamp: MonotonicInstant?
     /// How long the last frame took from its timestamp until it was taken from the device; `nil` if that is unknown.
     ///
-    /// This is measured for cameras and custom capturers. Painted sources stamp a picture when they begin to paint it.
+    /// This is measured for cameras and custom capturers, and for screens until the picture has been fetched and converted;
+    /// repeats of a still screen do not count. Painted sources stamp a picture when they begin to paint it.
     public private(set) var captureDelay: Duration?
     /// The longest such delay; `nil` if none is known.
     public private(set) var longestCaptureDelay: Duration?
@@ -59,7 +61,11 @@ public struct CaptureStatistics: Hashable, Sendable {
         firstTimestamp = firstTimestamp ?? timestamp
         lastTimestamp = timestamp
         estimateRate(framesCaptured: 1, until: timestamp)
-        guard let taken else { return }
+        if let taken { countDelay(from: timestamp, until: taken) }
+    }
+
+    /// Counts how long a frame that was captured at `timestamp` took until `taken`.
+    package mutating func countDelay(from timestamp: MonotonicInstant, until taken: MonotonicInstant) {
         let delay = max(.zero, taken.duration(since: timestamp))
         captureDelay = delay
         longestCaptureDelay = max(longestCaptureDelay ?? delay, delay)

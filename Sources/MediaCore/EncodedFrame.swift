@@ -17,6 +17,10 @@ public struct EncodedFrameInfo: Hashable, Sendable {
     public var isLayerSync: Bool
     /// Whether no other frame refers to this one, so that any hop may leave it out.
     public var isDiscardable: Bool
+    /// Whether the source found its picture unchanged since the frame before, and this one shows the same again.
+    public var isRepeat = false
+    /// Whether the picture stands in for those of a camera that is gone.
+    public var isSubstitute = false
     /// The number of the latest frame of temporal layer 0, modulo 65,536; frames of higher layers carry it too.
     public var baseLayerIndex: UInt16
     /// The quantizer that the encoder chose: for VP8, from 0 for the finest picture to 127.

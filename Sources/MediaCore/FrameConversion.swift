@@ -109,6 +109,24 @@ public protocol CapturedFrameConverter: AnyObject {
         layout: CapturedLayout,
         timestamp: MonotonicInstant
     ) throws(DamagedPicture) -> VideoFrame
+
+    /// Makes a frame of an upright picture that takes the place of a converted one.
+    ///
+    /// A converter whose frames say how they must be turned turns the picture back and says the same of it, so that its
+    /// frames are all of one size. By default the picture stays as it is.
+    ///
+    /// - Parameters:
+    ///   - upright: A picture of the size `outputDimensions(for:)`.
+    ///   - timestamp: When it counts as captured.
+    /// - Returns: A frame with `timestamp`, in a buffer of the converter's own if it was turned.
+    func frame(ofUpright upright: VideoBuffer, timestamp: MonotonicInstant) -> VideoFrame
+}
+
+extension CapturedFrameConverter {
+    /// Makes a frame of the picture as it is.
+    public func frame(ofUpright upright: VideoBuffer, timestamp: MonotonicInstant) -> VideoFrame {
+        VideoFrame(buffer: upright, timestamp: timestamp)
+    }
 }
 
 /// Reads raw pictures one by one from a file; confine to one thread.

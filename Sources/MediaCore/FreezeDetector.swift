@@ -4,6 +4,10 @@
 /// than it. The average is that of the last 30 gaps, the gap itself included; with fewer than 5 gaps nothing counts as a
 /// freeze. (libwebrtc `video/video_quality_observer2.cc`.)
 ///
+/// A source that stands still marks its frames as repeats. The time up to a repeat of the picture that is shown is no gap:
+/// nothing was missed. Nor is the time after a repeat that is no longer than the time between repeats. Gaps are counted as
+/// of a source that changes at irregular times, once a repeat has come.
+///
 /// A pure value, for one track. Tell it of every shown frame in order, and of every pause.
 package struct FreezeDetector: Hashable, Sendable {
     /// The number of gaps in the average.
@@ -15,11 +19,44 @@ package struct FreezeDetector: Hashable, Sendable {
     /// How many times a freeze is longer than the average gap.
     private static let leastRatio: Int64 = 3
 
+    /// The time between the repeats of a picture that stands still for long, in microseconds (`docs/protocol.md`, 6.2).
+    private static let repeatInterval: Int64 = 1_000_000
+    /// The time from a change to the first repeat of it, in microseconds: a shorter gap is the source's own.
+    private static let settlingTime: Int64 = 200_000
+
+    /// What is known of a shown frame besides its time.
+    package struct Frame: Hashable, Sendable {
+        var number: UInt32
+        var simulcastLayer: Int
+        var isRepeat: Bool
+
+        /// A frame with a number in its simulcast layer.
+        package init(number: UInt32, simulcastLayer: Int, isRepeat: Bool) {
+            self.number = number
+            self.simulcastLayer = simulcastLayer
+            self.isRepeat = isRepeat
+        }
+
+        /// The frame that `info` describes.
+        package init(_ info: EncodedFrameInfo) {
+            self.init(number: info.number, simulcastLayer: Int(info.simulcastLayer), isRepeat: info.isRepeat)
+        }
+
+        /// Whether the frame shows the picture of `former` again; one that was left out between them may have changed it.
+        fileprivate func repeats(_ former: Frame?) -> Bool {
+            guard isRepeat, let former else { return false }
+            return former.simulcastLayer == simulcastLayer && number == former.number &+ 1
+        }
+    }
+
     /// The last gaps, in microseconds; a ring of `window` once it is full.
     private var gaps: [Int64] = []
     private var oldest = 0
     private var sum: Int64 = 0
     private var lastFrame: MonotonicInstant?
+    private var last: Frame?
+    /// How long the picture may stand still from now on, in microseconds; 0 unless the last frame was a repeat.
+    private var stillness: Int64 = 0
 
     /// The freezes that are over.
     package private(set) var count = 0
@@ -27,7 +64,7 @@ package struct FreezeDetector: Hashable, Sendable {
     package private(set) var totalDuration = Duration.zero
 
     /// A smaller average counts as this one, in microseconds.
-    private let leastAverage: Int64
+    private var leastAverage: Int64
 
     /// A detector of a video that has shown nothing yet.
     ///
@@ -38,20 +75,32 @@ package struct FreezeDetector: Hashable, Sendable {
         gaps.reserveCapacity(Self.window)
     }
 
-    /// Notes that a frame was shown at `now`.
+    /// Notes that a frame was shown at `now`; `frame` says whether it is a repeat, if that is known.
     ///
     /// - Returns: The length of the freeze that the frame ended; `nil` if there was none.
     @discardableResult
-    package mutating func shown(at now: MonotonicInstant) -> Duration? {
-        guard let last = lastFrame else {
+    package mutating func shown(_ frame: Frame? = nil, at now: MonotonicInstant) -> Duration? {
+        let isStill = frame?.repeats(last) ?? false
+        last = frame
+        guard let time = lastFrame else {
             lastFrame = now
             return nil
         }
         // A time that goes back counts as no time.
-        let gap = max(0, now.duration(since: last).wholeMicroseconds)
-        lastFrame = max(last, now)
-        add(gap)
-        guard gaps.count >= Self.fewestGaps, isFreeze(gap, average: sum / Int64(gaps.count)) else { return nil }
+        let gap = max(0, now.duration(since: time).wholeMicroseconds)
+        lastFrame = max(time, now)
+        if isStill {
+            // A source of few frames repeats at its own rate.
+            stillness = max(Self.repeatInterval, gap)
+            leastAverage = Self.settlingTime
+            return nil
+        }
+        defer { stillness = 0 }
+        if stillness > 0, gap <= stillness { return nil }
+        add(gap - stillness)
+        guard gaps.count >= Self.fewestGaps, isFreeze(gap - stillness, average: sum / Int64(gaps.count)) else {
+            return nil
+        }
         count += 1
         totalDuration += .microseconds(gap)
         return .microseconds(gap)
@@ -63,10 +112,10 @@ package struct FreezeDetector: Hashable, Sendable {
     package func ongoingFreeze(at now: MonotonicInstant) -> Duration? {
         guard let lastFrame else { return nil }
         var preview = self
-        preview.add(max(0, now.duration(since: lastFrame).wholeMicroseconds))
         let gap = now.duration(since: lastFrame).wholeMicroseconds
+        preview.add(max(0, gap - stillness))
         guard preview.gaps.count >= Self.fewestGaps,
-            isFreeze(gap, average: preview.sum / Int64(preview.gaps.count))
+            isFreeze(gap - stillness, average: preview.sum / Int64(preview.gaps.count))
         else { return nil }
         return .microseconds(gap)
     }
@@ -74,6 +123,8 @@ package struct FreezeDetector: Hashable, Sendable {
     /// Notes a pause, for example of a disabled track: the time until the next frame is no gap.
     package mutating func paused() {
         lastFrame = nil
+        last = nil
+        stillness = 0
     }
 
     private func isFreeze(_ gap: Int64, average: Int64) -> Bool {

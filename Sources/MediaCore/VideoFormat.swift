@@ -30,39 +30,43 @@ public struct PixelFormat: RawRepresentable, Hashable, Sendable {
         }
     }
 
-    private init(_ code: StaticString) {
-        self = PixelFormat(fourCC: "\(code)") ?? PixelFormat(rawValue: 0)
+    /// The compiler computes constants made by this; those made from text would be computed when they are first used.
+    private init(_ first: Unicode.Scalar, _ second: Unicode.Scalar, _ third: Unicode.Scalar, _ fourth: Unicode.Scalar) {
+        rawValue = first.value | second.value << 8 | third.value << 16 | fourth.value << 24
     }
 
     /// Planar 4:2:0, the format of encoder and decoder: a full Y plane, then quarter-size U and V planes.
-    public static let i420 = PixelFormat("YU12")
+    public static let i420 = PixelFormat("Y", "U", "1", "2")
     /// Planar 4:2:0 with V before U.
-    public static let yv12 = PixelFormat("YV12")
+    public static let yv12 = PixelFormat("Y", "V", "1", "2")
     /// A full Y plane, then one plane of interleaved U and V at a quarter of the resolution.
-    public static let nv12 = PixelFormat("NV12")
+    public static let nv12 = PixelFormat("N", "V", "1", "2")
     /// As `nv12`, with V before U.
-    public static let nv21 = PixelFormat("NV21")
+    public static let nv21 = PixelFormat("N", "V", "2", "1")
     /// Packed 4:2:2, bytes Y U Y V.
-    public static let yuyv = PixelFormat("YUYV")
+    public static let yuyv = PixelFormat("Y", "U", "Y", "V")
     /// Packed 4:2:2, bytes U Y V Y.
-    public static let uyvy = PixelFormat("UYVY")
+    public static let uyvy = PixelFormat("U", "Y", "V", "Y")
     /// Motion JPEG: every frame a JPEG picture.
-    public static let mjpeg = PixelFormat("MJPG")
+    public static let mjpeg = PixelFormat("M", "J", "P", "G")
     /// Eight bits of luma only.
-    public static let grey = PixelFormat("GREY")
+    public static let grey = PixelFormat("G", "R", "E", "Y")
     /// Packed bytes R G B.
-    public static let rgb24 = PixelFormat("RGB3")
+    public static let rgb24 = PixelFormat("R", "G", "B", "3")
     /// Packed bytes B G R.
-    public static let bgr24 = PixelFormat("BGR3")
+    public static let bgr24 = PixelFormat("B", "G", "R", "3")
     /// Packed bytes A R G B; the alpha byte is ignored.
-    public static let argb32 = PixelFormat("BA24")
+    public static let argb32 = PixelFormat("B", "A", "2", "4")
     /// Packed bytes B G R A, the format of most screens; the alpha byte is ignored.
-    public static let bgra32 = PixelFormat("AR24")
+    public static let bgra32 = PixelFormat("A", "R", "2", "4")
     /// Packed bytes R G B A; the alpha byte is ignored.
-    public static let rgba32 = PixelFormat("AB24")
+    public static let rgba32 = PixelFormat("A", "B", "2", "4")
+
+    /// Single JPEG pictures, which some drivers call so.
+    private static let jpeg = PixelFormat("J", "P", "E", "G")
 
     /// Whether frames are compressed pictures, which have no fixed length.
-    public var isCompressed: Bool { self == .mjpeg || self == PixelFormat("JPEG") }
+    public var isCompressed: Bool { self == .mjpeg || self == .jpeg }
 }
 
 extension PixelFormat: CustomStringConvertible {

@@ -98,6 +98,8 @@ public struct VideoFrame: Sendable {
     public var rotation: VideoRotation
     /// Whether this is a slate, which stands in for pictures of a camera that is gone.
     public var isSubstitute = false
+    /// Whether the source found its picture unchanged and delivers it again; `timestamp` is when it was found so.
+    public var isRepeat = false
     /// Whether left and right must be exchanged after the turn; `false` in received pictures.
     public var isMirrored: Bool
     /// Bytes of the application's own, which reach the subscribers with the frame; `nil` for none.

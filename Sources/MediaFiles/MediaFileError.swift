@@ -19,6 +19,8 @@ package struct MediaFileError: Error, Hashable, Sendable {
         package static let notRegular = Code("notRegular")
         /// The disk or the quota is full, or the file has reached the largest size that the system allows.
         package static let storageFull = Code("storageFull")
+        /// The file was removed while it was being written.
+        package static let removed = Code("removed")
         /// The reader of our output has gone.
         package static let readerGone = Code("readerGone")
         /// The system has no thread left.
@@ -87,6 +89,12 @@ package struct MediaFileError: Error, Hashable, Sendable {
         self.path = path
         self.status = status
         (code, reason) = Self.meaning(of: status, operation)
+    }
+
+    /// Creates the error for a file that was removed while it was being written.
+    package init(removed path: String) {
+        let advice = "start anew, and remove it afterwards"
+        self.init(.removed, .write, path, "it, or its directory, was removed meanwhile; \(advice)")
     }
 
     /// Creates the same error for the file that the caller knows as `path`.

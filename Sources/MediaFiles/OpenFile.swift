@@ -8,6 +8,8 @@ struct OpenFile: ~Copyable {
     let number: Int32
     /// Whether the file is on a disk, so that it can be read again; standard input and output never count as such.
     let isRegular: Bool
+    /// Whether it had a name in a directory when it was opened.
+    private let hasName: Bool
     private let isOwned: Bool
     private let isStopRequested: (@Sendable () -> Bool)?
 
@@ -52,25 +54,41 @@ struct OpenFile: ~Copyable {
     init(adopting number: Int32, path: String, isStopRequested: (@Sendable () -> Bool)? = nil) {
         var status = stat()
         let isRegular = unsafe fstat(number, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
-        self.init(path: path, number: number, isRegular: isRegular, isOwned: true, isStopRequested: isStopRequested)
+        self.init(
+            path: path,
+            number: number,
+            isRegular: isRegular,
+            hasName: isRegular && status.st_nlink > 0,
+            isOwned: true,
+            isStopRequested: isStopRequested
+        )
     }
 
     private init(
         path: String,
         number: Int32,
         isRegular: Bool,
+        hasName: Bool = false,
         isOwned: Bool,
         isStopRequested: (@Sendable () -> Bool)? = nil
     ) {
         self.path = path
         self.number = number
         self.isRegular = isRegular
+        self.hasName = hasName
         self.isOwned = isOwned
         self.isStopRequested = isStopRequested
     }
 
     deinit {
         if isOwned { _ = Glibc.close(number) }
+    }
+
+    /// Whether it has been removed since it was opened, so that nobody will ever read what is written to it.
+    var isRemoved: Bool {
+        guard hasName else { return false }
+        var status = stat()
+        return unsafe fstat(number, &status) == 0 && status.st_nlink == 0
     }
 
     /// Reads as much as there is into the rest of `list`; returns 0 at the end of the file.

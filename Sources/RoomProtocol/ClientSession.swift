@@ -20,93 +20,6 @@ package struct ClientSession: Sendable {
         }
     }
 
-    /// An action for the driver.
-    package enum Action: Hashable, Sendable {
-        /// Send a message.
-        case send(ClientMessage)
-        /// Report an event to the room.
-        case notify(Event)
-        /// Close the connection, with the given WebSocket code; always the last action.
-        case close(code: UInt16, reason: String)
-    }
-
-    /// An event in the room.
-    package enum Event: Hashable, Sendable {
-        case joined(Joined)
-        case participantConnected(ParticipantInfo)
-        case participantDisconnected(ParticipantInfo)
-        case trackPublished(TrackInfo, by: ParticipantInfo)
-        case trackUnpublished(TrackInfo, by: ParticipantInfo)
-        case trackEnabled(TrackInfo, by: ParticipantInfo)
-        case trackDisabled(TrackInfo, by: ParticipantInfo)
-        case subscribed(TrackInfo, by: ParticipantInfo, Subscription)
-        /// The server subscribed this client to a track that it cannot use, and the client has unsubscribed.
-        case subscriptionFailed(TrackInfo, by: ParticipantInfo, SubscriptionFailure)
-        case unsubscribed(TrackInfo, by: ParticipantInfo)
-        /// The server accepted a track of our own.
-        case published(requestID: Int, TrackInfo)
-        /// The server refused a request of our own.
-        case refused(ErrorMessage)
-        /// The simulcast layers of our own track that somebody receives.
-        case layersWanted(trackID: String, layers: [WantedLayer])
-        /// Somebody needs a keyframe of our own track, in one simulcast layer or (`nil`) in all.
-        case keyframeRequested(trackID: String, simulcastLayer: Int?)
-        /// The network of a participant, which may be this one, carries its media better or worse: 0 to 5.
-        case networkQuality(participantID: String, level: Int)
-        /// The server sends nothing of a track for now; `reason` is one of `SwitchOffReason`, or unknown.
-        case trackSwitchedOff(TrackInfo, by: ParticipantInfo, reason: String)
-        /// The server sends a track again.
-        case trackSwitchedOn(TrackInfo, by: ParticipantInfo)
-        /// The session is over; no event follows.
-        case ended(Ending)
-    }
-
-    /// Describes the first packets of a subscription.
-    package struct Subscription: Hashable, Sendable {
-        /// The simulcast layer that is sent first; `catchUpThrough` applies only to it.
-        package var simulcastLayer: UInt8
-        /// The last frame number of the cached frames that are sent first: decode these frames, but do not show them.
-        package var catchUpThrough: UInt32?
-        /// Whether no packets come until the client subscribes to the track again.
-        package var isPaused: Bool
-
-        package init(simulcastLayer: UInt8 = 0, catchUpThrough: UInt32? = nil, isPaused: Bool = false) {
-            self.simulcastLayer = simulcastLayer
-            self.catchUpThrough = catchUpThrough
-            self.isPaused = isPaused
-        }
-
-        /// Whether a frame comes from the server's cache: decode it, but do not show it.
-        package func isCatchUp(_ frame: EncodedFrameInfo) -> Bool {
-            guard let catchUpThrough, frame.simulcastLayer == simulcastLayer else { return false }
-            return frame.number <= catchUpThrough
-        }
-    }
-
-    /// The reason why a track cannot be received.
-    package enum SubscriptionFailure: Error, Hashable, Sendable {
-        /// The track's codec is not one of `Settings.videoCodecs`.
-        case unknownCodec(String)
-        /// The track lacks its codec, size or frame rate.
-        case incompleteDescription
-    }
-
-    /// The reason why a session is over.
-    package enum Ending: Error, Hashable, Sendable {
-        /// This client left.
-        case left
-        /// The server asked this client to leave.
-        case dismissed(reason: String, reconnect: Bool, url: String?)
-        /// The server refused this client, or ended the session with an error.
-        case refused(ErrorMessage)
-        /// The connection broke.
-        case connectionLost(String)
-        /// The server broke the protocol.
-        case protocolViolation(String)
-        /// The server did not answer `join` in time.
-        case joinTimedOut
-    }
-
     private enum State {
         case connecting
         case joining(asked: MonotonicInstant)
@@ -127,8 +40,9 @@ package struct ClientSession: Sendable {
     private var clock = ClockOffsetEstimator(claimsSameHost: false)
     private var nextSync: MonotonicInstant?
     private var syncsSent = 0
-    private var participants: [String: ParticipantInfo] = [:]
-    private var publisherOfTrack: [String: String] = [:]
+    private var roster = RemoteRoster()
+    /// The participants that were in the room, while their list is not complete.
+    private var arriving: [ParticipantInfo] = []
 
     /// Creates a session that waits for its connection.
     package init(_ settings: Settings) {
@@ -138,8 +52,11 @@ package struct ClientSession: Sendable {
     /// The estimate of the server's clock; `nil` until the first answer of a server on another machine.
     package var clockEstimate: ClockEstimate? { clock.estimate }
 
+    /// The last round trips of `join` and `timeSync`, oldest first.
+    package var roundTrips: [Duration] { clock.roundTrips }
+
     /// The other participants by id, with only those tracks whose kind this version knows.
-    package var remoteParticipants: [String: ParticipantInfo] { participants.mapValues(Self.withKnownTracks) }
+    package var remoteParticipants: [String: ParticipantInfo] { roster.participants.mapValues(\.withKnownTracks) }
 
     /// When `deadlineReached` must be called.
     package var nextDeadline: MonotonicInstant? {
@@ -210,8 +127,8 @@ package struct ClientSession: Sendable {
         case (.joining, .error(let error)): return [.notify(.refused(error))]
         case (.joining, _): return violation("the server answered \"join\" with something else")
         case (.completing, .joined): return violation("the server said \"joined\" twice")
-        case (.completing(let joined, let asked), let message):
-            return complete(joined, with: message, asked: asked, at: now)
+        case (.completing(let joined, _), let message):
+            return complete(joined, with: message, at: now)
         case (.joined, .joined): return violation("the server said \"joined\" twice")
         case (.joined, let message): return handle(message, at: now)
         case (.connecting, _), (.ended, _): return []
@@ -225,7 +142,8 @@ package struct ClientSession: Sendable {
         let isSameHost = joined.bootId != nil && joined.bootId == settings.join.bootId
         clock = ClockOffsetEstimator(claimsSameHost: isSameHost)
         clock.receive(sent: asked, serverTime: RoomTime(microseconds: joined.serverTime), received: now)
-        for participant in joined.participants { remember(participant) }
+        arriving = joined.participants.compactMap { roster.add($0) }
+        if roster.isFull { return violation(Self.tooMany) }
         guard joined.moreParticipants == true else { return begin(joined, at: now) }
         state = .completing(joined, asked: asked)
         return []
@@ -235,16 +153,12 @@ package struct ClientSession: Sendable {
     private mutating func complete(
         _ joined: Joined,
         with message: ServerMessage,
-        asked: MonotonicInstant,
         at now: MonotonicInstant
     ) -> [Action] {
         switch message {
         case .participantConnected(let body):
-            remember(body.participant)
-            var longer = joined
-            longer.participants.append(body.participant)
-            state = .completing(longer, asked: asked)
-            return []
+            if let added = roster.add(body.participant) { arriving.append(added) }
+            return roster.isFull ? violation(Self.tooMany) : []
         case .participantsComplete:
             return begin(joined, at: now)
         default:
@@ -256,36 +170,32 @@ package struct ClientSession: Sendable {
         state = .joined
         nextSync = now
         var known = joined
-        known.participants = joined.participants.map(Self.withKnownTracks)
+        known.participants = arriving.map(\.withKnownTracks)
+        arriving = []
         return [.notify(.joined(known))] + deadlineReached(at: now)
     }
 
     private mutating func handle(_ message: ServerMessage, at now: MonotonicInstant) -> [Action] {
         switch message {
         case .participantConnected(let body):
-            remember(body.participant)
-            return [.notify(.participantConnected(Self.withKnownTracks(body.participant)))]
+            return connected(body.participant)
         case .participantsComplete:
             return []
         case .participantDisconnected(let body):
-            guard let participant = participants.removeValue(forKey: body.participantId) else { return [] }
-            for track in participant.tracks { publisherOfTrack[track.id] = nil }
-            return [.notify(.participantDisconnected(Self.withKnownTracks(participant)))]
+            guard let participant = roster.remove(body.participantId) else { return [] }
+            return [.notify(.participantDisconnected(participant.withKnownTracks))]
         case .trackPublished(let body):
-            guard participants[body.participantId] != nil else { return [] }
-            participants[body.participantId]?.tracks.append(body.track)
-            publisherOfTrack[body.track.id] = body.participantId
+            guard roster.add(body.track, of: body.participantId) else { return [] }
             return about(body.track.id) { .trackPublished($0, by: $1) }
         case .trackUnpublished(let body):
             let actions = about(body.trackId) { .trackUnpublished($0, by: $1) }
-            participants[body.participantId]?.tracks.removeAll { $0.id == body.trackId }
-            publisherOfTrack[body.trackId] = nil
+            roster.remove(track: body.trackId)
             return actions
         case .trackEnabled(let body):
-            setEnabled(true, track: body.trackId)
+            roster.change(body.trackId) { $0.enabled = true }
             return about(body.trackId) { .trackEnabled($0, by: $1) }
         case .trackDisabled(let body):
-            setEnabled(false, track: body.trackId)
+            roster.change(body.trackId) { $0.enabled = false }
             return about(body.trackId) { .trackDisabled($0, by: $1) }
         case .subscribed(let body):
             return subscribed(body)
@@ -319,17 +229,23 @@ package struct ClientSession: Sendable {
         }
     }
 
+    /// A participant has come; one that was there already has come again, and what it had is gone.
+    private mutating func connected(_ participant: ParticipantInfo) -> [Action] {
+        let former = roster.remove(participant.id).map { Action.notify(.participantDisconnected($0.withKnownTracks)) }
+        guard let added = roster.add(participant) else { return violation(Self.tooMany) }
+        return [former, .notify(.participantConnected(added.withKnownTracks))].compactMap(\.self)
+    }
+
+    private static let tooMany = "the server named more than \(RemoteRoster.mostParticipants) participants"
+
     /// Accepts a subscription to a usable track; ends any other, so that the server sends no useless packets.
     private mutating func subscribed(_ body: Subscribed) -> [Action] {
-        guard let (publisherID, index) = place(ofTrack: body.trackId), let publisher = participants[publisherID] else {
-            return []
-        }
-        participants[publisherID]?.tracks[index].alias = body.alias
-        var track = publisher.tracks[index]
+        guard case (var track, let publisher)? = roster.track(body.trackId) else { return [] }
         track.alias = body.alias
+        roster.change(body.trackId) { $0.alias = body.alias }
         let refusal = Action.send(.unsubscribe(Unsubscribe(trackId: track.id)))
         guard track.kind == TrackKind.video else { return [refusal] }
-        let visible = Self.withKnownTracks(publisher)
+        let visible = publisher.withKnownTracks
         guard let video = track.video else {
             return [refusal, .notify(.subscriptionFailed(track, by: visible, .incompleteDescription))]
         }
@@ -344,40 +260,12 @@ package struct ClientSession: Sendable {
         return [.notify(.subscribed(track, by: visible, subscription))]
     }
 
-    /// The participant with only those tracks whose kind this version knows.
-    private static func withKnownTracks(_ participant: ParticipantInfo) -> ParticipantInfo {
-        var known = participant
-        known.tracks.removeAll { $0.kind != TrackKind.video }
-        return known
-    }
-
-    private func place(ofTrack trackID: String) -> (publisherID: String, index: Int)? {
-        guard
-            let publisherID = publisherOfTrack[trackID],
-            let index = participants[publisherID]?.tracks.firstIndex(where: { $0.id == trackID })
-        else { return nil }
-        return (publisherID, index)
-    }
-
-    private mutating func remember(_ participant: ParticipantInfo) {
-        for track in participants[participant.id]?.tracks ?? [] { publisherOfTrack[track.id] = nil }
-        participants[participant.id] = participant
-        for track in participant.tracks { publisherOfTrack[track.id] = participant.id }
-    }
-
-    private mutating func setEnabled(_ enabled: Bool, track trackID: String) {
-        guard let (publisherID, index) = place(ofTrack: trackID) else { return }
-        participants[publisherID]?.tracks[index].enabled = enabled
-    }
-
     /// The event about a remote track of a known kind.
     ///
     /// Returns nothing for other tracks, such as one that has just been withdrawn.
     private func about(_ trackID: String, _ event: (TrackInfo, ParticipantInfo) -> Event) -> [Action] {
-        guard let (publisherID, index) = place(ofTrack: trackID), let publisher = participants[publisherID],
-            publisher.tracks[index].kind == TrackKind.video
-        else { return [] }
-        return [.notify(event(publisher.tracks[index], Self.withKnownTracks(publisher)))]
+        guard let (track, publisher) = roster.track(trackID), track.kind == TrackKind.video else { return [] }
+        return [.notify(event(track, publisher.withKnownTracks))]
     }
 
     private mutating func violation(_ problem: String) -> [Action] {

@@ -59,6 +59,9 @@ package struct ClockOffsetEstimator: Sendable {
     /// The number of round trips received.
     package private(set) var sampleCount = 0
 
+    /// The round trips of the window, oldest first.
+    package var roundTrips: [Duration] { samples.map(\.roundTrip) }
+
     /// Takes the answer to a `timeSync`.
     ///
     /// An answer that seems to have arrived before its question is ignored.

@@ -46,6 +46,10 @@ package struct MediaPacketHeader: Hashable, Sendable {
     package var isLayerSync: Bool
     /// Whether no other frame refers to this one.
     package var isDiscardable: Bool
+    /// Whether the frame shows the same picture as the one before, because the source found it unchanged.
+    package var isRepeat: Bool
+    /// Whether the picture stands in for those of the source.
+    package var isSubstitute: Bool
     /// When the relay received this packet; `nil` before that.
     package var relayTime: RoomTime?
     /// The length of the header with its extensions, in bytes; the payload follows it.
@@ -73,6 +77,8 @@ package struct MediaPacketHeader: Hashable, Sendable {
         static let firstChunk = Flags(rawValue: 1 << 2)
         static let lastChunk = Flags(rawValue: 1 << 3)
         static let discardable = Flags(rawValue: 1 << 4)
+        static let `repeat` = Flags(rawValue: 1 << 5)
+        static let substitute = Flags(rawValue: 1 << 6)
     }
 
     /// Creates the header of the chunk of `frame` at `chunkOffset`, which has `payloadLength` bytes and comes after
@@ -99,6 +105,8 @@ package struct MediaPacketHeader: Hashable, Sendable {
         self.isKeyframe = frame.isKeyframe
         self.isLayerSync = frame.isLayerSync
         self.isDiscardable = frame.isDiscardable
+        self.isRepeat = frame.isRepeat
+        self.isSubstitute = frame.isSubstitute
         self.relayTime = nil
         self.headerLength = Self.fixedLength + extensionsLength
         self.payloadLength = payloadLength
@@ -138,6 +146,8 @@ package struct MediaPacketHeader: Hashable, Sendable {
         isKeyframe = flags.contains(.keyframe)
         isLayerSync = flags.contains(.layerSync)
         isDiscardable = flags.contains(.discardable)
+        isRepeat = flags.contains(.repeat)
+        isSubstitute = flags.contains(.substitute)
         try check(flags)
     }
 
@@ -168,6 +178,8 @@ package struct MediaPacketHeader: Hashable, Sendable {
         if isKeyframe { flags.insert(.keyframe) }
         if isLayerSync { flags.insert(.layerSync) }
         if isDiscardable { flags.insert(.discardable) }
+        if isRepeat { flags.insert(.repeat) }
+        if isSubstitute { flags.insert(.substitute) }
         if isFirstChunk { flags.insert(.firstChunk) }
         if isLastChunk { flags.insert(.lastChunk) }
         message.storeBytes(of: UInt8(WireFormat.version), toByteOffset: 0, as: UInt8.self)
@@ -197,7 +209,7 @@ package struct MediaPacketHeader: Hashable, Sendable {
 
     /// The frame's description from the header, with the capture time on this machine's clock.
     package func frameInfo(timestamp: MonotonicInstant) -> EncodedFrameInfo {
-        EncodedFrameInfo(
+        var info = EncodedFrameInfo(
             number: frameNumber,
             simulcastLayer: simulcastLayer,
             timestamp: timestamp,
@@ -207,6 +219,9 @@ package struct MediaPacketHeader: Hashable, Sendable {
             isDiscardable: isDiscardable,
             baseLayerIndex: baseLayerIndex
         )
+        info.isRepeat = isRepeat
+        info.isSubstitute = isSubstitute
+        return info
     }
 }
 

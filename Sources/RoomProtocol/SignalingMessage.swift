@@ -29,7 +29,7 @@ package enum ClientMessage: Hashable, Sendable {
         case KeyframeRequest.type: self = .keyframeRequest(try message.body())
         case TimeSync.type: self = .timeSync(try message.body())
         case Leave.type: self = .leave(try message.body())
-        default: throw .unknownType(message.type)
+        default: throw .unknownType(message.head)
         }
     }
 
@@ -96,7 +96,7 @@ package enum ServerMessage: Hashable, Sendable {
         case TimeSync.type: self = .timeSync(try message.body())
         case ErrorMessage.type: self = .error(try message.body())
         case Leave.type: self = .leave(try message.body())
-        default: throw .unknownType(message.type)
+        default: throw .unknownType(message.head)
         }
     }
 
@@ -131,30 +131,54 @@ package enum UnreadableMessage: Error, Hashable, Sendable, CustomStringConvertib
     /// Not a JSON object with a `type`, or one whose fields are missing or of the wrong kind.
     case malformed(String)
     /// An object of a type that this version does not know.
-    case unknownType(String)
+    case unknownType(MessageHead)
 
     /// What is wrong, in one clause.
     package var description: String {
         switch self {
         case .malformed(let problem): "a message that cannot be read: \(problem)"
-        case .unknownType(let type): "a message of the unknown type \"\(type.prefix(utf8Bytes: 64))\""
+        case .unknownType(let head): "a message of the unknown type \"\(head.type.prefix(utf8Bytes: 64))\""
         }
+    }
+}
+
+/// The fields of a message that have the same meaning in all types.
+package struct MessageHead: Hashable, Sendable, Decodable {
+    /// What the message is.
+    package var type: String
+    /// The number of the request, if it has one.
+    package var requestId: Int?
+    /// The track that it is about, if it names one.
+    package var trackId: String?
+
+    package init(type: String, requestId: Int? = nil, trackId: String? = nil) {
+        (self.type, self.requestId, self.trackId) = (type, requestId, trackId)
+    }
+
+    package init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: CodingKeys.self)
+        type = try container.decode(String.self, forKey: .type)
+        // In a type that is unknown they may mean anything.
+        requestId = (try? container.decodeIfPresent(Int.self, forKey: .requestId)) ?? nil
+        trackId = (try? container.decodeIfPresent(String.self, forKey: .trackId)) ?? nil
+    }
+
+    private enum CodingKeys: CodingKey {
+        case type, requestId, trackId
     }
 }
 
 /// A message's text and its type.
 private struct TypedJSON {
-    private struct TypeOnly: Decodable {
-        var type: String
-    }
-
-    let type: String
+    let head: MessageHead
+    var type: String { head.type }
     private let data: Data
 
     init(_ text: String) throws(UnreadableMessage) {
+        guard isStreamSafe(json: text) else { throw .malformed("more than 30 combining characters in a row") }
         data = Data(text.utf8)
         do {
-            type = try JSONDecoder().decode(TypeOnly.self, from: data).type
+            head = try JSONDecoder().decode(MessageHead.self, from: data)
         } catch {
             throw .malformed(summary(of: error))
         }

@@ -86,8 +86,7 @@ final class CapturedScene {
             let mode = UInt8(XCB_COMPOSITE_REDIRECT_AUTOMATIC.rawValue)
             try connection.check(unsafe xcb_composite_redirect_window_checked(connection.handle, window, mode))
         } catch .refused {
-            let advice = "there is no such window; room-client devices --screens lists them"
-            throw .explained(ScreenError(.noSuchWindow, target: name, advice))
+            throw .explained(.noSuchWindow(name))
         }
     }
 

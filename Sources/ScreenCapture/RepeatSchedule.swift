@@ -1,6 +1,6 @@
 import MediaCore
 
-/// Decides when the last picture of a screen that stands still is delivered again.
+/// Decides when the last picture of a screen that stands still, or of a hidden window, is delivered again.
 ///
 /// After a motion the picture is repeated a few times in short intervals, so that the encoder can make it sharp. Then it
 /// is repeated at a low rate, so that somebody who joins late has something to see. A pure value; the driver passes in

@@ -102,7 +102,9 @@ struct ScreenDirectory {
     }
 
     /// The windows that a user would name: those that the window manager lists, or else all that are shown.
-    func windows() throws(XFailure) -> [ScreenWindow] {
+    func windows() throws(XFailure) -> [ScreenWindow] { try windows(areShown: true) }
+
+    private func windows(areShown: Bool) throws(XFailure) -> [ScreenWindow] {
         let list = try connection.property(connection.atom("_NET_CLIENT_LIST"), of: connection.root)
         var identifiers = stride(from: 0, to: list.count & ~3, by: 4).map { offset in
             // Properties of 32 bits come in the byte order of this machine, which is little-endian.
@@ -113,20 +115,20 @@ struct ScreenDirectory {
         var windows: [ScreenWindow] = []
         for identifier in identifiers {
             // A window that was closed meanwhile is left out.
-            if let window = try describe(identifier, names) { windows.append(window) }
+            if let window = try describe(identifier, names, isShown: areShown) { windows.append(window) }
         }
         return windows
     }
 
     private func describe(
         _ window: xcb_window_t,
-        _ names: (modern: xcb_atom_t, plain: xcb_atom_t)
+        _ names: (modern: xcb_atom_t, plain: xcb_atom_t),
+        isShown: Bool
     ) throws(XFailure) -> ScreenWindow? {
         do throws(XFailure) {
             let attributes = try connection.attributes(of: window)
-            guard UInt32(attributes.map_state) == XCB_MAP_STATE_VIEWABLE.rawValue, attributes._class == 1 else {
-                return nil
-            }
+            let isViewable = UInt32(attributes.map_state) == XCB_MAP_STATE_VIEWABLE.rawValue
+            guard isViewable == isShown, attributes._class == 1 else { return nil }
             var title = try connection.property(names.modern, of: window)
             if title.isEmpty { title = try connection.property(names.plain, of: window) }
             let geometry = try connection.geometry(of: window)
@@ -140,27 +142,46 @@ struct ScreenDirectory {
         }
     }
 
-    /// The window that `text` names.
+    /// The window that `text` names by its number, its title or a part of that.
     ///
-    /// - Throws: `noSuchWindow` or `ambiguousWindow`, as `explained`.
+    /// Where a window has that number, no title counts: any program can choose one.
+    ///
+    /// - Throws: `noSuchWindow`, `ambiguousWindow` or `windowHidden`, as `explained`.
     func window(_ text: String, for target: String) throws(XFailure) -> xcb_window_t {
         let isHexadecimal = text.hasPrefix("0x")
-        if let number = xcb_window_t(isHexadecimal ? String(text.dropFirst(2)) : text, radix: isHexadecimal ? 16 : 10) {
-            return number
-        }
+        let number = xcb_window_t(isHexadecimal ? String(text.dropFirst(2)) : text, radix: isHexadecimal ? 16 : 10)
+        if let number, try isWindow(number) { return number }
         let windows = try windows()
-        let exact = windows.filter { $0.title == text }
-        let part = windows.filter { $0.title.lowercased().contains(text.lowercased()) }
-        let found = exact.isEmpty ? part : exact
+        let found = Self.titled(text, in: windows)
         if found.count == 1 { return found[0].identifier }
         let list = (found.isEmpty ? windows : found).map { "\($0.name) \"\($0.title)\"" }.joined(separator: ", ")
         if !found.isEmpty {
             let problem = "several windows have it in their titles: \(list); give the number of one"
             throw .explained(ScreenError(.ambiguousWindow, target: target, problem))
         }
+        guard Self.titled(text, in: try self.windows(areShown: false)).isEmpty else {
+            throw .explained(.hidden(target, hasPicture: false))
+        }
+        if number != nil { throw .explained(.noSuchWindow(target)) }
         let others = windows.isEmpty ? "the display has no windows" : "there are \(list)"
         let problem = "no window has it in its title; \(others)"
         throw .explained(ScreenError(.noSuchWindow, target: target, problem))
+    }
+
+    /// Whether there is such a window of a program.
+    private func isWindow(_ number: xcb_window_t) throws(XFailure) -> Bool {
+        do throws(XFailure) {
+            _ = try connection.attributes(of: number)
+            return number != connection.root
+        } catch .refused {
+            return false
+        }
+    }
+
+    /// The windows whose title is `text`, or else those that have it in their title, in whatever case.
+    private static func titled(_ text: String, in windows: [ScreenWindow]) -> [ScreenWindow] {
+        let exact = windows.filter { $0.title == text }
+        return exact.isEmpty ? windows.filter { $0.title.lowercased().contains(text.lowercased()) } : exact
     }
 
     /// The window directly on the screen that `window` is in.

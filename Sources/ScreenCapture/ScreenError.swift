@@ -21,7 +21,7 @@ public struct ScreenError: Error, Hashable, Sendable {
         public static let noSuchWindow = Code(name: "noSuchWindow")
         /// The given title fits several windows.
         public static let ambiguousWindow = Code(name: "ambiguousWindow")
-        /// The window is minimized or on another workspace, so that it has no picture.
+        /// The window is minimized or on another workspace, so that it has no new picture, or none at all.
         public static let windowHidden = Code(name: "windowHidden")
         /// The captured window was closed.
         public static let windowClosed = Code(name: "windowClosed")
@@ -53,6 +53,21 @@ public struct ScreenError: Error, Hashable, Sendable {
         self.code = code
         self.target = target
         self.explanation = explanation
+    }
+}
+
+extension ScreenError {
+    /// The error of a number that no window has.
+    static func noSuchWindow(_ target: String) -> ScreenError {
+        let advice = "there is no such window; room-client devices --screens lists them"
+        return ScreenError(.noSuchWindow, target: target, advice)
+    }
+
+    /// The error of a hidden window; `hasPicture` if it was shown before, so that there is a last picture of it.
+    static func hidden(_ target: String, hasPicture: Bool) -> ScreenError {
+        let effect = hasPicture ? "nothing new of it can be seen" : "there is no picture of it yet"
+        let advice = "it is minimized or on another workspace, so that \(effect); show it"
+        return ScreenError(.windowHidden, target: target, advice)
     }
 }
 

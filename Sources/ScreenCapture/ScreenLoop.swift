@@ -26,7 +26,8 @@ struct ScreenLoop {
     /// Where the pixels lie; `nil` while the window is hidden.
     private var layout: SceneLayout?
     private var dirty: DirtyArea
-    /// The last picture, which is complete and is inside a frame.
+    /// The last picture, which is complete and is inside a frame; it has another size than `dirty` only while all of
+    /// that is dirty.
     private var picture: VideoBuffer?
     /// Where the cursor lies in the last picture.
     private var drawnCursor: PixelArea?
@@ -70,7 +71,7 @@ struct ScreenLoop {
         self.name = name
         self.connection = connection
         scene = try CapturedScene(plan.target, name, connection)
-        guard let layout = try scene.locate() else { throw .explained(Self.hidden(name)) }
+        guard let layout = try scene.locate() else { throw .explained(.hidden(name, hasPicture: false)) }
         self.layout = layout
         damage = try DamageTracker(connection, window: scene.window)
         fetcher = ImageFetcher(connection, sharesMemory: plan.sharesMemory)
@@ -79,11 +80,6 @@ struct ScreenLoop {
         converter = plan.makeConverter()
         dirty = DirtyArea(whole: layout.dimensions)
         if case .window = plan.target { painted = MonotonicClock.now + Self.paintingTime }
-    }
-
-    private static func hidden(_ name: String) -> ScreenError {
-        let advice = "it is minimized or on another workspace, so that it has no picture; show it"
-        return ScreenError(.windowHidden, target: name, advice)
     }
 
     private var wantedRate: FrameRate { context.wanted.frameRate ?? ScreenSource.defaultFrameRate }
@@ -101,11 +97,12 @@ struct ScreenLoop {
             let limit = context.highestRate
             schedule.change(to: limit.map { min($0, wantedRate) } ?? wantedRate)
             try followChanges()
-            guard let layout, painted.map({ now >= $0 }) ?? true else { continue }
-            if dirty.isEmpty {
-                repeatPicture(at: now, rate: schedule.rate)
-            } else {
+            if let layout, !dirty.isEmpty {
+                guard painted.map({ now >= $0 }) ?? true else { continue }
                 try take(layout, missed: missed, at: now, rate: schedule.rate)
+            } else {
+                // The last picture is also all that there is of a hidden window.
+                repeatPicture(at: now, rate: schedule.rate)
             }
         }
     }
@@ -135,9 +132,8 @@ struct ScreenLoop {
 
     private mutating func follow(_ new: SceneLayout?) throws(XFailure) {
         guard let new else {
-            if layout != nil { context.interrupted(by: Self.hidden(name)) }
+            if layout != nil { context.interrupted(by: ScreenError.hidden(name, hasPicture: picture != nil)) }
             layout = nil
-            picture = nil
             return
         }
         if layout == nil { context.interruptionEnded() }
@@ -147,7 +143,6 @@ struct ScreenLoop {
         if case .window = plan.target { painted = MonotonicClock.now + Self.paintingTime }
         try fetcher.prepare(for: new.dimensions)
         if new.dimensions == dirty.dimensions { dirty.addAll() } else { dirty = DirtyArea(whole: new.dimensions) }
-        if picture?.dimensions != new.dimensions { picture = nil }
     }
 
     // MARK: Pictures
@@ -160,7 +155,9 @@ struct ScreenLoop {
         captured.countCaptured(at: now)
         captured.framesRepeated = 1
         guard context.admit(captured, newestAt: now, pacedRate: rate) else { return }
-        context.deliver(VideoFrame(buffer: picture, timestamp: now))
+        var frame = VideoFrame(buffer: picture, timestamp: now)
+        frame.isRepeat = true
+        context.deliver(frame)
     }
 
     /// Fetches what is dirty, and delivers the picture.
@@ -176,7 +173,7 @@ struct ScreenLoop {
         guard context.admit(captured, newestAt: now, pacedRate: rate) else { return }
         let buffer = converter.makePicture(layout.dimensions, from: dirty.isWhole ? nil : picture)
         do throws(XFailure) {
-            for part in picture == nil ? [PixelArea(whole: layout.dimensions)] : dirty.parts {
+            for part in dirty.parts {
                 try fetch(part, of: layout, into: buffer)
             }
         } catch .refused {
@@ -192,6 +189,9 @@ struct ScreenLoop {
         picture = buffer
         repeats.delivered(at: now)
         context.note(format(at: rate))
+        var fetched = CaptureStatistics()
+        fetched.countDelay(from: now, until: MonotonicClock.now)
+        context.count(fetched)
         context.deliver(VideoFrame(buffer: buffer, timestamp: now))
     }
 

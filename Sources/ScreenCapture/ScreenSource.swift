@@ -8,13 +8,14 @@ import Threading
 /// Pictures are fetched and converted on one thread of the source's own, which alone speaks to the X server. Only the
 /// parts that changed are fetched. A frame of a screen that stands still is delivered again three times at intervals of
 /// 200 ms, so that it becomes sharp, then once a second, so that somebody who joins late sees it. Such a repeat is
-/// stamped with the time at which the screen was found unchanged, and counts in `framesRepeated`. It is neither a failure
-/// nor an interruption.
+/// stamped with the time at which the screen was found unchanged, marked (`VideoFrame.isRepeat`) up to the subscribers'
+/// frame logs, and counts in `framesRepeated`. It is neither a failure nor an interruption, and no freeze.
 ///
 /// If the window or the screen changes its size, the next frame has the new size. Sides are rounded down to even numbers.
 /// A published track scales frames that are larger than its first one down to that size. While a window is hidden, the
-/// source is interrupted. When it is closed, when its monitor goes, or when the X server goes, the source fails with a
-/// `ScreenError`. All members may be used from any thread.
+/// source is interrupted (`CaptureEvent.interrupted`) and repeats the window's last picture once a second. A window that is
+/// hidden at the start has no picture: the start throws `windowHidden`. When the window is closed, when its monitor goes, or
+/// when the X server goes, the source fails with a `ScreenError`. All members may be used from any thread.
 public final class ScreenSource: CoreCapturer {
     /// How long the X server may take for an answer before the source fails.
     public static let patience = Duration.seconds(5)
@@ -66,7 +67,7 @@ public final class ScreenSource: CoreCapturer {
         } body: { context in
             try ScreenLoop.run(plan, context)
         }
-        core.replaceRequest(request)
+        core.setInitialRequest(request)
     }
 
     deinit {

@@ -49,14 +49,19 @@ struct CameraControls {
     }
 
     /// Sets what was set before, in the same order; gives the errors of what cannot be set.
+    ///
+    /// What is refused is tried once more after all others: the control that overrules it may have been set again later.
     func set(_ settings: [ControlSetting]) -> [CameraError] {
-        settings.compactMap { setting in
-            do throws(CameraError) {
-                try set(setting.name, to: "\(setting.value)")
-                return nil
-            } catch {
-                return error
-            }
+        let refused = settings.filter { refusal(of: $0) != nil }
+        return refused.compactMap { refusal(of: $0) }
+    }
+
+    private func refusal(of setting: ControlSetting) -> CameraError? {
+        do throws(CameraError) {
+            try set(setting.name, to: "\(setting.value)")
+            return nil
+        } catch {
+            return error
         }
     }
 

@@ -21,11 +21,6 @@ struct CameraHardware: Hashable, Sendable {
     private func isSameFunction(as other: CameraHardware) -> Bool {
         interfaceNumber == other.interfaceNumber && index == other.index
     }
-
-    /// Whether both are the same function of what is plugged into one place, and state the same model and serial number.
-    func isAtSamePlace(as other: CameraHardware) -> Bool {
-        place == other.place && isSameDevice(as: other)
-    }
 }
 
 extension CameraHardware {
@@ -48,60 +43,95 @@ extension CameraHardware {
     }
 }
 
+/// Where a camera was seen last, and whether it is the only one of its kind.
+struct CameraSighting: Sendable {
+    /// The device's folder in sysfs.
+    var place: String
+    /// Whether a camera of the same model with the same serial number, or also without one, was seen in another place.
+    ///
+    /// udev leads the name under `/dev/v4l/by-id` to such a double when the camera goes away.
+    var hasDouble: Bool
+}
+
 /// The folder in which udev names cameras by make and serial number.
 private let stableNames = "/dev/v4l/by-id/"
 
 extension CameraDirectory {
     /// Opens `camera` at its current node, and never another camera.
     ///
-    /// A camera with a name under `/dev/v4l/by-id` is found by that name. A camera with a serial number is found by it,
-    /// in whatever port. Any other camera is found in its port, by bus and card name. The number of a node is not used:
-    /// after unplugging, another camera may have it.
+    /// A camera is found in the port where it was seen last. In another port it is found by its serial number, or by its
+    /// name under `/dev/v4l/by-id`, but not if a double of it was ever seen beside it: whatever has the serial number or
+    /// the name then may be the double. The number of a node is not used: after unplugging, another camera may have it.
     func open(_ camera: CaptureDevice) throws(CameraError) -> (device: V4L2Device, path: String) {
-        if let link = camera.stableLinks.first(where: { $0.hasPrefix(stableNames) }) {
-            if let path = system.resolve(link) {
-                let device = try open(path)
-                guard device.capability.card == camera.name, isSameSerial(camera, path) else { throw gone(camera) }
-                return (device, path)
+        let path: String?
+        if let hardware = camera.hardware {
+            let nodes = system.nodePaths()
+            let isInItsPlace = nodes.contains { isInPlace(of: camera, system.hardware(of: $0)) }
+            if isInItsPlace { return try openInPlace(camera) }
+            path = newPath(of: camera, hardware, among: nodes)
+        } else {
+            guard let link = camera.stableLinks.first(where: { $0.hasPrefix(stableNames) }) else {
+                return try openInPlace(camera)
             }
-            // udev makes the link a moment after the node; without a serial number there is nothing else to go by.
-            guard camera.serialNumber != nil else { throw gone(camera) }
+            path = system.resolve(link)
         }
-        if let hardware = camera.hardware, hardware.serialNumber != nil {
-            guard let path = path(of: hardware) else { throw gone(camera) }
-            let device = try open(path)
-            guard device.capability.card == camera.name else { throw gone(camera) }
-            return (device, path)
+        guard let path else { throw gone(camera) }
+        let device = try open(path)
+        guard device.capability.card == camera.name else { throw gone(camera) }
+        return (device, path)
+    }
+
+    /// The description of `camera`, whose node is at `path`, with where it is seen now and whether it has a double.
+    func sighted(_ camera: CaptureDevice, at path: String) -> CaptureDevice {
+        var camera = camera
+        camera.path = path
+        guard camera.hardware != nil, let place = system.hardware(of: path)?.place else { return camera }
+        camera.sighting = CameraSighting(place: place, hasDouble: camera.sighting?.hasDouble ?? false)
+        return withDoubles(camera)
+    }
+
+    /// The description of `camera` with whether it has a double now, or ever had one.
+    func withDoubles(_ camera: CaptureDevice) -> CaptureDevice {
+        guard let own = camera.hardware, camera.sighting?.hasDouble != true else { return camera }
+        var camera = camera
+        let place = camera.lastPlace ?? own.place
+        let hasDouble = system.nodePaths().contains { path in
+            system.hardware(of: path).map { $0.place != place && $0.isSameDevice(as: own) } ?? false
         }
-        return try openByPlace(camera)
+        camera.sighting = CameraSighting(place: place, hasDouble: hasDouble)
+        return camera
     }
 
-    /// Whether the node at `path` has the camera's serial number, as far as that is known.
-    private func isSameSerial(_ camera: CaptureDevice, _ path: String) -> Bool {
-        guard let own = camera.hardware, let found = system.hardware(of: path) else { return true }
-        return own.serialNumber == found.serialNumber
+    /// The node of a camera that is not where it was seen last; `nil` if none is certain to be this camera.
+    private func newPath(of camera: CaptureDevice, _ own: CameraHardware, among nodes: [String]) -> String? {
+        let found = nodes.filter { system.hardware(of: $0)?.isSameDevice(as: own) == true }
+        guard found.count == 1, let path = found.first, camera.sighting?.hasDouble != true else { return nil }
+        if own.serialNumber != nil { return path }
+        // udev makes the link a moment after the node; without a serial number there is nothing else to go by.
+        let links = camera.stableLinks.filter { $0.hasPrefix(stableNames) }
+        return links.contains { system.resolve($0) == path } ? path : nil
     }
 
-    /// The node of the device with the serial number of `hardware`; of several, the one in the same port.
-    private func path(of hardware: CameraHardware) -> String? {
-        let found = system.nodePaths().filter { system.hardware(of: $0)?.isSameDevice(as: hardware) == true }
-        if found.count <= 1 { return found.first }
-        return found.first { system.hardware(of: $0)?.place == hardware.place }
+    /// Whether a node with `hardware` is the camera's function of a device like it, in the port where it was seen last.
+    private func isInPlace(of camera: CaptureDevice, _ hardware: CameraHardware?) -> Bool {
+        guard let own = camera.hardware, let hardware else { return false }
+        return hardware.place == camera.lastPlace && hardware.isSameDevice(as: own)
     }
 
-    /// Opens a camera without a serial number.
-    private func openByPlace(_ camera: CaptureDevice) throws(CameraError) -> (device: V4L2Device, path: String) {
+    /// Opens a camera in the port where it was seen last.
+    private func openInPlace(_ camera: CaptureDevice) throws(CameraError) -> (device: V4L2Device, path: String) {
         var refusal: CameraError?
+        // The description names the bus of the port in which the camera was when it was described.
+        let hasMoved = camera.lastPlace != camera.hardware?.place
         // Try the old node first. It is the likeliest, and for a camera with several nodes it is the right one.
         for path in [camera.path] + system.nodePaths().filter({ $0 != camera.path }) {
             // Nodes that cannot be this camera are not opened, because that wakes some cameras.
-            let match = camera.hardware.map { own in system.hardware(of: path)?.isAtSamePlace(as: own) ?? false }
+            let match = camera.hardware.map { _ in isInPlace(of: camera, system.hardware(of: path)) }
             if match == false { continue }
             do {
                 let device = try open(path)
-                if device.capability.card == camera.name, device.capability.busInfo == camera.busInfo {
-                    return (device, path)
-                }
+                let isOnBus = hasMoved || device.capability.busInfo == camera.busInfo
+                if device.capability.card == camera.name, isOnBus { return (device, path) }
             } catch {
                 if path == camera.path || match == true { refusal = error }
             }
@@ -115,7 +145,9 @@ extension CameraDirectory {
             .noSuchDevice,
             device: "\(camera.name) (\(camera.busInfo))",
             attempt: "open",
-            explanation: "the camera is not there; plug it in again, into the same port if it has no serial number"
+            explanation: camera.sighting?.hasDouble == true
+                ? "the camera is not there; plug it in again, into the same port, because another one cannot be told from it"
+                : "the camera is not there; plug it in again, into the same port if it has no serial number"
         )
     }
 }

@@ -35,6 +35,8 @@ struct CameraOutage {
     private var recoveredAt: MonotonicInstant?
     /// The cause that was reported last.
     private var reported: CameraError.Code?
+    /// Whether the limit does not count at present.
+    private var isReprieved = false
     /// The present cause, and since when it has been the same.
     private var present: (code: CameraError.Code, since: MonotonicInstant)?
 
@@ -57,6 +59,7 @@ struct CameraOutage {
             slateDue = now
             reported = nil
             present = nil
+            isReprieved = false
             if let recoveredAt, now.duration(since: recoveredAt) >= Self.settling { failuresInARow = 0 }
         }
         schedule(code, at: now)
@@ -100,12 +103,18 @@ struct CameraOutage {
         return true
     }
 
+    /// Lets the wait go on beyond its limit, for a camera that has just been opened and has given no picture yet.
+    mutating func reprieve() { isReprieved = true }
+
+    /// Lets the limit count again, from when the outage began.
+    mutating func endReprieve() { isReprieved = false }
+
     /// Whether the camera must be opened now.
     func isAttemptDue(at now: MonotonicInstant) -> Bool { now >= attemptDue }
 
     /// Whether the wait for pictures is over.
     func isOver(at now: MonotonicInstant) -> Bool {
-        guard let began, let limit else { return false }
+        guard !isReprieved, let began, let limit else { return false }
         return now.duration(since: began) >= limit
     }
 
@@ -115,6 +124,7 @@ struct CameraOutage {
     /// When a slate is due, or the wait is over; `nil` while pictures come.
     var nextSlate: MonotonicInstant? {
         guard isWaiting, let began else { return nil }
-        return limit.map { min(slateDue, began + $0) } ?? slateDue
+        guard !isReprieved, let limit else { return slateDue }
+        return min(slateDue, began + limit)
     }
 }

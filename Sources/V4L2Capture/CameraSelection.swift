@@ -66,7 +66,11 @@ final class CameraSelection: Sendable {
     /// The selection that `change` leads to; controls are kept for the same camera only.
     func target(of change: Change) -> CameraSelection {
         let present = device
-        return CameraSelection(change.device, settings: change.device.isSameCamera(as: present) ? settings : [])
+        guard change.device.isSameCamera(as: present) else { return CameraSelection(change.device) }
+        var same = change.device
+        // The description may be older than the double.
+        if present.sighting?.hasDouble == true { same.sighting = present.sighting }
+        return CameraSelection(same, settings: settings)
     }
 
     /// The same camera and settings, apart from what callers change from now on.

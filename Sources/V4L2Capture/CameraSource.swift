@@ -5,11 +5,12 @@ import Threading
 /// A camera of this machine.
 ///
 /// Frames are captured, converted and delivered on one thread of the source's own. This thread owns the device from the
-/// first user's start to the last user's stop. A size requested while capturing takes effect at once: frames of the
-/// camera's current size are cropped and scaled down. A rate requested while capturing also takes effect at once:
-/// frames are left out. The camera itself changes to another size or pixel format at the next start, or by
-/// `selectCaptureDevice(_:format:)`. Starts and failures report `CameraError`s. A source that is released while it captures stops by itself. All members may be used
-/// from any thread.
+/// first user's start to the last user's stop; only a change of cameras opens and closes devices on another thread.
+///
+/// A size requested while capturing takes effect at once: frames of the camera's current size are cropped and scaled
+/// down. A rate requested while capturing also takes effect at once: frames are left out. The camera itself changes to another size or pixel format at the next start, or by
+/// `selectCaptureDevice(_:format:)`. Starts and failures report `CameraError`s. A source that is released while it captures
+/// stops by itself. All members may be used from any thread.
 ///
 /// Unless a size or a rate is requested, frames above 1920x1080 are scaled down and frames above 30 a second are left out,
 /// with a warning (`CaptureEvent.warning`).
@@ -22,7 +23,7 @@ public final class CameraSource: CoreCapturer {
     /// How long a streaming camera may deliver nothing before it counts as failed.
     ///
     /// Five seconds is longer than the frame interval that cameras fall to in the dark, and longer than a USB reset. At
-    /// rates below 0.6 frames per second the limit is three frame intervals.
+    /// rates below 0.6 frames per second, stated or measured, the limit is three frame intervals.
     public static let patience = Duration.seconds(5)
 
     /// The camera, with the path at which it was last opened.
@@ -86,19 +87,21 @@ public final class CameraSource: CoreCapturer {
         } body: { context in
             try CaptureLoop.run(plan, context)
         }
-        core.replaceRequest(request)
+        core.setInitialRequest(request)
     }
 
     /// Captures from another camera, or in another format, as the same source: published tracks go on.
     ///
-    /// While capturing, the new camera has a frame ready before the present one is closed. If both cannot be open at
-    /// once, or if it is the same camera, the present one is closed first. The size of the frames changes only if the new
-    /// camera, or `format`, makes it so; a change of size makes one keyframe. Controls that were set are kept for the
-    /// same camera only. While not capturing, the next start uses the camera.
+    /// While capturing, the new camera is opened on another thread and has a frame ready before the present one is
+    /// closed, so that frames go on coming. If the bus has no bandwidth for both, if it is the same camera, or if two nodes
+    /// of one device exclude each other, the present one is closed first. The size of the frames changes only if the new camera, or `format`, makes it so; a change of
+    /// size makes one keyframe. Controls that were set are kept for the same camera only. While not capturing, the next
+    /// start uses the camera.
     ///
     /// - Parameters:
     ///   - device: One of `CameraSource.devices()`.
-    ///   - format: The requested format, which replaces all earlier requests; `nil` keeps them.
+    ///   - format: The requested format, which replaces all earlier requests; `nil` keeps them. `resetOutputFormat()`
+    ///     takes it back.
     /// - Returns: The time between the last frame before the change and the first one after it; zero while not capturing.
     /// - Throws: `CameraError`, if the camera cannot be used or gives no frame: the present one then goes on, in its
     ///   format. `CancellationError`, if capturing ends meanwhile, or another change follows before the first frame.

@@ -16,6 +16,10 @@ public struct CaptureDevice: Hashable, Sendable {
     public var serialNumber: String? { hardware?.serialNumber }
     /// What the kernel says about the hardware.
     var hardware: CameraHardware?
+    /// Where it was seen last; this is no part of what two descriptions are compared by.
+    var sighting: CameraSighting?
+    /// The folder in sysfs of the port where it was seen last.
+    var lastPlace: String? { sighting?.place ?? hardware?.place }
 
     /// The number in a `path` of the form `/dev/video0`, which can also name the camera.
     public var nodeNumber: Int? { V4L2Capture.nodeNumber(of: path) }
@@ -39,6 +43,20 @@ public struct CaptureDevice: Hashable, Sendable {
     ) {
         self.init(path: path, name: name, busInfo: busInfo, driver: driver, stableLinks: stableLinks)
         self.hardware = hardware
+    }
+
+    /// Whether both describe the same camera at the same node.
+    public static func == (one: CaptureDevice, other: CaptureDevice) -> Bool {
+        one.path == other.path && one.name == other.name && one.busInfo == other.busInfo && one.driver == other.driver
+            && one.stableLinks == other.stableLinks && one.hardware == other.hardware
+    }
+
+    /// Hashes what two descriptions are compared by.
+    public func hash(into hasher: inout Hasher) {
+        hasher.combine(path)
+        hasher.combine(name)
+        hasher.combine(busInfo)
+        hasher.combine(hardware)
     }
 }
 
@@ -155,8 +173,8 @@ struct CameraDirectory {
         return describe(try open(resolved).capability, path: resolved, links: system.stableLinks())
     }
 
-    private func describe(_ capability: DeviceCapability, path: String, links: [StableLink]) -> CaptureDevice {
-        CaptureDevice(
+    func describe(_ capability: DeviceCapability, path: String, links: [StableLink]) -> CaptureDevice {
+        let device = CaptureDevice(
             path: path,
             name: capability.card,
             busInfo: capability.busInfo,
@@ -164,6 +182,7 @@ struct CameraDirectory {
             stableLinks: links.filter { $0.node == path }.map(\.path),
             hardware: system.hardware(of: path)
         )
+        return sighted(device, at: path)
     }
 
     private func notFound(_ text: String) -> CameraError {

@@ -7,15 +7,14 @@ extension CaptureLoop {
     /// - Throws: `error`, if the camera is not to be waited for.
     mutating func beginOutage(_ error: CameraError) throws(CameraError) {
         guard outage.isWaiting, hasWorked else { throw error }
+        // Doubles that were plugged in while it worked must not be taken for it.
+        plan.selection.device = CameraDirectory(system: plan.system).withDoubles(plan.selection.device)
         note(error)
         session = nil
     }
 
-    /// Counts and reports the cause of an outage, if it is new.
+    /// Reports the cause of an outage, if it is new.
     mutating func note(_ error: CameraError) {
-        var counts = CaptureStatistics()
-        counts.interruptions = outage.isOn ? 0 : 1
-        context.count(counts)
         lastFailure = error
         if outage.failed(error.code, at: plan.system.now) { context.interrupted(by: error) }
     }
@@ -28,14 +27,17 @@ extension CaptureLoop {
             let now = plan.system.now
             if outage.isOver(at: now) { throw givenUp() }
             deliverSlate(at: now)
-            if outage.isAttemptDue(at: now) {
+            let isClosed = closing?.isDone ?? true
+            if isClosed, outage.isAttemptDue(at: now) {
+                endClosing()
                 do throws(CameraError) {
-                    return try begin(Self.open(plan, context, converter, for: context.wanted))
+                    return try begin(Self.open(plan, context, readable, for: context.wanted))
                 } catch {
                     note(error)
                 }
             }
-            plan.system.sleep(until: outage.nextDeadline, or: stop)
+            // The end of the thread that closes the former camera wakes nobody.
+            plan.system.sleep(until: isClosed ? outage.nextDeadline : now + .milliseconds(10), or: stop)
             do throws(CameraError) {
                 try carryOutChanges()
             } catch {
@@ -50,7 +52,7 @@ extension CaptureLoop {
         Self.report(opened, context)
         session = opened
         negotiated = opened.negotiated
-        wishedDimensions = context.wanted.dimensions
+        requiredDimensions = context.required.dimensions
         let (interval, now) = (negotiated.frameRate.interval, plan.system.now)
         watchdog = CaptureWatchdog(patience: plan.patience, interval: interval, start: now)
         stamps = TimestampCheck(interval: interval, start: now, after: lastInstant)
@@ -76,7 +78,7 @@ extension CaptureLoop {
         let seconds = Int(now.duration(since: began).seconds)
         let text = ["No picture", plan.selection.device.name, "for \(seconds) s"]
         let size = converter.outputDimensions(for: negotiated.delivered.dimensions)
-        var frame = VideoFrame(buffer: slate.paint(text, dimensions: size), timestamp: now)
+        var frame = converter.frame(ofUpright: slate.paint(text, dimensions: size), timestamp: now)
         frame.isSubstitute = true
         lastInstant = now
         stamps.substituted(at: now)

@@ -1,5 +1,6 @@
 import Capture
 import MediaCore
+import Threading
 
 extension CaptureLoop {
     /// A change that is carried out, except that no good frame has come since.
@@ -9,6 +10,8 @@ extension CaptureLoop {
         var former: CameraSelection
         /// The request to go back to; `nil` if it was not changed.
         var formerRequest: VideoFormatRequest?
+        /// The request that was in force after the change.
+        var request = VideoFormatRequest()
         /// When the last frame before it was captured.
         var last: MonotonicInstant?
     }
@@ -18,12 +21,20 @@ extension CaptureLoop {
     /// - Throws: An error of the present camera, which a change that failed had closed.
     mutating func carryOutChanges() throws(CameraError) {
         stop.settle()
-        while !stop.isRequested, let change = plan.selection.nextChange() { try carryOut(change) }
+        while !stop.isRequested, let change = plan.selection.nextChange() {
+            do throws(CameraError) {
+                try carryOut(change)
+            } catch {
+                // The changes that are left come later; their wakes may be gone.
+                stop.wake()
+                throw error
+            }
+        }
     }
 
     /// Changes to another camera, or to another format of the same.
     ///
-    /// The new camera is opened, and has a frame ready, before the present one is closed. Where that is not possible,
+    /// The new camera is opened, and has a frame ready, while the present one goes on. Where that is not possible,
     /// because it is the same camera or the bus has no room for two, the present one is closed first, and opened again if
     /// the new one cannot be.
     private mutating func carryOut(_ change: CameraSelection.Change) throws(CameraError) {
@@ -36,7 +47,7 @@ extension CaptureLoop {
             handOver(to: opened, selection, change)
         } catch {
             change.answer(.failure(error))
-            guard isOpen, session == nil else { return }
+            guard isOpen, session == nil, !stop.isRequested else { return }
             try beginAgain()
         }
     }
@@ -54,34 +65,53 @@ extension CaptureLoop {
             next.formerRequest = handover.formerRequest ?? next.formerRequest
             endHandover(with: .failure(CancellationError()))
         }
-        handover = next
         if let request = change.request { context.replaceRequest(request) }
+        next.request = context.request
+        handover = next
         plan.selection.adopt(selection)
+        // The new camera has its patience for the first frame, however long the former one has been gone.
+        outage.reprieve()
+        let former = HandedOver(session.take())
         begin(opened)
+        // On another thread, so that the first frames of the new camera are not late.
+        closing = try? SideThread(name: "camera-close") { _ = former.take() }
     }
 
     /// Opens the camera to change to; closes the present one before if both cannot be open.
+    ///
+    /// - Throws: Why it cannot be opened. The present one then goes on, unless it was closed.
     private mutating func open(
         _ selection: CameraSelection,
         for wanted: VideoFormatRequest
     ) throws(CameraError) -> CaptureSession {
-        var target = plan
-        target.selection = selection
+        finishClosing()
         if !selection.device.isSameCamera(as: plan.selection.device) {
             do throws(CameraError) {
-                return try CaptureSession(selection, system: plan.system, request: wanted, converter: converter)
+                return try openBeside(selection, for: wanted)
             } catch {
-                guard [.busy, .noBandwidth].contains(error.code) else { throw error }
+                guard error.code == .noBandwidth || isSiblingInTheWay(of: selection, error) else { throw error }
             }
         }
         session = nil
-        return try Self.open(target, context, converter, for: wanted)
+        var target = plan
+        target.selection = selection
+        return try Self.open(target, context, readable, for: wanted)
+    }
+
+    /// Whether the camera is busy because the present one, another node of the same device, is open.
+    ///
+    /// A camera that another program has stays busy, and the present one is not closed for it.
+    private func isSiblingInTheWay(of selection: CameraSelection, _ error: CameraError) -> Bool {
+        guard error.code == .busy, session != nil else { return false }
+        let (camera, present) = (selection.device, plan.selection.device)
+        guard !camera.busInfo.isEmpty, camera.busInfo == present.busInfo else { return false }
+        return plan.system.holder(of: camera.path) == nil
     }
 
     /// Waits until `opened` has a frame, while the present camera goes on.
     private mutating func overlap(with opened: CaptureSession) throws(CameraError) {
         let limit = plan.system.now + plan.patience
-        while let session, !stop.isRequested {
+        while session != nil, !stop.isRequested {
             let events = opened.wait(until: plan.system.now + .milliseconds(10), or: stop)
             if events.contains(.readable) { return }
             // Further changes wait in the selection; their wakes would end each wait at once.
@@ -89,15 +119,7 @@ extension CaptureLoop {
             if let reason = opened.reasonForSilence(events) { throw reason }
             let now = plan.system.now
             guard now < limit else { throw noFirstFrame(of: opened) }
-            deliverSlate(at: now)
-            let present = session.wait(until: now, or: stop)
-            if present.isDisjoint(with: [.readable, .failed, .gone]) { continue }
-            do throws(CameraError) {
-                try take(from: session, after: present)
-            } catch {
-                // It goes anyway.
-                self.session = nil
-            }
+            goOn(until: now)
         }
     }
 
@@ -116,26 +138,106 @@ extension CaptureLoop {
     /// - Throws: Why that camera cannot be opened.
     mutating func takeBack(_ taken: Handover, because error: CameraError) throws(CameraError) {
         handover = nil
+        outage.endReprieve()
         session = nil
         plan.selection.adopt(taken.former)
-        if let request = taken.formerRequest { context.replaceRequest(request) }
+        // A request that was made since the change stays.
+        if let request = taken.formerRequest, context.request == taken.request {
+            context.replaceRequest(request)
+        }
         taken.change.answer(.failure(error))
         try beginAgain()
     }
 
     private mutating func beginAgain() throws(CameraError) {
-        begin(try Self.open(plan, context, converter, for: context.wanted))
+        finishClosing()
+        begin(try Self.open(plan, context, readable, for: context.wanted))
     }
 
     /// Tells the caller of a change how it ended, once the new camera has given a frame, or cannot any more.
     mutating func endHandover(with result: Result<Void, any Error>) {
         guard let handover else { return }
         self.handover = nil
+        outage.endReprieve()
         handover.change.answer(
             result.map {
                 guard let last = handover.last, let lastInstant else { return .zero }
                 return max(.zero, lastInstant.duration(since: last))
             }
+        )
+    }
+}
+
+// MARK: - Beside the present camera
+
+extension CaptureLoop {
+    /// Opens a camera on another thread, while the present camera goes on: a driver may take a second.
+    private mutating func openBeside(
+        _ selection: CameraSelection,
+        for wanted: VideoFormatRequest
+    ) throws(CameraError) -> CaptureSession {
+        let (system, readable, stop) = (plan.system, readable, stop)
+        let opening: SideThread<Result<CaptureSession, CameraError>>
+        do throws(ThreadShortage) {
+            opening = try SideThread(name: "camera-open") {
+                stop.wake()
+            } _: {
+                Result { () throws(CameraError) in
+                    try CaptureSession(selection, system, request: wanted, readable: readable)
+                }
+            }
+        } catch {
+            return try CaptureSession(selection, system, request: wanted, readable: readable)
+        }
+        while !opening.isDone, !stop.isRequested { goOn(until: plan.system.now + .milliseconds(10)) }
+        return try opening.result().get()
+    }
+
+    /// Captures from the present camera until `deadline`, while another one is opened or has no frame yet.
+    private mutating func goOn(until deadline: MonotonicInstant) {
+        deliverSlate(at: plan.system.now)
+        guard let session else {
+            plan.system.sleep(until: deadline, or: stop)
+            // Further changes wait in the selection; their wakes would end each wait at once.
+            return stop.settle()
+        }
+        let events = session.wait(until: deadline, or: stop)
+        if events.contains(.stopped) { stop.settle() }
+        if events.isDisjoint(with: [.readable, .failed, .gone]) { return }
+        do throws(CameraError) {
+            try take(from: session, after: events)
+        } catch {
+            // It goes anyway.
+            self.session = nil
+        }
+    }
+
+    /// Waits until the camera before the last change is closed; its bandwidth and its node are free then.
+    ///
+    /// Meanwhile the present camera goes on. Without one it is an outage, once that takes as long as viewers notice.
+    private mutating func finishClosing() {
+        guard let closing else { return }
+        let patienceEnd = plan.system.now + watchdog.interruption
+        while !closing.isDone, !stop.isRequested {
+            let now = plan.system.now
+            if session == nil, !outage.isOn, outage.isWaiting, hasWorked, now >= patienceEnd { note(slowClosing) }
+            goOn(until: now + .milliseconds(10))
+        }
+        endClosing()
+    }
+
+    /// Waits for the thread that closes the camera before the last change.
+    mutating func endClosing() {
+        closing?.result()
+        closing = nil
+    }
+
+    private var slowClosing: CameraError {
+        CameraError(
+            .noFrames,
+            device: path,
+            attempt: "read from",
+            explanation: "the camera before the last change takes long to close; it goes on by itself after that"
         )
     }
 }
@@ -147,6 +249,9 @@ extension CaptureDevice {
     func isSameCamera(as other: CaptureDevice) -> Bool {
         guard name == other.name else { return false }
         guard let hardware, let theirs = other.hardware else { return path == other.path && busInfo == other.busInfo }
-        return hardware.isAtSamePlace(as: theirs) || (path == other.path && hardware.isSameDevice(as: theirs))
+        guard hardware.isSameDevice(as: theirs) else { return false }
+        if lastPlace == other.lastPlace { return true }
+        guard sighting?.hasDouble != true, other.sighting?.hasDouble != true else { return false }
+        return path == other.path || hardware.place == theirs.place
     }
 }

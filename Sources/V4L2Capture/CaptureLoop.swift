@@ -21,13 +21,15 @@ struct CaptureLoop {
     let context: CaptureContext
     let stop: StopSignal
     let converter: any CapturedFrameConverter
+    /// The pixel formats that the converter reads in the driver's buffers.
+    let readable: Set<PixelFormat>
     /// The open camera; `nil` while it is gone.
     var session: CaptureSession?
     /// The format of the last session.
     var negotiated: NegotiatedFormat
-    /// The size that was requested before the session began.
-    var wishedDimensions: Dimensions?
-    /// What is delivered unless more is requested.
+    /// The size that the sinks required when the session began.
+    var requiredDimensions: Dimensions?
+    /// The most that is delivered while nothing is requested.
     var limits: VideoFormatRequest
     var watchdog: CaptureWatchdog
     var stamps: TimestampCheck
@@ -42,6 +44,8 @@ struct CaptureLoop {
     var hasWorked = false
     /// The change of cameras that waits for its first frame.
     var handover: Handover?
+    /// Closes the camera before the last change.
+    var closing: SideThread<Void>?
 
     /// Opens the camera, captures until a stop is requested, and closes it.
     ///
@@ -57,7 +61,10 @@ struct CaptureLoop {
         plan.selection.begin(stop)
         defer { plan.selection.end() }
         var loop = try CaptureLoop(plan, context, stop)
-        defer { loop.endHandover(with: .failure(CancellationError())) }
+        defer {
+            loop.endHandover(with: .failure(CancellationError()))
+            loop.endClosing()
+        }
         context.opened(loop.negotiated.videoFormat)
         while !loop.stop.isRequested {
             do throws(CameraError) {
@@ -86,13 +93,15 @@ struct CaptureLoop {
         self.plan = plan
         self.context = context
         self.stop = stop
-        converter = plan.makeConverter()
+        let converter = plan.makeConverter()
+        self.converter = converter
+        readable = PixelFormat.readDirectly.filter { converter.accepts($0.converterFormat) }
         outage = CameraOutage(limit: plan.outageLimit)
-        let opened = try Self.open(plan, context, converter, for: context.wanted)
+        let opened = try Self.open(plan, context, readable, for: context.wanted)
         Self.report(opened, context)
         session = opened
         negotiated = opened.negotiated
-        wishedDimensions = context.wanted.dimensions
+        requiredDimensions = context.required.dimensions
         let (interval, now) = (opened.negotiated.frameRate.interval, plan.system.now)
         watchdog = CaptureWatchdog(patience: plan.patience, interval: interval, start: now)
         stamps = TimestampCheck(interval: interval, start: now)
@@ -104,22 +113,16 @@ struct CaptureLoop {
     static func open(
         _ plan: Plan,
         _ context: CaptureContext,
-        _ converter: any CapturedFrameConverter,
+        _ readable: Set<PixelFormat>,
         for wanted: VideoFormatRequest
     ) throws(CameraError) -> CaptureSession {
         var request = wanted
         do throws(CameraError) {
-            return try CaptureSession(plan.selection, system: plan.system, request: request, converter: converter)
+            return try CaptureSession(plan.selection, plan.system, request: request, readable: readable)
         } catch {
             guard error.code == .noBandwidth, request.pixelFormat == nil else { throw error }
             request.pixelFormat = .mjpeg
-            guard
-                let session = try? CaptureSession(
-                    plan.selection,
-                    system: plan.system,
-                    request: request,
-                    converter: converter
-                )
+            guard let session = try? CaptureSession(plan.selection, plan.system, request: request, readable: readable)
             else { throw error }
             context.warn(error.adding("it is captured as MJPG instead"))
             return session
@@ -144,17 +147,12 @@ struct CaptureLoop {
     /// Nothing but `session` may hold the camera after this, so that a change can close it.
     private mutating func step() throws(CameraError) -> Bool {
         guard let session else { return false }
-        let deadline = outage.nextSlate.map { min($0, watchdog.nextDeadline) } ?? watchdog.nextDeadline
+        let deadline = min(outage.nextSlate ?? watchdog.nextDeadline, watchdog.nextDeadline)
         let events = session.wait(until: deadline, or: stop)
         if stop.isRequested { return false }
         if events.contains(.stopped) { return true }
-        let lastGood = watchdog.lastGood
         if !events.isEmpty { try take(from: session, after: events) }
         let now = plan.system.now
-        if watchdog.lastGood != lastGood {
-            if outage.recovered(at: now) { context.interruptionEnded() }
-            endHandover(with: .success(()))
-        }
         guard !watchdog.isOver(at: now), !(outage.isWaiting && outage.isOver(at: now)) else {
             throw noFrames(for: watchdog.patience, isOver: true)
         }
@@ -169,7 +167,9 @@ struct CaptureLoop {
         return false
     }
 
+    /// Takes what the driver has, and delivers the newest good frame, which ends an outage and a change.
     mutating func take(from session: CaptureSession, after events: NodeEvents) throws(CameraError) {
+        let lastGood = watchdog.lastGood
         var captured = CaptureStatistics()
         let newest: FilledBuffer?
         do {
@@ -191,7 +191,10 @@ struct CaptureLoop {
             context.count(captured)
             if captured.framesCaptured > 0 { watchdog.damaged(at: now) }
         }
-        if watchdog.lastGood != nil { hasWorked = true }
+        guard watchdog.lastGood != lastGood else { return }
+        hasWorked = true
+        if outage.recovered(at: now) { context.interruptionEnded() }
+        endHandover(with: .success(()))
     }
 
     private mutating func deliver(
@@ -209,7 +212,7 @@ struct CaptureLoop {
         converter.requestedDimensions = outputDimensions
         let frame: VideoFrame
         do {
-            frame = try session.frame(of: newest, at: timestamp)
+            frame = try session.frame(of: newest, at: timestamp, by: converter)
         } catch {
             context.drop(.corrupt)
             damage.noted(1, at: now)
@@ -224,16 +227,17 @@ struct CaptureLoop {
     }
 
     /// The size of the frames, before other steps; `nil` for the camera's.
-    var outputDimensions: Dimensions? { context.request.dimensions ?? wishedDimensions ?? limits.dimensions }
+    var outputDimensions: Dimensions? { context.request.dimensions ?? requiredDimensions ?? limits.dimensions }
 
-    /// Limits what is delivered unless more is requested, and says so.
+    /// Limits what is delivered unless more is requested, and says so if nothing is.
     mutating func limitOutput() {
         let former = limits
-        limits = DefaultOutput.limit(negotiated.videoFormat, wanted: context.wanted)
+        limits = DefaultOutput.limit(negotiated.videoFormat, wanted: context.required)
         context.limitRate(to: limits.frameRate)
-        guard limits != VideoFormatRequest(), limits != former else { return }
-        let size = limits.dimensions ?? negotiated.delivered.dimensions
-        let rate = limits.frameRate ?? negotiated.frameRate
+        let inForce = DefaultOutput.limit(negotiated.videoFormat, wanted: context.wanted)
+        guard inForce != VideoFormatRequest(), limits != former else { return }
+        let size = inForce.dimensions ?? negotiated.delivered.dimensions
+        let rate = inForce.frameRate ?? negotiated.frameRate
         context.warn(
             CameraError(
                 .formatLimited,

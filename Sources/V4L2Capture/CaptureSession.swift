@@ -1,8 +1,9 @@
 import MediaCore
 import Threading
 
-/// A camera that is set up and streams; confine to the capture thread, and release it there.
+/// A camera that is set up and streams; one thread at a time may use it.
 ///
+/// It may be opened and released on other threads than the one that captures (`SideThread`).
 /// Pictures are read directly in the driver's buffer: it is lent to the converter and given back right afterwards.
 @safe final class CaptureSession {
     /// The format that the camera was set to.
@@ -10,7 +11,6 @@ import Threading
 
     private let device: V4L2Device
     private let ring: BufferRing
-    private let converter: any CapturedFrameConverter
     private let conversion: LibV4LConversion?
     /// The memory that libv4lconvert writes to; empty without it.
     private let picture: UnsafeMutableRawBufferPointer
@@ -24,21 +24,29 @@ import Threading
     /// Opens the selected camera at its current node, sets it up for `request`, and starts streaming.
     ///
     /// The selection keeps the node's path.
+    ///
+    /// - Parameters:
+    ///   - selection: The camera and its controls.
+    ///   - system: The machine.
+    ///   - request: The wanted format.
+    ///   - readable: The pixel formats that can be read in the driver's buffers.
+    /// - Throws: Why the camera cannot be opened or set up.
     init(
         _ selection: CameraSelection,
-        system: any CameraSystem,
+        _ system: any CameraSystem,
         request: VideoFormatRequest,
-        converter: any CapturedFrameConverter
+        readable: Set<PixelFormat>
     ) throws(CameraError) {
         let camera = selection.device
-        let (device, path) = try CameraDirectory(system: system).open(camera)
-        if path != camera.path { selection.device.path = path }
+        let directory = CameraDirectory(system: system)
+        let (device, path) = try directory.open(camera)
+        selection.device = directory.sighted(camera, at: path)
         let holder = { system.holder(of: path) }
         refusedSettings = CameraControls(device: device, path: path, holder: holder).set(selection.settings)
         let negotiation = Negotiation(
             device: device,
             path: path,
-            accepts: { PixelFormat.readDirectly.contains($0) && converter.accepts($0.converterFormat) },
+            accepts: readable.contains,
             holder: holder
         )
         let negotiated = try negotiation.settle(request)
@@ -62,7 +70,6 @@ import Threading
         self.negotiated = negotiated
         self.conversion = conversion
         self.ring = ring
-        self.converter = converter
         self.path = path
         self.holder = holder
         clock = { system.now }
@@ -101,7 +108,11 @@ import Threading
     }
 
     /// Converts a taken picture into a frame of our own.
-    func frame(of filled: FilledBuffer, at timestamp: MonotonicInstant) throws(DamagedPicture) -> VideoFrame {
+    func frame(
+        of filled: FilledBuffer,
+        at timestamp: MonotonicInstant,
+        by converter: any CapturedFrameConverter
+    ) throws(DamagedPicture) -> VideoFrame {
         let layout = negotiated.layout
         guard let conversion else {
             return try ring.withBytes(of: filled) { bytes throws(DamagedPicture) in

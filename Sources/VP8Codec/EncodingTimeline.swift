@@ -29,9 +29,19 @@ struct EncodingTimeline {
     /// The slot of the next frame, captured at `timestamp`, if frames come about every `interval`.
     ///
     /// A timestamp that is not later than the one before counts as `interval` later. So does a requested keyframe,
-    /// because it often comes after frames that nobody wanted.
-    mutating func slot(at timestamp: MonotonicInstant, interval: Duration, isKeyframe: Bool = false) -> Slot {
+    /// because it often comes after frames that nobody wanted. A repeat of a still picture gets the bits of the whole
+    /// time, because the link was idle, and they are what makes the picture sharp. It gets no more than a frame may have:
+    /// `largestFrame` is the time that such a frame takes at the bitrate, in µs.
+    mutating func slot(
+        at timestamp: MonotonicInstant,
+        interval: Duration,
+        isKeyframe: Bool = false,
+        isRepeat: Bool = false,
+        largestFrame: Int64 = intervals.upperBound
+    ) -> Slot {
         let duration = Self.bounded(interval.wholeMicroseconds)
+        let usual = max(Self.longestStep, duration)
+        let longest = isRepeat ? max(usual, Self.bounded(largestFrame)) : usual
         var start: Int64 = 0
         if let previous {
             let elapsed = timestamp.duration(since: previous.timestamp)
@@ -40,9 +50,9 @@ struct EncodingTimeline {
                     duration
                 } else if elapsed < .zero {
                     // The difference overflowed, so it counts as the longest possible one.
-                    max(Self.longestStep, duration)
+                    longest
                 } else {
-                    min(Self.bounded(elapsed.wholeMicroseconds), max(Self.longestStep, duration))
+                    min(Self.bounded(elapsed.wholeMicroseconds), longest)
                 }
             start = previous.start + step
         }

@@ -79,7 +79,13 @@ package import MediaCore
     ) throws(VP8Error) -> Result? {
         try begin(frame, newTarget ?? target, forceKeyframe: forceKeyframe)
         let interval = target.frameRate.interval
-        var slot = timeline.slot(at: frame.timestamp, interval: interval, isKeyframe: keyframeIsDue)
+        var slot = timeline.slot(
+            at: frame.timestamp,
+            interval: interval,
+            isKeyframe: keyframeIsDue,
+            isRepeat: frame.isRepeat,
+            largestFrame: longestFrameTime
+        )
         var quantizers = firstQuantizers
         var triesLeft = Self.extraTries
         while true {
@@ -108,6 +114,13 @@ package import MediaCore
                 throw error
             }
         }
+    }
+
+    /// The time that a frame of the largest allowed size takes at the target's bitrate, in µs, at most a second.
+    private var longestFrameTime: Int64 {
+        guard let limit = target.largestFrame else { return 1_000_000 }
+        let seconds = Double(limit.bytes) * 8 / Double(max(target.bitrate.bitsPerSecond, 1))
+        return Int64(max(0, min(seconds, 1)) * 1e6)
     }
 
     /// How often a frame that came out too large is encoded again, at most.

@@ -115,25 +115,22 @@ struct CapturedPicture {
         guard (1...limit.width).contains(size.width), (1...limit.height).contains(size.height) else {
             throw InvalidPicture(.dimensions, "A picture cannot be \(size): each side has 1 to \(limit.width) pixels.")
         }
-        let what = "a \(layout.pixelFormat) picture of \(size)"
         guard layout.chromaBytesPerRow.count < kind.planeCount else {
-            let count = layout.chromaBytesPerRow.count + 1
-            throw InvalidPicture(.planeCount, "There are \(count) strides for \(kind.planeCount) planes of \(what).")
+            let counts = "\(layout.chromaBytesPerRow.count + 1) strides for \(kind.planeCount) planes"
+            throw InvalidPicture(.planeCount, "There are \(counts) of \(layout.words).")
         }
-        for (plane, stride) in ([layout.bytesPerRow] + layout.chromaBytesPerRow).enumerated() {
-            let range = kind.rowBytes(size.width, plane: plane)...Self.largestStride
-            guard range.contains(stride) else {
-                let problem = "The stride of plane \(plane) of \(what) cannot be \(stride)"
-                throw InvalidPicture(.stride, "\(problem): it is \(range.lowerBound) to \(range.upperBound).")
-            }
+        // No array or text is made unless something is wrong: this runs for each picture.
+        try layout.check(layout.bytesPerRow, ofPlane: 0, kind)
+        for plane in layout.chromaBytesPerRow.indices {
+            try layout.check(layout.chromaBytesPerRow[plane], ofPlane: plane + 1, kind)
         }
         self.init(kind, layout, stride: layout.bytesPerRow)
         // A stride that follows from an odd one can be too short.
-        for (plane, stride) in [stride, secondStride, thirdStride].prefix(kind.planeCount).enumerated() {
-            let least = kind.rowBytes(size.width, plane: plane)
+        for plane in 1..<max(1, kind.planeCount) {
+            let (stride, least) = (plane == 1 ? secondStride : thirdStride, kind.rowBytes(size.width, plane: plane))
             guard stride >= least else {
-                let problem = "The stride of plane \(plane) of \(what) would be \(stride): it is at least \(least)"
-                throw InvalidPicture(.stride, "\(problem); state it in chromaBytesPerRow.")
+                let problem = "The stride of plane \(plane) of \(layout.words) would be \(stride)"
+                throw InvalidPicture(.stride, "\(problem): it is at least \(least); state it in chromaBytesPerRow.")
             }
         }
     }
@@ -307,6 +304,20 @@ struct CapturedPicture {
         case .yuyv, .uyvy: 2
         case .rgb24, .bgr24: 3
         case .argb32, .bgra32, .rgba32: 4
+        }
+    }
+}
+
+extension CapturedLayout {
+    /// The picture in words, for messages.
+    fileprivate var words: String { "a \(pixelFormat) picture of \(dimensions)" }
+
+    /// Checks a stride that the layout states.
+    fileprivate func check(_ stride: Int, ofPlane plane: Int, _ kind: RawPictureKind) throws(InvalidPicture) {
+        let range = kind.rowBytes(dimensions.width, plane: plane)...CapturedPicture.largestStride
+        guard range.contains(stride) else {
+            let problem = "The stride of plane \(plane) of \(words) cannot be \(stride)"
+            throw InvalidPicture(.stride, "\(problem): it is \(range.lowerBound) to \(range.upperBound).")
         }
     }
 }

@@ -71,16 +71,34 @@ package final class FrameConverter: CapturedFrameConverter {
     ) throws(DamagedPicture) -> VideoFrame {
         let buffer: VideoBuffer
         if let kind = RawPictureKind(layout.pixelFormat) {
-            buffer = try convert(bytes, CapturedPicture(kind, layout))
-            correction(of: kind, layout.colour).apply(to: buffer)
+            buffer = try convert(bytes, CapturedPicture(kind, layout), layout.colour)
         } else if layout.pixelFormat.isCompressed {
             buffer = try decode(bytes, dimensions: layout.dimensions)
         } else {
             throw .undecodable
         }
+        return frame(buffer, timestamp)
+    }
+
+    /// A frame of `buffer` that says how it must be turned, if that is left to others.
+    private func frame(_ buffer: VideoBuffer, _ timestamp: MonotonicInstant) -> VideoFrame {
         var frame = VideoFrame(buffer: buffer, timestamp: timestamp)
         if tagsOrientation { (frame.rotation, frame.isMirrored) = (transform.rotation, transform.isMirrored) }
         return frame
+    }
+
+    /// Makes a frame of an upright picture; a converter that tags its frames turns it back, and tags it likewise.
+    package func frame(ofUpright upright: VideoBuffer, timestamp: MonotonicInstant) -> VideoFrame {
+        let isTurned = transform.rotation != .none || transform.isMirrored
+        guard tagsOrientation, isTurned else { return VideoFrame(buffer: upright, timestamp: timestamp) }
+        let isSwapped = transform.rotation.swapsDimensions
+        let buffer = pool.take(isSwapped ? upright.dimensions.transposed : upright.dimensions)
+        // A turn with a mirroring undoes itself.
+        let back = transform.isMirrored ? transform.rotation : transform.rotation.opposite
+        unsafe upright.withPicture {
+            unsafe buffer.fill(turning: $0, Turn(back, isMirrored: transform.isMirrored))
+        }
+        return frame(buffer, timestamp)
     }
 
     /// The colour correction, which is computed again only when its inputs change.
@@ -91,7 +109,11 @@ package final class FrameConverter: CapturedFrameConverter {
         return correction
     }
 
-    private func convert(_ bytes: RawSpan, _ picture: CapturedPicture) throws(DamagedPicture) -> VideoBuffer {
+    private func convert(
+        _ bytes: RawSpan,
+        _ picture: CapturedPicture,
+        _ colour: CapturedColour?
+    ) throws(DamagedPicture) -> VideoBuffer {
         guard bytes.byteCount >= picture.neededBytes else {
             throw .short(bytes: bytes.byteCount, needed: picture.neededBytes)
         }
@@ -100,6 +122,7 @@ package final class FrameConverter: CapturedFrameConverter {
             return unsafe convert(picture.planes(at: start), picture)
         }
         guard let buffer else { throw .short(bytes: 0, needed: picture.neededBytes) }
+        correction(of: picture.kind, colour).apply(to: buffer)
         return buffer
     }
 
@@ -146,9 +169,10 @@ extension FrameConverter {
         checking layout: CapturedLayout,
         timestamp: MonotonicInstant
     ) throws(InvalidPicture) -> VideoFrame {
-        if !layout.pixelFormat.isCompressed { _ = try CapturedPicture(checking: layout) }
+        let picture = layout.pixelFormat.isCompressed ? nil : try CapturedPicture(checking: layout)
         do throws(DamagedPicture) {
-            return try convert(bytes, layout: layout, timestamp: timestamp)
+            guard let picture else { return try convert(bytes, layout: layout, timestamp: timestamp) }
+            return frame(try convert(bytes, picture, layout.colour), timestamp)
         } catch {
             switch error {
             case .short(let count, let needed):
@@ -198,6 +222,11 @@ extension FrameConverter {
         correction(of: picture.kind, layout.colour).apply(to: buffer)
         return VideoFrame(buffer: buffer, timestamp: timestamp)
     }
+}
+
+extension VideoRotation {
+    /// The turn that undoes this one.
+    fileprivate var opposite: VideoRotation { VideoRotation(rawValue: (360 - rawValue) % 360) ?? .none }
 }
 
 extension CapturedLayout {

@@ -110,25 +110,49 @@ extension VideoBuffer {
     /// Fills this buffer with `source`, turned and then mirrored; the sizes must match.
     func fill(turning source: PlanarPicture, _ turn: Turn) {
         let status = unsafe withTarget { target in
-            unsafe I420Rotate(
-                source.luma,
-                source.lumaStride,
-                source.chromaU,
-                source.chromaStride,
-                source.chromaV,
-                source.chromaStride,
-                target.luma,
-                target.lumaStride,
-                target.chromaU,
-                target.chromaStride,
-                target.chromaV,
-                target.chromaStride,
-                Int32(source.dimensions.width),
-                turn.signed(source.dimensions.height),
-                turn.mode
-            )
+            turn.isMirroringAlone ? unsafe mirror(source, into: target) : unsafe rotate(source, turn, into: target)
         }
         precondition(status == 0, "turning \(unsafe source.dimensions) to \(dimensions): \(status)")
+    }
+
+    private func rotate(_ source: PlanarPicture, _ turn: Turn, into target: PlanarTarget) -> Int32 {
+        unsafe I420Rotate(
+            source.luma,
+            source.lumaStride,
+            source.chromaU,
+            source.chromaStride,
+            source.chromaV,
+            source.chromaStride,
+            target.luma,
+            target.lumaStride,
+            target.chromaU,
+            target.chromaStride,
+            target.chromaV,
+            target.chromaStride,
+            Int32(source.dimensions.width),
+            turn.signed(source.dimensions.height),
+            turn.mode
+        )
+    }
+
+    /// Does what `rotate` does for a flip and a half turn, but in one pass over each row.
+    private func mirror(_ source: PlanarPicture, into target: PlanarTarget) -> Int32 {
+        unsafe I420Mirror(
+            source.luma,
+            source.lumaStride,
+            source.chromaU,
+            source.chromaStride,
+            source.chromaV,
+            source.chromaStride,
+            target.luma,
+            target.lumaStride,
+            target.chromaU,
+            target.chromaStride,
+            target.chromaV,
+            target.chromaStride,
+            Int32(source.dimensions.width),
+            Int32(source.dimensions.height)
+        )
     }
 }
 
@@ -151,6 +175,9 @@ struct Turn {
 
     /// Whether every row stays a row with its pixels in order, so that every conversion can do it on the way.
     var isFlipAlone: Bool { mode == kRotate0 }
+
+    /// Whether every row stays in its place with its pixels in reverse order.
+    var isMirroringAlone: Bool { isFlipped && mode == kRotate180 }
 
     /// The height, with the sign that tells libyuv whether to flip.
     func signed(_ height: Int) -> Int32 { Int32(isFlipped ? -height : height) }

@@ -8,9 +8,8 @@ import Threading
 /// thread.
 final class ConnectAttempt {
     let options: ClientOptions
-    let deadline: MonotonicInstant
-    /// The addresses not tried yet; the next one is the last in the array.
-    var addresses: [SocketAddress] = []
+    /// The addresses, and the time for all of them; there are none until the name has been looked up.
+    var schedule: AddressSchedule<SocketAddress>
     /// Whether libwebsockets has been asked to connect to an address and has not reported the end yet.
     var isBegun = false
     /// Whether TCP is connected, so that any later failure is one of the handshake.
@@ -18,7 +17,17 @@ final class ConnectAttempt {
 
     init(options: ClientOptions) {
         self.options = options
-        deadline = MonotonicClock.now + options.connectTimeout
+        schedule = AddressSchedule(until: MonotonicClock.now + options.connectTimeout)
+    }
+
+    /// Takes the addresses over, best first.
+    func resolved(to addresses: [SocketAddress]) {
+        schedule = AddressSchedule(addresses, until: schedule.deadline)
+    }
+
+    /// Whether the present address is to give way to another one at `now`, because it has not answered.
+    func isGivingWay(at now: MonotonicInstant) -> Bool {
+        !isConnected && schedule.hasNext && now < schedule.deadline
     }
 
     var attempted: String { "connect to \(options.url)" }

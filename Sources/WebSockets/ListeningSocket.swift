@@ -1,3 +1,4 @@
+import CWebSockets
 import Glibc
 
 /// A bound, listening socket.

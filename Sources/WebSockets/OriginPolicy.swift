@@ -20,6 +20,8 @@ package struct WebOrigin: Hashable, Sendable {
 
     /// Reads `scheme://host[:port]` or `null`; returns `nil` for anything else, for example if there is a path.
     package init?(_ text: String) {
+        // Other texts can take long to compare.
+        guard text.utf8.allSatisfy({ $0 < 0x80 }) else { return nil }
         let text = text.lowercased()
         guard text != "null" else {
             self = .null
@@ -63,6 +65,7 @@ struct HostAndPort: Equatable, Sendable {
 
     /// Reads `text`; returns `nil` if it is anything else.
     init?(_ text: some StringProtocol) {
+        guard text.utf8.allSatisfy({ $0 < 0x80 }) else { return nil }
         let text = text.lowercased()
         let hostEnd: String.Index
         if text.first == "[" {

@@ -1,3 +1,5 @@
+import Threading
+
 /// The connections of a loop that have something to send, and the order in which they send; confined to the loop's
 /// thread.
 ///
@@ -73,9 +75,10 @@ final class Senders {
 
     /// Sends for the current connections; those that have more remain there.
     ///
-    /// In each round all handlers are asked for their next message first, and then all messages are sent. Doing one
-    /// kind of work after the other uses the processor's caches better than alternating. A connection has at most one
-    /// message in a round.
+    /// In each round all sockets are asked for room first, then all handlers for their next message, and then all
+    /// messages are sent. Doing one kind of work after the other uses the processor's caches better than alternating.
+    /// The sockets' structures are in none of them, and one after the other they are fetched side by side. A connection
+    /// has at most one message in a round.
     ///
     /// - Returns: How many messages were asked for.
     private func runRounds(areUrgent: Bool) -> Int {
@@ -85,7 +88,9 @@ final class Senders {
         var count = 0
         for _ in 0..<Self.rounds where !senders.isEmpty && count < Self.messagesInTurn {
             count += senders.count
-            senders.removeAll { !$0.sendNext(isUrgent: areUrgent) }
+            let now = MonotonicClock.now
+            for sender in senders { sender.lookForRoom() }
+            senders.removeAll { !$0.sendNext(isUrgent: areUrgent, at: now) }
             deliver()
         }
         swap(&senders, &current)

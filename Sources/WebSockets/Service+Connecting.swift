@@ -26,7 +26,7 @@ extension Service {
         // Only a name that requires a name server needs a thread.
         let numeric = SocketAddress.resolve(host: url.host, port: url.port, isNumericOnly: true)
         if let addresses = try? resolved ?? numeric.get() {
-            attempt.addresses = addresses.reversed()
+            attempt.resolved(to: addresses)
             tryNextAddress(connection, attempt)
         } else {
             lookUp(connection, attempt)
@@ -55,7 +55,7 @@ extension Service {
         guard connection.phase == .handshaking, case .connecting(let attempt) = connection.role else { return }
         switch result {
         case .success(let addresses):
-            attempt.addresses = addresses.reversed()
+            attempt.resolved(to: addresses)
             tryNextAddress(connection, attempt)
         case .failure(let failure):
             let error = WebSocketError(
@@ -72,10 +72,11 @@ extension Service {
         checkThread()
         guard connection.phase == .handshaking, unsafe connection.wsi == nil else { return }
         guard !isStopping else { return abandon(connection, with: .shutDown(attempt.attempted)) }
-        guard let address = attempt.addresses.popLast() else {
+        guard let next = attempt.schedule.next(at: MonotonicClock.now) else {
             return abandon(connection, with: attempt.refusedError)
         }
-        connection.peerAddress = address.text
+        connection.setTimer(after: next.limit)
+        connection.peerAddress = next.address.text
         attempt.isBegun = true
         guard let wsi = unsafe begin(connection, attempt) else {
             // libwebsockets reports most failures by a callback inside this call, but not all.
@@ -89,8 +90,7 @@ extension Service {
     /// Handles a failed connection to one address: tries the next one, if there is one.
     func connectFailed(_ connection: WebSocketConnection, _ attempt: ConnectAttempt) {
         attempt.isBegun = false
-        let isWorthMore = !attempt.isConnected && !attempt.addresses.isEmpty && MonotonicClock.now < attempt.deadline
-        guard connection.phase == .handshaking, isWorthMore, !isStopping else {
+        guard connection.phase == .handshaking, attempt.isGivingWay(at: MonotonicClock.now), !isStopping else {
             if connection.ending == nil, connection.phase == .handshaking, !attempt.isConnected {
                 connection.ending = .failed(attempt.refusedError)
             }

@@ -15,8 +15,14 @@ extension WebSocketConnection {
         switch phase {
         case .handshaking:
             if case .connecting(let attempt) = role {
+                if attempt.isGivingWay(at: MonotonicClock.now) {
+                    // Without an attempt under way, the next one has been queued already.
+                    guard attempt.isBegun else { return }
+                    attempt.schedule.gaveWay()
+                    return cutOff()
+                }
                 // Do not try other addresses.
-                attempt.addresses = []
+                attempt.schedule.end()
                 if ending == nil { ending = .failed(attempt.timeOutError) }
             }
             cutOff()

@@ -1,5 +1,6 @@
 import CWebSockets
 import MediaCore
+import Threading
 
 /// Handshakes and plain HTTP requests.
 extension WebSocketConnection {
@@ -69,6 +70,7 @@ extension WebSocketConnection {
         switch reason {
         case LWS_CALLBACK_CLIENT_APPEND_HANDSHAKE_HEADER:
             attempt.isConnected = true
+            setTimer(after: attempt.schedule.deadline.duration(since: MonotonicClock.now))
         case LWS_CALLBACK_CLIENT_FILTER_PRE_ESTABLISH:
             // libwebsockets continues even if the server accepted none of the offered subprotocols.
             let name = unsafe header(WSI_TOKEN_PROTOCOL, of: wsi)

@@ -32,16 +32,25 @@ extension WebSocketConnection {
         return 0
     }
 
+    /// Finds out whether the socket can take a message, for `sendNext` in the same round.
+    func lookForRoom() {
+        guard phase == .open, let wsi = unsafe wsi else {
+            isRoomSeen = false
+            return
+        }
+        isRoomSeen = unsafe hasRoom(on: wsi)
+    }
+
     /// Asks the handler for its next message; `isUrgent` names the list of senders that the connection stood on.
     ///
     /// A text is sent at once. A binary message is left for `deliver`, which the loop calls before it asks again.
     ///
     /// - Returns: Whether the handler has more, and the connection stays listed.
-    func sendNext(isUrgent: Bool) -> Bool {
+    func sendNext(isUrgent: Bool, at now: MonotonicInstant) -> Bool {
         precondition(outgoing == nil, "a second message for \(peerAddress) before the first one is delivered")
         setListed(false, isUrgent: isUrgent)
-        guard phase == .open, let wsi = unsafe wsi, let handler, unsafe hasRoom(on: wsi) else { return false }
-        guard let message = handler.nextMessage(for: self), phase == .open else {
+        guard phase == .open, isRoomSeen, let wsi = unsafe wsi, let handler else { return false }
+        guard let message = handler.nextMessage(for: self, at: now), phase == .open else {
             self.isUrgent = false
             return false
         }
@@ -188,7 +197,7 @@ extension WebSocketConnection {
 
     /// Sends the message that `sendNext` has left.
     ///
-    /// `sendNext` has seen in this round that libwebsockets keeps no bytes of an earlier write. Nothing is written to
+    /// `lookForRoom` has seen in this round that libwebsockets keeps no bytes of an earlier write. Nothing is written to
     /// the socket in between, because `sendNext` refuses a second message and libwebsockets runs only between rounds.
     func deliver() {
         guard let packet = outgoing else { return }

@@ -38,6 +38,8 @@ import Threading
     var isMediaSocket = false
     /// Whether the peer sends media as a publisher does.
     var mediaConduct: MediaConduct
+    /// Whether the socket could take a message at the beginning of this round.
+    var isRoomSeen = false
     /// Whether libwebsockets will call `writable`.
     var isAwaitingRoom = false
     /// Whether binary messages go to the socket directly by `send()`, without libwebsockets; never on a socket with

@@ -19,8 +19,9 @@ package protocol WebSocketHandler: AnyObject {
     /// Returns the next message; the socket can take one now.
     ///
     /// Called after `requestWrite()`, repeatedly until it returns `nil` or the socket is full. The choice is made as
-    /// late as possible: directly before the messages of all connections are sent.
-    func nextMessage(for connection: WebSocketConnection) -> OutgoingMessage?
+    /// late as possible: directly before the messages of all connections are sent. `now` is the time when the round
+    /// began in which all of them are asked; reading the clock for each would cost a few per cent of a relay's time.
+    func nextMessage(for connection: WebSocketConnection, at now: MonotonicInstant) -> OutgoingMessage?
 
     /// The connection has ended, or could not be made.
     ///

@@ -111,6 +111,8 @@ package struct ClientOptions: Sendable {
     /// The subprotocol to offer; the client disconnects from a server that does not accept it.
     package var subprotocol = "room.v1"
     /// The time for name look-up, connection and handshake together; default 5 s.
+    ///
+    /// An address that does not answer gives way to the next one after at most 1 s, and is tried again after the last.
     package var connectTimeout = Duration.seconds(5)
     /// The most that the server may send in one message.
     package var limits = MessageLimits()

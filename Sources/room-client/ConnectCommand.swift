@@ -147,7 +147,9 @@ struct ConnectCommand: AsyncParsableCommand {
         _ turner: ManualOrientationTracker?,
         until stop: StopReasons
     ) async throws {
-        let reporter = Reporter(isJSON: connection.json)
+        // A status line would erase what the user types.
+        let isTyped = commands && isatty(STDIN_FILENO) == 1
+        let reporter = Reporter(isJSON: connection.json, hasStatusLine: !isTyped)
         let started = ContinuousClock.now
         var options = connection.connectOptions
         // This program shows no video. A subscription would make others encode frames that nobody watches.
@@ -171,16 +173,21 @@ struct ConnectCommand: AsyncParsableCommand {
         }
         // The source can fail, or the user can stop the program, before the first picture.
         var ending = await stop.wait(for: nil)
+        var reading: Task<Void, Never>?
         if case .published(nil) = ending {
             reporter.report(PublishedEvent(track), "Publishing \(description(of: track)). Ctrl-C ends it.")
             let isWatched = reporter.showsStatus || connection.verbose
             let status = isWatched ? Task { try await showStatus(of: track, with: reporter) } : nil
-            let reading = commands ? Task { await carryOutCommands(on: track, turner, reporter) } : nil
+            let input = commands ? try LineReader(STDIN_FILENO) : nil
+            reading = input.map { input in Task { await carryOut(input, on: track, turner, reporter) } }
             ending = await stop.wait(for: duration?.duration)
             reading?.cancel()
             status?.cancel()
+            input?.stop()
         }
         await room.disconnect()
+        // Leaving stops the camera, which ends a change that is under way.
+        await reading?.value
         await events.value
         Terminal.endPreview()
         reporter.endStatus()
@@ -190,14 +197,16 @@ struct ConnectCommand: AsyncParsableCommand {
         if let failure { throw failure }
     }
 
-    private func carryOutCommands(
+    /// Carries out the commands that are read from standard input.
+    private func carryOut(
+        _ input: LineReader,
         on track: LocalVideoTrack,
         _ turner: ManualOrientationTracker?,
         _ reporter: Reporter
     ) async {
         guard let camera = track.source as? CameraSource else { return }
         var commands = PublisherCommands(camera: camera, turner: turner, request: source.request, reporter: reporter)
-        await commands.run()
+        await commands.run(input)
     }
 
     private var publishOptions: VideoPublishOptions {
@@ -218,10 +227,8 @@ struct ConnectCommand: AsyncParsableCommand {
                 reporter.reportDisconnection(error)
                 stop.end(.session(error))
             case .localTrackInterrupted(let track, let error):
-                reporter.reportWarning(
-                    SourceEvent("interrupted", of: track, error),
-                    "\(error). A slate is shown meanwhile."
-                )
+                let shown = source.shownMeanwhile(hasPictures: track.statistics.framesCaptured > 0)
+                reporter.reportWarning(SourceEvent("interrupted", of: track, error), "\(error). \(shown)")
             case .localTrackInterruptionEnded(let track):
                 let words = "The source of \"\(track.name)\" delivers pictures again."
                 reporter.reportWarning(SourceEvent("interruptionEnded", of: track), words)

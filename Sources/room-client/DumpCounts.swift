@@ -22,6 +22,10 @@ struct DumpCounts: Encodable {
     var catchUp = 0
     /// Other frames that were decoded but not shown: a newer picture was there already, or they were too late.
     var notShown = 0
+    /// Frames that show the picture before again, because the source stood still, as the log says.
+    var repeated = 0
+    /// Frames that show a slate instead of the camera's picture, as the log says.
+    var substitutes = 0
     /// Frames that were not decoded, as the log says.
     var notDecoded = 0
     /// How many times a picture had another size than the one before.
@@ -45,6 +49,7 @@ struct DumpCounts: Encodable {
         let sums: [WritableKeyPath<DumpCounts, Int>] = [
             \.frames, \.notSent, \.lost, \.skipped, \.layersLeftOut, \.duplicated, \.reordered, \.torn, \.unreadable,
             \.frozen, \.catchUp, \.notShown, \.notDecoded, \.sizeChanges, \.simulcastSwitches, \.notInFile, \.notInLog,
+            \.repeated, \.substitutes,
         ]
         for count in sums { self[keyPath: count] += other[keyPath: count] }
         if let theirs = other.freezeCount { freezeCount = (freezeCount ?? 0) + theirs }

@@ -44,7 +44,7 @@ struct DumpPlot {
             let time = seconds(decoded)
             frameRate.add(1, at: time)
             ages.append(TimeChart.Point(time, (Double(decoded) - Double(frame.captured)) / 1000))
-            if let freeze = detector.shown(at: MonotonicInstant(microseconds: decoded)) {
+            if let freeze = detector.shown(frame.shownFrame, at: MonotonicInstant(microseconds: decoded)) {
                 freezes.append(TimeChart.Span(time - freeze.seconds, time))
             }
         }

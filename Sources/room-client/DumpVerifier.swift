@@ -40,6 +40,7 @@ struct DumpVerifier {
         for (index, entry) in logged.enumerated() where check.observe(entry) { repeated.insert(index) }
         judge(readings.enumerated().filter { !repeated.contains($0.offset) }.map(\.element), into: &result.counts)
         check.add(to: &result.counts)
+        result.counts.substitutes = logged.count { $0.substitute == true }
         result.counts.frames = readings.count { $0 != nil }
         // The pictures of a Y4M file all have its size.
         result.counts.sizeChanges = max(sizes.changes, check.sizeChanges)

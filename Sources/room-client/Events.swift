@@ -79,24 +79,6 @@ struct FailureEvent: Encodable {
     }
 }
 
-/// Something that happened to the source of a local track, which goes on.
-struct SourceEvent: Encodable {
-    /// `interrupted`, `interruptionEnded` or `warning`.
-    var event: String
-    var track: String
-    /// What happened and what to do about it; `null` for `interruptionEnded`.
-    @Nullable var error: String?
-    /// The kind of cause, if it has a stable name.
-    @Nullable var code: String?
-
-    init(_ event: String, of track: LocalVideoTrack, _ error: (any Error)? = nil) {
-        self.event = event
-        self.track = track.name
-        self.error = error.map { "\($0)" }
-        code = (error as? CameraError)?.code.name
-    }
-}
-
 /// The session is over.
 struct DisconnectedEvent: Encodable {
     var event = "disconnected"
@@ -139,46 +121,6 @@ struct ParticipantEvent: Encodable {
     }
 }
 
-struct PublishedEvent: Encodable {
-    var event = "published"
-    var track: String
-    var source: String
-    @Nullable var width: Int?
-    @Nullable var height: Int?
-    @Nullable var frameRate: Double?
-    @Nullable var pixelFormat: String?
-
-    init(_ track: LocalVideoTrack) {
-        let format = (track.source as? any VideoCapturer)?.captureFormat
-        self.track = track.name
-        source = track.sourceKind
-        width = track.dimensions?.width
-        height = track.dimensions?.height
-        frameRate = format?.frameRate.framesPerSecond
-        pixelFormat = format?.pixelFormat.description
-    }
-}
-
-/// A track's subscription that begins or ends.
-struct TrackEvent: Encodable {
-    var event: String
-    var participant: String
-    var participantId: String
-    var track: String
-    /// The size that the publisher announced.
-    var width: Int
-    var height: Int
-
-    init(_ event: String, _ track: RemoteVideoTrack, of participant: RemoteParticipant) {
-        self.event = event
-        self.participant = participant.identity
-        participantId = participant.sid
-        self.track = track.name
-        width = track.publishedDimensions.width
-        height = track.publishedDimensions.height
-    }
-}
-
 /// The pictures of a track have another size from now on.
 struct DimensionsEvent: Encodable {
     var event = "trackDimensionsChanged"
@@ -200,29 +142,6 @@ struct DimensionsEvent: Encodable {
     }
 }
 
-/// The server stops or goes on sending a track.
-struct TrackSwitchEvent: Encodable {
-    var event: String
-    var participant: String
-    var participantId: String
-    var track: String
-    /// Why nothing is sent; `null` when the track is sent again.
-    @Nullable var reason: String?
-
-    init(
-        _ event: String,
-        _ track: RemoteVideoTrack,
-        of participant: RemoteParticipant,
-        _ reason: TrackSwitchOffReason? = nil
-    ) {
-        self.event = event
-        self.participant = participant.identity
-        participantId = participant.sid
-        self.track = track.name
-        self.reason = reason?.rawValue
-    }
-}
-
 /// A participant's network carries its media better or worse than before.
 struct NetworkQualityEvent: Encodable {
     var event = "networkQualityChanged"
@@ -236,105 +155,4 @@ struct NetworkQualityEvent: Encodable {
         participantId = participant.sid
         self.level = level.rawValue
     }
-}
-
-/// The recording of a track has ended together with the track, and its files are complete.
-struct RecordingEvent: Encodable {
-    var event = "recordingEnded"
-    var participant: String
-    var track: String
-    var files: [String]
-    var framesRecorded: Int
-    var framesNotRecorded: Int
-
-    init(_ track: RemoteVideoTrack, _ recording: RecordingStatistics) {
-        participant = track.publisherIdentity
-        self.track = track.name
-        files = recording.files
-        framesRecorded = recording.framesWritten
-        framesNotRecorded = recording.framesDropped
-    }
-
-    /// The event as text for people; `nil` if there is no file.
-    var words: String? {
-        guard !files.isEmpty else { return nil }
-        return "\(participant)/\(track): \(counted(framesRecorded, "frame")) -> \(files.joined(separator: ", "))"
-    }
-}
-
-/// The subscriber's counts, written at a fixed interval.
-struct SubscriberStatus: Encodable {
-    struct Track: Encodable {
-        var participant: String
-        var track: String
-        var framesReceived: Int
-        var framesDecoded: Int
-        var framesRendered: Int
-        var framesDropped: Int
-        var framesDroppedByReason: [String: Int]
-        var bytes: Int
-        /// Of the last second.
-        var bitsPerSecond: Int
-        /// Of the last second.
-        var framesPerSecond: Int
-        @Nullable var frameWidth: Int?
-        @Nullable var frameHeight: Int?
-        var sizeChanges: Int
-        var simulcastLayer: Int
-        var freezeCount: Int
-        /// In seconds.
-        var totalFreezesDuration: Double
-        @Nullable var sinceLastFrameMs: Double?
-        /// The mean of the last five seconds.
-        @Nullable var decodeMs: Double?
-        var clock: String
-        var clockErrorMs: Double
-        /// Of the last five seconds.
-        @Nullable var frameAgeMs: RecentAge?
-    }
-
-    struct RecentAge: Encodable {
-        var last: Double
-        var p50: Double
-        var p95: Double
-    }
-
-    var event = "status"
-    /// The seconds between two of these lines.
-    var interval: Double
-    var tracks: [Track]
-}
-
-struct SubscriberSummary: Encodable {
-    struct Track: Encodable, Sendable {
-        var participant: String
-        var track: String
-        var framesReceived: Int
-        var framesDecoded: Int
-        var framesRendered: Int
-        var framesDropped: Int
-        var framesDroppedByReason: [String: Int]
-        var keyframes: Int
-        var bytes: Int
-        @Nullable var frameWidth: Int?
-        @Nullable var frameHeight: Int?
-        var sizeChanges: Int
-        var freezeCount: Int
-        /// In seconds.
-        var totalFreezesDuration: Double
-        /// In seconds.
-        var totalDecodeTime: Double
-        @Nullable var file: String?
-        @Nullable var framesRecorded: Int?
-        @Nullable var framesNotRecorded: Int?
-        @Nullable var firstFrameMs: Double?
-        var clock: String
-        var clockErrorMs: Double
-        @Nullable var frameAgeMs: Percentiles?
-    }
-
-    var event = "summary"
-    var tracks: [Track]
-    /// The number of earlier tracks that are not listed in `tracks`.
-    var tracksOmitted = 0
 }

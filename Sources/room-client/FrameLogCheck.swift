@@ -39,6 +39,8 @@ struct FrameLogCheck {
     /// The freezes between the pictures that were shown.
     private var freezes = FreezeDetector()
     private var hasShown = false
+    /// Frames that show the picture before again, because the source stood still.
+    private var repeated = 0
 
     /// The frame with the highest number of each simulcast layer.
     private var newest: [Int: FrameLogEntry] = [:]
@@ -73,9 +75,10 @@ struct FrameLogCheck {
             notDecoded += 1
             return
         }
+        if entry.repeated == true { repeated += 1 }
         if entry.isShown {
             hasShown = true
-            freezes.shown(at: MonotonicInstant(microseconds: decoded))
+            freezes.shown(entry.shownFrame, at: MonotonicInstant(microseconds: decoded))
         } else if !entry.catchUp {
             notShown += 1
         }
@@ -122,10 +125,18 @@ struct FrameLogCheck {
         counts.catchUp = catchUp
         counts.notShown = notShown
         counts.notDecoded = notDecoded
+        counts.repeated = repeated
         // Without a shown picture nothing is known of freezes.
         if hasShown {
             counts.freezeCount = freezes.count
             counts.totalFreezesDuration = freezes.totalDuration.seconds
         }
+    }
+}
+
+extension FrameLogEntry {
+    /// The frame as the freeze detector takes it.
+    var shownFrame: FreezeDetector.Frame {
+        FreezeDetector.Frame(number: number, simulcastLayer: simulcastLayer ?? 0, isRepeat: repeated ?? false)
     }
 }

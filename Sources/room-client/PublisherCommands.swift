@@ -98,16 +98,31 @@ struct PublisherCommands {
         self.reporter = reporter
     }
 
-    /// Reads until the end of standard input, or until the task is cancelled.
-    mutating func run() async {
-        for await line in Self.lines() where !line.allSatisfy(\.isWhitespace) {
-            do {
-                try await carryOut(PublisherCommand(line), line)
-            } catch {
-                var event = CommandEvent(command: line, error: "\(error)")
-                event.code = (error as? CameraError)?.code.name
-                reporter.reportWarning(event, "\(line): \(error).")
+    /// Carries out commands until the end of the input, or until the task is cancelled.
+    mutating func run(_ input: LineReader) async {
+        for await line in input.lines {
+            switch line {
+            case .whole(let line): await carryOut(line)
+            case .tooLong(let beginning):
+                let problem = "this line has more than \(LineSplitter.longest) bytes, and no command has so many"
+                let event = CommandEvent(command: "\(beginning)…", error: problem)
+                reporter.reportWarning(event, "\(event.command): \(problem).")
             }
+            input.lineTaken()
+        }
+    }
+
+    private mutating func carryOut(_ line: String) async {
+        guard !line.allSatisfy(\.isWhitespace) else { return }
+        do {
+            try await carryOut(PublisherCommand(line), line)
+        } catch is CancellationError {
+            let problem = "capturing ended before the camera gave a frame"
+            reporter.reportWarning(CommandEvent(command: line, error: problem), "\(line): \(problem).")
+        } catch {
+            var event = CommandEvent(command: line, error: "\(error)")
+            event.code = (error as? CameraError)?.code.name
+            reporter.reportWarning(event, "\(line): \(error).")
         }
     }
 
@@ -143,16 +158,5 @@ struct PublisherCommands {
             try camera.setControl(control.name, to: control.value)
             reporter.report(event, "Set \(control.name) to \(control.value).")
         }
-    }
-
-    /// The lines of standard input; a thread reads them, because reading blocks.
-    private static func lines() -> AsyncStream<String> {
-        let (stream, continuation) = AsyncStream.makeStream(of: String.self)
-        // It may still wait for a line when the program ends.
-        Thread.detachNewThread {
-            while let line = readLine() { continuation.yield(line) }
-            continuation.finish()
-        }
-        return stream
     }
 }

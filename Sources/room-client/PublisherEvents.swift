@@ -4,6 +4,45 @@ import RoomKit
 /// The reasons for which a captured frame can be dropped.
 private let captureDropReasons = FrameDropReason.allCases.filter { $0 != .encrypted }
 
+/// A track of this program is published.
+struct PublishedEvent: Encodable {
+    var event = "published"
+    var track: String
+    var source: String
+    @Nullable var width: Int?
+    @Nullable var height: Int?
+    @Nullable var frameRate: Double?
+    @Nullable var pixelFormat: String?
+
+    init(_ track: LocalVideoTrack) {
+        let format = (track.source as? any VideoCapturer)?.captureFormat
+        self.track = track.name
+        source = track.sourceKind
+        width = track.dimensions?.width
+        height = track.dimensions?.height
+        frameRate = format?.frameRate.framesPerSecond
+        pixelFormat = format?.pixelFormat.description
+    }
+}
+
+/// Something that happened to the source of a local track, which goes on.
+struct SourceEvent: Encodable {
+    /// `interrupted`, `interruptionEnded` or `warning`.
+    var event: String
+    var track: String
+    /// What happened and what to do about it; `null` for `interruptionEnded`.
+    @Nullable var error: String?
+    /// The kind of cause, if it has a stable name.
+    @Nullable var code: String?
+
+    init(_ event: String, of track: LocalVideoTrack, _ error: (any Error)? = nil) {
+        self.event = event
+        self.track = track.name
+        self.error = error.map { "\($0)" }
+        code = (error as? CameraError)?.code.name ?? (error as? ScreenError)?.code.name
+    }
+}
+
 /// What one simulcast layer does, in the publisher's status and summary.
 struct PublisherLayer: Encodable {
     var simulcastLayer: Int
@@ -120,7 +159,7 @@ struct PublisherStatus: Encodable {
 struct PublisherSummary: Encodable {
     var event = "summary"
     var framesCaptured: Int
-    /// Frames of a screen that stood still, which show the last picture again; part of `framesCaptured`.
+    /// Frames of a screen that stood still or of a hidden window, which show the last picture again; part of `framesCaptured`.
     var framesRepeated: Int
     var framesMissed: Int
     /// Slates in place of pictures that did not come; part of `framesCaptured`.

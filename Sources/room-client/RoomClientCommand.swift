@@ -1,4 +1,5 @@
 import ArgumentParser
+import ClientCommandLine
 import Glibc
 import RoomKit
 
@@ -18,25 +19,24 @@ struct RoomClientCommand: AsyncParsableCommand {
 
             And to see it in a window: room-client view --room my-room
 
+            If something does not work: room-client doctor
+
             \(ExitStatus.table)
             """,
         version: roomKitVersion,
         subcommands: [
             ConnectCommand.self, SubscribeCommand.self, ViewCommand.self, DevicesCommand.self, VerifyCommand.self,
-            AdaptCommand.self,
+            DoctorCommand.self, AdaptCommand.self,
         ]
     )
 
-    /// Opens missing standard streams, then runs the program.
-    ///
-    /// If a standard stream is closed, a socket or file could get its descriptor number, and then the program's output.
+    /// Runs the program.
     static func main() async {
-        var number: Int32
-        repeat { number = unsafe open("/dev/null", O_RDWR | O_CLOEXEC) } while (0...STDERR_FILENO).contains(number)
-        close(number)
+        StandardStreams.openMissing()
         let arguments = Array(CommandLine.arguments.dropFirst())
         do {
-            try checkCommand(arguments.first)
+            try checkCommands(arguments)
+            try checkSources(arguments)
             var command = try await asyncParseAsRoot(arguments)
             if var asynchronous = command as? any AsyncParsableCommand {
                 try await asynchronous.run()
@@ -68,18 +68,44 @@ extension RoomClientCommand {
         "receive": "subscribe", "record": "subscribe", "sub": "subscribe",
         "watch": "view", "play": "view", "show": "view", "window": "view",
         "list": "devices", "cameras": "devices", "check": "verify",
+        "diagnose": "doctor", "test": "doctor", "ping": "doctor", "speedtest": "doctor",
     ]
 
-    /// Checks that the first argument, if it is not an option, is a command.
+    /// Checks that the words before the first option are commands, also after `help`.
     ///
-    /// The argument parser would complain about the first option that comes after it.
-    private static func checkCommand(_ word: String?) throws {
-        let commands = configuration.subcommands.compactMap { $0.configuration.commandName }
-        guard let word, !word.hasPrefix("-"), !(commands + ["help"]).contains(word) else { return }
+    /// The argument parser would complain about the first option that comes after them, and show some help for what comes
+    /// after `help`.
+    private static func checkCommands(_ arguments: [String]) throws {
+        let words = arguments.prefix { !$0.hasPrefix("-") }.drop { $0 == "help" }
+        var (known, command): ([String], any ParsableCommand.Type) = ([], self)
+        for word in words {
+            let commands = command.configuration.subcommands
+            guard !commands.isEmpty else { return }
+            guard let next = commands.first(where: { $0._commandName == word }) else {
+                throw ValidationError(advice(on: word, after: known, of: commands.map { $0._commandName }))
+            }
+            (known, command) = (known + [word], next)
+        }
+    }
+
+    /// Checks that there is one source at most: of several, the argument parser would take the last without a word.
+    private static func checkSources(_ arguments: [String]) throws {
+        guard arguments.count(where: { $0 == "--source" || $0.hasPrefix("--source=") }) > 1 else { return }
+        throw ValidationError(
+            arguments.first == "doctor"
+                ? "--source is given more than once: doctor captures from one source; run it once for each."
+                : "--source is given more than once: one program publishes one source; run another in the same room."
+        )
+    }
+
+    /// The sentence about a word that is none of `commands`, which can follow the commands `known`.
+    private static func advice(on word: String, after known: [String], of commands: [String]) -> String {
         let nearest = commands.min { distance(word, $0) < distance(word, $1) } ?? ""
-        let meant = otherNames[word.lowercased()] ?? (distance(word, nearest) <= 2 ? nearest : nil)
-        let advice = meant.map { "did you mean \($0)?" } ?? "say \(list(of: commands))."
-        throw ValidationError("There is no command \"\(word)\"; \(advice)")
+        let other = known.isEmpty ? otherNames[word.lowercased()] : nil
+        let meant = other ?? (distance(word, nearest) <= 2 ? nearest : nil)
+        let whole = { (last: String) in (known + [last]).joined(separator: " ") }
+        let advice = meant.map { "did you mean \(whole($0))?" } ?? "say \(list(of: commands.map(whole)))."
+        return "There is no command \"\(whole(word))\"; \(advice)"
     }
 
     private static func list(of words: [String]) -> String {

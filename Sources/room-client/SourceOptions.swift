@@ -204,6 +204,15 @@ struct SourceOptions: ParsableArguments {
     /// The requested format.
     var request: VideoFormatRequest { VideoFormatRequest(dimensions: size, frameRate: fps, pixelFormat: pixelFormat) }
 
+    /// What viewers see while the source is interrupted, as a sentence; `hasPictures` if it has delivered one before.
+    func shownMeanwhile(hasPictures: Bool) -> String {
+        switch source {
+        case .camera where cameraWait != 0: "A slate is shown meanwhile."
+        case .screen where hasPictures: "The last picture is shown meanwhile."
+        default: "Nothing is sent meanwhile."
+        }
+    }
+
     /// Makes the source without starting it; `whenFinished` is called if the source fails or ends by itself.
     ///
     /// With a `turner`, a camera's pictures are turned as it says, to begin with as `--rotate` does.
@@ -283,6 +292,16 @@ struct SourceOptions: ParsableArguments {
         }
     }
 
+    /// What the options say of a camera's frames.
+    var cameraTransform: CameraTransform {
+        var transform = CameraTransform()
+        transform.crop = crop
+        transform.rotation = VideoRotation(rawValue: rotate) ?? .none
+        transform.isMirrored = mirror
+        transform.tagsOrientation = orientation == .tagged
+        return transform
+    }
+
     private func makeCamera(_ turner: ManualOrientationTracker?) throws -> CameraSource {
         let device: CaptureDevice
         if let name = self.device {
@@ -290,12 +309,8 @@ struct SourceOptions: ParsableArguments {
         } else {
             device = try firstCamera()
         }
-        var transform = CameraTransform()
-        transform.crop = crop
-        let rotation = VideoRotation(rawValue: rotate) ?? .none
-        if let turner { turner.rotation = rotation } else { transform.rotation = rotation }
-        transform.isMirrored = mirror
-        transform.tagsOrientation = orientation == .tagged
+        var transform = cameraTransform
+        if let turner { (turner.rotation, transform.rotation) = (transform.rotation, .none) }
         let sensor = try orientationSensor.map { path in try FileOrientationTracker(path: path) }
         let camera = CameraSource(
             device: device,

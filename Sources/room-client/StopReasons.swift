@@ -1,7 +1,6 @@
+import ClientCommandLine
 import Foundation
 import RoomKit
-import Threading
-import UnixSignals
 
 /// Why a command stops working.
 enum Stop: Sendable {
@@ -42,32 +41,7 @@ struct StopReasons: Sendable {
     func heedSignals() async {
         // If the reader of our output goes away, sending and recording must continue.
         signal(SIGPIPE, SIG_IGN)
-        let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm)
-        Task {
-            var first: MonotonicInstant?
-            for await signal in signals {
-                end(.signal)
-                let now = MonotonicClock.now
-                if let first, now.duration(since: first) >= Self.patience { Self.endProgram(by: signal.rawValue) }
-                first = first ?? now
-            }
-        }
-    }
-
-    /// A signal that follows the first within this time counts as the same one.
-    ///
-    /// `timeout` sends its signal twice, and a script often passes a terminal's Ctrl-C on to its programs.
-    private static let patience = Duration.milliseconds(500)
-
-    /// Ends the program as the signal does by default.
-    private static func endProgram(by number: Int32) {
-        Terminal.endPreview()
-        signal(number, SIG_DFL)
-        var blocked = sigset_t()
-        unsafe sigemptyset(&blocked)
-        unsafe sigaddset(&blocked, number)
-        unsafe pthread_sigmask(SIG_UNBLOCK, &blocked, nil)
-        raise(number)
+        await EndingSignals.heed({ end(.signal) }, givingUp: { Terminal.endPreview() })
     }
 
     /// Waits for a reason to stop; the end of `duration` is one.

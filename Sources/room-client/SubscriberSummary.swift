@@ -9,6 +9,7 @@ extension SubscriberSummary.Track {
         framesReceived = statistics.framesReceived
         framesDecoded = statistics.framesDecoded
         framesRendered = statistics.framesRendered
+        framesRepeated = statistics.framesRepeated
         framesDropped = statistics.framesDropped
         framesDroppedByReason = reasons(of: statistics)
         keyframes = statistics.keyframes
@@ -39,6 +40,7 @@ extension SubscriberStatus.Track {
         framesReceived = statistics.framesReceived
         framesDecoded = statistics.framesDecoded
         framesRendered = statistics.framesRendered
+        framesRepeated = statistics.framesRepeated
         framesDropped = statistics.framesDropped
         framesDroppedByReason = reasons(of: statistics)
         bytes = statistics.bytes

@@ -1,6 +1,7 @@
 import Foundation
 import MediaFiles
 import RoomKit
+import Synchronization
 import Threading
 
 /// Writes events and results to standard output, and error messages to standard error.
@@ -56,7 +57,8 @@ enum Terminal {
     }
 
     /// Writes a line, or keeps it while a preview has the terminal.
-    private static func writeLine(_ line: String, to descriptor: Int32) {
+    private static func writeLine(_ text: String, to descriptor: Int32) {
+        let line = harmless(text)
         let screen = preview.withLock { preview -> PreviewScreen? in
             guard let screen = preview.screen else { return nil }
             preview.held = preview.held.suffix(maximumHeld - 1) + [HeldLine(text: line + "\n", descriptor: descriptor)]
@@ -86,16 +88,23 @@ enum Terminal {
         writeLine(line, to: output.withLock { $0 })
     }
 
+    /// Whether the current line of the terminal is a status line.
+    private static let hasStatus = Atomic(false)
+
     /// Replaces the current line of a terminal.
-    static func showStatus(_ line: String) {
+    static func showStatus(_ text: String) {
+        let line = harmless(text)
         if let screen = preview.withLock({ $0.screen }) { return screen.setStatus(line) }
+        hasStatus.store(true, ordering: .releasing)
         // Without wrapping, because only the last row of a wrapped line could be replaced.
         write("\r\u{1B}[K\u{1B}[?7l\(line)\u{1B}[?7h", to: output.withLock { $0 })
     }
 
-    /// Clears the status line, so that a full line can follow.
+    /// Clears the status line, if there is one, so that a full line can follow.
     static func clearStatus() {
-        guard preview.withLock({ $0.screen == nil }) else { return }
+        guard preview.withLock({ $0.screen == nil }), hasStatus.exchange(false, ordering: .acquiringAndReleasing) else {
+            return
+        }
         write("\r\u{1B}[K", to: output.withLock { $0 })
     }
 
@@ -105,6 +114,12 @@ enum Terminal {
         while !bytes.isEmpty {
             let count = unsafe bytes.withUnsafeBytes { unsafe Foundation.write(descriptor, $0.baseAddress, $0.count) }
             if count < 0 && errno == EINTR { continue }
+            if count < 0 && errno == EAGAIN {
+                // Another program that shares the pipe or terminal may have made it non-blocking.
+                var request = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+                _ = unsafe poll(&request, 1, -1)
+                continue
+            }
             guard count > 0 else {
                 let status = errno
                 if descriptor == STDOUT_FILENO, count < 0, status != EPIPE {
@@ -121,6 +136,8 @@ enum Terminal {
 struct Reporter: Sendable {
     /// Whether JSON is written.
     var isJSON: Bool
+    /// Whether a live status line may be shown.
+    var hasStatusLine = true
 
     /// Reports an event, as JSON or as text; without `words` it is reported only as JSON.
     func report(_ event: some Encodable, _ words: String?) {
@@ -186,7 +203,7 @@ struct Reporter: Sendable {
     }
 
     /// Whether there is a live status line: only for text output at a terminal.
-    var showsStatus: Bool { !isJSON && Terminal.isInteractive }
+    var showsStatus: Bool { hasStatusLine && !isJSON && Terminal.isInteractive }
 
     /// Updates the live status line, if there is one.
     func status(_ words: String) {

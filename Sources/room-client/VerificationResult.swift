@@ -54,6 +54,8 @@ struct VerificationResult: Encodable {
         let smoothness =
             (counts.sizeChanges > 0 ? ", size changes: \(counts.sizeChanges)" : "")
             + (counts.simulcastSwitches > 0 ? ", simulcast switches: \(counts.simulcastSwitches)" : "")
+            + (counts.repeated > 0 ? ", repeats of a still picture: \(counts.repeated)" : "")
+            + (counts.substitutes > 0 ? ", slates: \(counts.substitutes)" : "")
             + counts.freezeWords
         return """
             \(file): \(width)x\(height), \(counts.frames) frames, \(counts.faultWords), \

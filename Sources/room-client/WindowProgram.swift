@@ -1,5 +1,6 @@
 import ArgumentParser
 import ClientCommandLine
+import Diagnosis
 import Foundation
 
 /// Starts `room-view`, which shows tracks in a window.
@@ -41,6 +42,51 @@ enum WindowProgram {
         }
         _ = unsafe execvp(name, &strings)
         return errno
+    }
+
+    /// Starts the program for a moment, without a window, to see whether all its libraries are there.
+    static func examine() -> LibraryCheck.Window {
+        let folders = (ProcessInfo.processInfo.environment["PATH"] ?? "").split(separator: ":").map { "\($0)/\(name)" }
+        let paths = [pathBeside].compactMap(\.self) + folders
+        guard let path = paths.first(where: { FileManager.default.isExecutableFile(atPath: $0) }) else {
+            return .absent
+        }
+        let code = status(of: path, ["--version"])
+        return code == 0 ? .runs(path) : .fails(path, code: code)
+    }
+
+    /// How long `room-view --version` may take.
+    private static let patience = Duration.seconds(5)
+
+    /// Runs a program without input and output, and kills it after `patience`; returns its exit code, or the number of the
+    /// signal that ended it, or 126 if it cannot be started.
+    private static func status(of path: String, _ arguments: [String]) -> Int32 {
+        var actions = unsafe posix_spawn_file_actions_t()
+        unsafe posix_spawn_file_actions_init(&actions)
+        defer { unsafe posix_spawn_file_actions_destroy(&actions) }
+        for descriptor in STDIN_FILENO...STDERR_FILENO {
+            unsafe posix_spawn_file_actions_addopen(&actions, descriptor, "/dev/null", O_RDWR, 0)
+        }
+        var strings = unsafe ([path] + arguments).map { unsafe strdup($0) } + [nil]
+        defer { unsafe strings.forEach { unsafe free($0) } }
+        // A thread of Swift's pool may have signals blocked, and the program would inherit that.
+        var attributes = posix_spawnattr_t()
+        unsafe posix_spawnattr_init(&attributes)
+        defer { unsafe posix_spawnattr_destroy(&attributes) }
+        var none = sigset_t()
+        unsafe sigemptyset(&none)
+        unsafe posix_spawnattr_setsigmask(&attributes, &none)
+        unsafe posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK))
+        var child: pid_t = 0
+        guard unsafe posix_spawn(&child, path, &actions, &attributes, &strings, environ) == 0 else { return 126 }
+        var status: Int32 = 0
+        let deadline = ContinuousClock.now + patience
+        while unsafe waitpid(child, &status, WNOHANG) == 0 {
+            if ContinuousClock.now > deadline { kill(child, SIGKILL) }
+            usleep(5000)
+        }
+        // An exit code is in the second byte; a signal is in the first.
+        return status & 0x7F == 0 ? status >> 8 & 0xFF : status & 0x7F
     }
 
     /// Where the program is if it is in the directory of this one.

@@ -1,14 +1,15 @@
 import ClientCommandLine
 import RoomKit
 import Threading
-import UnixSignals
 
 /// The program's part in the room: the tracks that are received, for the window's thread.
 ///
-/// The main thread joins, looks and leaves; the room's events are followed by a task.
+/// The main thread begins, looks and leaves; a task joins and follows the room's events.
 final class RoomSession: Sendable {
     /// What there is to show.
     struct Scene: Sendable {
+        /// Whether the room was joined.
+        var isJoined = false
         /// The tracks that are received, in the order in which they came.
         var views: [TrackView] = []
         /// The ids of tracks that the server does not send, because the network does not carry them.
@@ -28,7 +29,9 @@ final class RoomSession: Sendable {
     }
 
     /// How long leaving the room may take.
-    private static let patience = Duration.seconds(3)
+    private static let leavingPatience = Duration.seconds(3)
+    /// How long pictures that were to be written may take when the program ends.
+    private static let savingPatience = Duration.seconds(10)
 
     /// Wakes the window's thread for each picture and each change.
     let bell = WindowBell()
@@ -36,6 +39,9 @@ final class RoomSession: Sendable {
     private let track: String?
     private let scene = Monitor(Scene())
     private let room = Monitor<Room?>(nil)
+    private let joining = Monitor<Task<Void, Never>?>(nil)
+    /// The snapshots that are being written.
+    private let saves = Monitor(0)
 
     /// Creates a session that receives the tracks of `participant` with the name `track`; `nil` for all.
     init(participant: String?, track: String?) {
@@ -54,45 +60,60 @@ final class RoomSession: Sendable {
 
     // MARK: Joining and leaving
 
-    /// Joins the room, and waits until that is done; then the session ends after `duration`, or by a signal.
-    ///
-    /// - Throws: Why the room cannot be joined.
-    func join(_ options: ConnectOptions, leavingAfter duration: Duration?) throws {
+    /// Begins to join the room; the session ends `duration` after that, or by a signal, or if the room cannot be joined.
+    func begin(_ options: ConnectOptions, leavingAfter duration: Duration?) {
         var options = options
         options.isAutomaticSubscriptionEnabled = participant == nil && track == nil
-        let answer = Monitor<Result<Room, any Error>?>(nil)
-        Task { [options] in
-            let result: Result<Room, any Error>
-            do { result = .success(try await RoomClient.connect(options: options)) } catch { result = .failure(error) }
-            answer.change { $0 = result }
+        let task = Task { [options] in
+            await EndingSignals.heed { self.end(.wanted) }
+            do {
+                let room = try await RoomClient.connect(options: options)
+                self.room.withLock { $0 = room }
+                change { $0.isJoined = true }
+                Task { await follow(room) }
+                guard let duration else { return }
+                try await Task.sleep(for: duration)
+                end(.wanted)
+            } catch is CancellationError {
+                end(.wanted)
+            } catch {
+                end(.failed(error))
+            }
         }
-        guard let room = try answer.wait(for: { $0 })?.get() else { return }
-        self.room.withLock { $0 = room }
-        Task { await follow(room) }
-        Task {
-            for await _ in await UnixSignalsSequence(trapping: .sigint, .sigterm) { end(.wanted) }
-        }
-        Task {
-            guard let duration else { return }
-            try await Task.sleep(for: duration)
-            end(.wanted)
-        }
+        joining.withLock { $0 = task }
     }
 
-    /// Leaves the room, if it was joined; waits some seconds at most.
+    /// Waits until the room is joined or the session has ended, for `patience` at most.
+    func waitToJoin(within patience: Duration) {
+        let end = MonotonicClock.now + patience
+        _ = scene.wait(until: end) { scene in scene.isJoined || scene.ending != nil ? true : nil }
+    }
+
+    /// Leaves the room, if it was joined, and waits for snapshots that are being written; some seconds at most.
     func leave() {
-        guard let room = room.withLock({ $0 }) else { return }
+        joining.withLock { $0 }?.cancel()
         let isDone = Monitor(false)
         Task {
-            await room.disconnect()
+            await joining.withLock { $0 }?.value
+            await room.withLock { $0 }?.disconnect()
             isDone.change { $0 = true }
         }
-        _ = isDone.wait(until: MonotonicClock.now + Self.patience) { $0 ? true : nil }
+        _ = isDone.wait(until: MonotonicClock.now + Self.leavingPatience) { $0 ? true : nil }
+        let isSaved = saves.wait(until: MonotonicClock.now + Self.savingPatience) { $0 == 0 ? true : nil }
+        if isSaved == nil { complain("A snapshot could not be written in time.") }
+    }
+
+    /// Does `work` in the background; `leave` waits for it.
+    func save(_ work: @escaping @Sendable () -> Void) {
+        saves.withLock { $0 += 1 }
+        Task.detached { [saves] in
+            work()
+            saves.change { $0 -= 1 }
+        }
     }
 
     private func end(_ ending: Ending) {
-        scene.withLock { $0.ending = $0.ending ?? ending }
-        bell.ring()
+        change { $0.ending = $0.ending ?? ending }
     }
 
     // MARK: Following the room
@@ -148,7 +169,7 @@ final class RoomSession: Sendable {
     }
 
     private func change(_ body: (inout Scene) -> Void) {
-        scene.withLock { body(&$0) }
+        scene.change { body(&$0) }
         bell.ring()
     }
 }

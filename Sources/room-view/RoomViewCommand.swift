@@ -36,7 +36,16 @@ struct RoomViewCommand: ParsableCommand {
     @OptionGroup var joining: JoiningOptions
     @OptionGroup var viewing: ViewingOptions
 
-    /// Joins the room, then shows its tracks until somebody quits; runs on the main thread, as SDL wants it.
+    /// Runs the program.
+    static func main() {
+        StandardStreams.openMissing()
+        main(nil)
+    }
+
+    /// How long the room is waited for without a window: an error that comes at once needs none.
+    private static let joiningPatience = Duration.milliseconds(300)
+
+    /// Joins the room and shows its tracks until somebody quits; runs on the main thread, as SDL wants it.
     func run() throws {
         signal(SIGPIPE, SIG_IGN)
         do {
@@ -44,8 +53,13 @@ struct RoomViewCommand: ParsableCommand {
             let video = try VideoSystem()
             let session = RoomSession(participant: viewing.participant, track: viewing.track)
             defer { session.leave() }
-            try session.join(joining.connectOptions(for: "room-view"), leavingAfter: viewing.duration?.duration)
-            try show(session, with: video)
+            session.begin(joining.connectOptions(for: "room-view"), leavingAfter: viewing.duration?.duration)
+            session.waitToJoin(within: Self.joiningPatience)
+            switch session.now.ending {
+            case .wanted?: break
+            case .failed(let error)?: throw error
+            case nil: try show(session, with: video)
+            }
         } catch {
             complain("\(error)")
             throw ExitCode(ExitStatus(error).rawValue)
@@ -65,5 +79,6 @@ struct RoomViewCommand: ParsableCommand {
 
 /// Writes a sentence for people to standard error.
 func complain(_ sentence: String) {
-    try? FileHandle.standardError.write(contentsOf: Data("room-view: \(sentence)\n".utf8))
+    let line = harmless("room-view: \(sentence)")
+    try? FileHandle.standardError.write(contentsOf: Data("\(line)\n".utf8))
 }

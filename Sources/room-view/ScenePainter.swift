@@ -28,8 +28,8 @@ struct ScenePainter {
         text = try TextPainter(for: window)
     }
 
-    /// Draws tiles, or that there are none yet, and shows it.
-    func paint(_ tiles: [Tile], showsCaptions: Bool, notice: String?) {
+    /// Draws tiles, or, while there are none, what is waited for, and shows it.
+    func paint(_ tiles: [Tile], waiting: String, showsCaptions: Bool, notice: String?) {
         let size = window.dimensions
         text.clear(Self.background)
         let layout = TileLayout(of: tiles.map(\.dimensions), in: size, gap: Self.gap)
@@ -37,7 +37,7 @@ struct ScenePainter {
             if !tile.draw(at: area, in: window) { text.fill(area, Self.empty) }
             if showsCaptions { paint(tile.caption, over: area) }
         }
-        if tiles.isEmpty { paintWaiting(in: size) }
+        if tiles.isEmpty { paint(waiting: waiting, in: size) }
         if let notice { paint(notice: notice, in: size) }
         text.present()
     }
@@ -75,11 +75,11 @@ struct ScenePainter {
         }
     }
 
-    private func paintWaiting(in size: Dimensions) {
+    private func paint(waiting: String, in size: Dimensions) {
         let scale = min(max(size.width / 480, 1), 4)
         let line = BitmapFont.cell.height * scale
         let lines = [
-            (roomName, 2 * scale, Self.bright), ("waiting for tracks", scale, Self.dim), ("", scale, Self.dim),
+            (roomName, 2 * scale, Self.bright), (waiting, scale, Self.dim), ("", scale, Self.dim),
         ]
         let width = (Self.keys.map(\.count).max() ?? 0) * BitmapFont.cell.width
         let all = lines + Self.keys.map { ($0, min(max(size.width / max(width, 1), 1), scale), Self.dim) }

@@ -20,6 +20,7 @@ final class Viewer {
     private var showsCaptions = true
     private var notice: (number: Int, until: MonotonicInstant?) = (0, nil)
     private var title = ""
+    private var isJoined = false
     private var nextCaptions = MonotonicClock.now
     /// Whether what the window shows is no longer right.
     private var isStale = true
@@ -51,7 +52,8 @@ final class Viewer {
             if isStale, window.isVisible {
                 isStale = false
                 let notice = notice.until == nil ? nil : scene.notice.text
-                painter.paint(shownTiles, showsCaptions: showsCaptions, notice: notice)
+                let waiting = scene.isJoined ? "waiting for tracks" : "joining the room"
+                painter.paint(shownTiles, waiting: waiting, showsCaptions: showsCaptions, notice: notice)
             }
         }
     }
@@ -68,6 +70,10 @@ final class Viewer {
         if !tiles.elementsEqual(scene.views, by: { $0.view === $1 }) {
             let known = tiles
             tiles = scene.views.map { view in known.first { $0.view === view } ?? Tile(view) }
+            isStale = true
+        }
+        if scene.isJoined != isJoined {
+            isJoined = scene.isJoined
             isStale = true
         }
         let now = MonotonicClock.now

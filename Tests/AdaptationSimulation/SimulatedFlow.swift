@@ -32,10 +32,34 @@ package final class SimulatedFlow {
         package var thinnestAcknowledgements = 0
         /// Whether the receiver acknowledges at all.
         package var acknowledges = true
+        /// What delays acknowledgements, and nothing else, beside `delay`.
+        package var lateness = Lateness.none
         /// The seed of the encoder.
         package var seed: UInt64 = 100
 
         package init() {}
+    }
+
+    /// How the way of the acknowledgements differs from that of the media.
+    package enum Lateness: Sendable {
+        /// It does not.
+        case none
+        /// It becomes longer by so many milliseconds at a time in seconds.
+        case step(Int, from: Double)
+        /// From the eighth second on, it becomes longer by so many milliseconds within three seconds, again and again.
+        case sawtooth(Int)
+        /// It carries all that waits at once, every so many milliseconds.
+        case bursts(Int)
+
+        /// When an acknowledgement arrives that would without this; milliseconds.
+        func arrival(of time: Int) -> Int {
+            switch self {
+            case .none: time
+            case .step(let milliseconds, let start): Double(time) < start * 1000 ? time : time + milliseconds
+            case .sawtooth(let milliseconds): time < 8000 ? time : time + time % 3000 * milliseconds / 3000
+            case .bursts(let milliseconds): (time + milliseconds - 1) / milliseconds * milliseconds
+            }
+        }
     }
 
     /// What subscribers want from a time on.
@@ -108,6 +132,7 @@ package final class SimulatedFlow {
     private var chunks = Fifo<(chunk: Chunk, end: Int)>()
     private var receivedBytes = 0
     private var returning = Fifo<(at: Int, value: MediaAcknowledgement)>()
+    private var lastReturn = 0
     private var isStarted = false
     private var wanted: LayerBounds?
 
@@ -291,7 +316,9 @@ package final class SimulatedFlow {
         let instant = MonotonicInstant(microseconds: Int64(now) * 1000 + 77_000_000)
         guard configuration.acknowledges, let value = schedule.acknowledgement(at: instant) else { return }
         acknowledgements += 1
-        returning.append((now + configuration.delay, value))
+        // None overtakes another.
+        lastReturn = max(lastReturn, configuration.lateness.arrival(of: now + configuration.delay))
+        returning.append((lastReturn, value))
     }
 }
 

@@ -131,6 +131,40 @@ private struct SimulcastBench {
         #expect(bench.status(2)?.limitation.reason == .bandwidth)
     }
 
+    // The first second of every call was said to be limited by the network, in which the rate only had not risen yet.
+    @Test("On a path that carries everything, the network limits nothing, not even while the rate rises")
+    func unlimited() {
+        var bench = SimulcastBench()
+        bench.addTrack()
+        for index in 0..<3 { bench.want(index) }
+        bench.play(seconds: 10)
+        #expect(bench.share(2) == 2_500_000)
+        for index in 0..<3 {
+            #expect(bench.status(index)?.limitation.duration(of: .bandwidth, at: bench.instant) == .zero)
+        }
+    }
+
+    @Test("On a thin path, the network limits from its first queue on", arguments: [200, 400, 1000])
+    func firstQueue(kilobits: Int) throws {
+        var bench = SimulcastBench()
+        bench.addTrack()
+        for index in 0..<3 { bench.want(index) }
+        bench.play(seconds: 10, kilobits: kilobits)
+        let limitation = try #require(bench.status(2)?.limitation)
+        #expect(limitation.reason == .bandwidth)
+        #expect(limitation.duration(of: .bandwidth, at: bench.instant) > .seconds(8))
+    }
+
+    @Test("Where only the viewers' networks are thin, it is the network that limits")
+    func thinViewers() throws {
+        var bench = SimulcastBench()
+        bench.addTrack()
+        bench.want(2, LayerBounds(bitrate: .kilobitsPerSecond(120)))
+        bench.play(seconds: 10)
+        let limitation = try #require(bench.status(2)?.limitation)
+        #expect(limitation.reason == .bandwidth)
+    }
+
     @Test("Another track's small encoding does not come before the only layer that is received of this one")
     func twoTracks() {
         var bench = SimulcastBench()

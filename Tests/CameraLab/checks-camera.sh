@@ -2,8 +2,9 @@
 # Sourced by run.
 # shellcheck shell=bash disable=SC2154
 
-# Prints the lines of a capture as "sequence bytes seconds flagged".
+# Prints the lines of a capture as "sequence bytes seconds flagged"; none of a capture that did not take place.
 capture_table() {
+    [[ -e $results/$1.frames ]] || return 0
     awk '{ for (i = 1; i < NF; i++) value[$i] = $(i + 1)
            print value["seq:"], value["bytesused:"], value["ts:"], /error/ ? 1 : 0 }' "$results/$1.frames"
 }

@@ -25,6 +25,7 @@ check_errors() {
     judge_said none "no camera: connect names --source pattern" 66 "--source pattern"
     judge "no camera: devices says so" "$(cat "$results/none-list.out")" \
         "$([[ $(status_of none-list) == 0 && $(<"$results/none-list.out") == "No cameras: "* ]] && echo 1 || echo 0)"
+    judge_said doctor-none "no camera: doctor says so" 1 "no camera: there is no /dev/video node"
 
     in_guest errors-vivid vivid vivid_errors
     judge_said missing "a path without a camera: connect lists those there are" 66 "/dev/video7.*/dev/video0 (vivid"
@@ -32,9 +33,12 @@ check_errors() {
     judge_said no-format "a format that the camera lacks: connect lists those it has" 64 "no pixel format MJPG.*YUYV.*NV12"
     judge_said unreadable "a format that we cannot read: connect lists those we can" 64 "YUV4 cannot be read.*YUYV"
     judge_said busy "a busy camera: connect names its holder" 69 "v4l2-ctl (pid $(cat "$results/holder.pid"))"
+    judge_said doctor-busy "a busy camera: doctor names its holder" 1 "problem cameras .*in use by v4l2-ctl"
     judge_said no-buffers "no buffers from the driver: connect says so" 69 "Cannot get buffers of /dev/video0"
     judge_said no-start "a driver that does not start: connect says so" 69 "Cannot start streaming from /dev/video0"
     judge "the next start works" "exit code $(status_of after-all)" "$([[ $(status_of after-all) == 0 ]] && echo 1 || echo 0)"
+    judge_said doctor-free "a free camera: doctor states size, rate and first frame" 0 "ok .*gives 640x.* fps"
+    judge_said doctor-forbidden "no permission: doctor gives the command" 1 "usermod -aG video nobody"
     judge_said forbidden "no permission: connect names the group" 77 'group.*video'
     judge_said forbidden-default "no permission, no device named: connect names the group" 77 'group.*video'
     judge_said forbidden-list "no permission: devices does not say that there is none" 77 'group.*video'
@@ -49,7 +53,7 @@ check_errors() {
 # A filter that finds nothing passes, and tests that are skipped count for the runner; so those that passed are counted.
 check_tests() {
     local camera count wanted
-    for camera in vivid:10 uvc:3; do
+    for camera in vivid:15 uvc:3; do
         wanted=${camera#*:} camera=${camera%:*}
         in_guest "tests-$camera" "$camera" swift_tests "${CAMERA_TESTS:-CameraLabTests}"
         count=$(grep -hc '^[^ ]* Test ".*passed after' < <(cat "$results"/tests.{out,err})) || true

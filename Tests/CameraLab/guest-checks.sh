@@ -10,6 +10,8 @@ LAB=$(dirname "${BASH_SOURCE[0]}")
 . "$LAB/guest-programs.sh"
 # shellcheck source=guest-replug.sh
 . "$LAB/guest-replug.sh"
+# shellcheck source=guest-controls.sh
+. "$LAB/guest-controls.sh"
 
 OUT=$CAMERA_LAB_OUT
 

@@ -214,6 +214,15 @@ connect_without_rights() {
     record forbidden as_nobody "$CLIENT" connect --room lab --duration 2 --device "$CAMERA_NODE"
     record forbidden-default as_nobody "$CLIENT" connect --room lab --duration 2
     record forbidden-list as_nobody "$CLIENT" devices
+    examine_camera doctor-forbidden as_nobody
+}
+
+# What doctor says about the cameras. Usage: examine_camera NAME [PREFIX...]
+examine_camera() {
+    local name=$1
+    shift
+    record "$name" "$@" "$CLIENT" doctor --only cameras --device "${CAMERA_NODE:-0}"
+    cat "$OUT/$name.out" >>"$OUT/$name.err"
 }
 
 connect_to_busy_camera() {
@@ -222,6 +231,7 @@ connect_to_busy_camera() {
     wait_for "v4l2-ctl to stream" test -s "$OUT/holder"  # a mark per frame
     echo "$holder" >"$OUT/holder.pid"
     connect_camera busy --duration 2
+    examine_camera doctor-busy
     kill "$holder"
     wait "$holder"
 }
@@ -238,6 +248,7 @@ vivid_errors() {
     vivid_control inject_vidioc_streamon_error=1
     connect_camera no-start --duration 2
     connect_camera after-all --duration 2 --size 320x180
+    examine_camera doctor-free
     connect_without_rights
 }
 
@@ -251,6 +262,7 @@ no_camera() {
     start_server
     record none "$CLIENT" connect --room lab --duration 2
     record none-list "$CLIENT" devices
+    examine_camera doctor-none
 }
 
 swift_tests() {

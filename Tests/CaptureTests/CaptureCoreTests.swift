@@ -55,6 +55,31 @@ struct CaptureCoreTests {
         #expect(!source.isCapturing)
     }
 
+    @MainActor
+    @Test("A start blocks nobody: the actor that waits for it goes on with other work")
+    func startingActor() async throws {
+        let source = HandCapturer()
+        let (isOpening, isHelped) = (Monitor(false), Monitor(false))
+        let wasHelped = Monitor(true)
+        source.whileOpening.withLock { action in
+            action = {
+                isOpening.change { $0 = true }
+                // The time limit alone ends the wait if the actor is blocked.
+                let help = isHelped.wait(until: MonotonicClock.now + .seconds(5)) { $0 ? true : nil }
+                wasHelped.withLock { $0 = $0 && help == true }
+            }
+        }
+        let first = Task { try await source.startCapture() }
+        try await eventually { isOpening.withLock { $0 } }
+        let second = Task { try await source.startCapture() }
+        for _ in 0..<20 { await Task.yield() }
+        isHelped.change { $0 = true }
+        try await first.value
+        try await second.value
+        #expect(wasHelped.withLock { $0 } && source.isCapturing)
+        await source.stopCapture()
+    }
+
     @Test("Counts go on after a restart, and the time between does not count")
     func statisticsOutliveRestart() async throws {
         let source = HandCapturer()
@@ -104,6 +129,7 @@ struct CaptureCoreTests {
         source.give(.end)
         try await eventually { told.withLock { $0.count } == 10 }
         #expect(told.withLock { $0.count { $0.hasPrefix("failed") } } == 2)
+        #expect(source.captureStatistics.interruptions == 1)
         #expect(told.withLock { $0.count { $0.hasPrefix("finished") } } == 4)
     }
 

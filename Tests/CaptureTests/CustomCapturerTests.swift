@@ -81,6 +81,23 @@ struct CustomCapturerTests {
         await source.stopCapture()
     }
 
+    // What a custom capturer reported was told and not counted.
+    @Test("Interruptions are counted, each once, whatever is reported while they last")
+    func interruptions() async throws {
+        let capturer = ScriptedCapturer()
+        let source = CapturerSource(capturer)
+        for _ in 0..<2 {
+            try await source.startCapture()
+            let consumer = try #require(capturer.consumer)
+            consumer.interrupted(by: ScriptedCapturer.Trouble(what: "gone"))
+            consumer.interrupted(by: ScriptedCapturer.Trouble(what: "locked"))
+            consumer.interruptionEnded()
+            consumer.interrupted(by: ScriptedCapturer.Trouble(what: "gone"))
+            await source.stopCapture()
+        }
+        #expect(source.captureStatistics.interruptions == 4)
+    }
+
     @Test("A capturer that fails or ends by itself is stopped and released, and its source says why")
     func ownEnd() async throws {
         for isFailure in [true, false] {

@@ -63,10 +63,15 @@ final class HandCapturer: CoreCapturer {
     let opened = Monitor(0)
     let isOpen = Monitor(false)
     let failsToOpen = Monitor(false)
+    /// Runs on the source's thread before it has opened.
+    let whileOpening = Monitor<@Sendable () -> Void>({})
 
     init() {
         let (steps, opened, isOpen, failsToOpen) = (steps, opened, isOpen, failsToOpen)
+        let whileOpening = whileOpening
         core = CaptureCore(threadName: "hand", explainShortage: { CaptureError($0) }) { context in
+            let prepare = whileOpening.withLock { $0 }
+            prepare()
             if failsToOpen.withLock({ $0 }) { throw Trouble(what: "open") }
             opened.change { $0 += 1 }
             isOpen.change { $0 = true }

@@ -33,6 +33,15 @@ struct PreviewTests {
         #expect(layout.row + size.height / 2 <= rows && layout.column + size.width <= columns + 1)
     }
 
+    @Test("However large a terminal says to be, a picture of bounded size is drawn in its middle")
+    func absurdTerminal() throws {
+        let terminal = TerminalSize(columns: 65_535, rows: 65_535, pixels: Dimensions(width: 65_535, height: 65_535))
+        let picture = Dimensions(width: 1280, height: 720)
+        let layout = try #require(PreviewLayout(halfBlocksFor: picture, on: terminal))
+        #expect(layout.dimensions == Dimensions(width: 1000, height: 562))
+        #expect(layout.row == 1 + (65_534 - 281) / 2 && layout.column == 1 + (65_535 - 1000) / 2)
+    }
+
     @Test("A terminal of one row or of no column has no picture")
     func tooSmall() {
         let picture = Dimensions(width: 64, height: 48)

@@ -4,6 +4,19 @@ import Testing
 
 @testable import room_client
 
+@Suite("Summary of a publisher")
+struct PublisherSummaryTests {
+    @Test("It has what the source measured, and no delay where none was measured")
+    func delay() {
+        var statistics = LocalVideoTrackStatistics()
+        #expect(PublisherSummary(statistics, elapsed: .seconds(1)).captureDelayMs == nil)
+        statistics.captureDelay = .microseconds(12_500)
+        statistics.captureDuration = .seconds(3)
+        let summary = PublisherSummary(statistics, elapsed: .seconds(4))
+        #expect(summary.captureDelayMs == 12.5 && summary.captureSeconds == 3 && summary.seconds == 4)
+    }
+}
+
 @Suite("Commands from standard input")
 struct PublisherCommandTests {
     @Test("A camera is named by all words up to the format")

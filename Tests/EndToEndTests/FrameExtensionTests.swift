@@ -7,10 +7,12 @@ import Threading
 
 @Suite("Pushed frames with metadata and orientation", .timeLimit(.minutes(2)))
 struct FrameExtensionTests {
-    /// Keeps the metadata and sizes of the pictures that it is shown.
+    /// Keeps what it is told of the pictures that it is shown.
     private final class NotingRenderer: VideoRenderer {
-        let frames = Monitor<[(metadata: FrameMetadata?, size: Dimensions)]>([])
-        func render(_ frame: VideoFrame) { frames.withLock { $0.append((frame.metadata, frame.dimensions)) } }
+        let frames = Monitor<[(metadata: FrameMetadata?, size: Dimensions, isSubstitute: Bool)]>([])
+        func render(_ frame: VideoFrame) {
+            frames.withLock { $0.append((frame.metadata, frame.dimensions, frame.isSubstitute)) }
+        }
         var count: Int { frames.withLock { $0.count } }
     }
 
@@ -32,6 +34,7 @@ struct FrameExtensionTests {
             while !Task.isCancelled {
                 var frame = VideoFrame(buffer: buffer, timestamp: MonotonicClock.now, rotation: .clockwise90)
                 frame.metadata = try FrameMetadata([number, 7])
+                frame.isSubstitute = number % 4 == 1
                 if track.write(frame) { number &+= 1 }
                 try? await Task.sleep(for: .milliseconds(20))
             }
@@ -58,6 +61,7 @@ struct FrameExtensionTests {
         #expect(shown.allSatisfy { $0.size == Dimensions(width: 64, height: 96) && $0.metadata?.bytes.last == 7 })
         let numbers = shown.compactMap { $0.metadata?.bytes.first }
         #expect(numbers.count == shown.count && zip(numbers, numbers.dropFirst()).allSatisfy { $1 &- $0 >= 1 })
+        #expect(shown.allSatisfy { $0.isSubstitute == ($0.metadata.map { $0.bytes[0] % 4 } == 1) })
         for recorder in recorders {
             let path = try #require(recorder.statistics.files.first)
             let log = try FrameLogEntry.read(text(of: "\(path.dropLast(4)).frames.jsonl"))
@@ -65,6 +69,7 @@ struct FrameExtensionTests {
             #expect(log.allSatisfy { $0.rotation == 90 && $0.mirrored == false })
             // Two bytes, of which the second is 7.
             #expect(log.allSatisfy { $0.metadata?.hasSuffix("c=") == true })
+            #expect(log.contains { $0.substitute == true } && log.contains { $0.substitute == false })
             #expect(log.compactMap(\.dimensions).allSatisfy { $0 == Dimensions(width: 96, height: 64) })
             if path.hasSuffix(".ivf") {
                 let reading = try DumpReading(path)

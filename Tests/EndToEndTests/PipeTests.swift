@@ -49,6 +49,23 @@ struct ProgramPipeTests {
         return String(publisher.text[words.upperBound...].prefix { $0 != "." && $0 != "\n" })
     }
 
+    // What the pipe had no room for was lost in the middle of a line, and the program ended with 74.
+    @Test("Events all arrive through a small pipe that another program made non-blocking, and that is read late")
+    func nonBlocking() async throws {
+        let publisher = try await server.publisher()
+        // 1031 is F_SETPIPE_SZ (linux/fcntl.h).
+        let shrink = "fcntl.fcntl(1, 1031, 4096); fcntl.fcntl(1, fcntl.F_SETFL, os.O_WRONLY | os.O_NONBLOCK)"
+        let python = "import fcntl, os, sys; \(shrink); os.execv(sys.argv[1], sys.argv[1:])"
+        let options = "--url \(server.url) --room stage --json --status-interval 0.1 --duration 3"
+        let client = "python3 -c '\(python)' \(Program.path(of: "room-client")) subscribe \(options)"
+        let subscriber = try Program("sh", ["-c", "{ \(client); echo $? >\(directory("code")); } | { sleep 2; cat; }"])
+        #expect(try await subscriber.end() == .exit(0))
+        #expect(try text("code") == "0\n" && subscriber.errors == "", "\(subscriber.errors)")
+        let events = try subscriber.events()
+        #expect(events.count > 10 && events.last?.string("event") == "summary")
+        #expect(try await end([publisher], with: SIGINT) == [.exit(0)])
+    }
+
     @Test("A reader that goes ends the subscriber cleanly")
     func readerGone() async throws {
         let publisher = try await server.publisher()

@@ -37,6 +37,19 @@ struct ProgramDumpTests {
         }
     }
 
+    // The dump went on into files that nobody could ever open, and ended with 0.
+    @Test("A subscriber whose dump is removed says so at once, and ends with 74", arguments: ["webm", "ivf", "y4m"])
+    func removed(format: String) async throws {
+        let publisher = try await server.publisher()
+        let subscriber = try await server.subscriber(["--dump", directory("dump"), "--format", format])
+        _ = try await recorded(8, in: directory("dump"))
+        for name in fileNames(in: directory("dump")) { unlink("\(directory("dump"))/\(name)") }
+        try #require(rmdir(directory("dump")) == 0)
+        #expect(try await subscriber.end() == .exit(74))
+        #expect(subscriber.errors.contains("was removed meanwhile"), "\(subscriber.errors)")
+        #expect(try await end([publisher], with: SIGINT) == [.exit(0)])
+    }
+
     @Test("All formats of dumps are written", arguments: TrackRecorder.Format.allCases)
     func formats(format: TrackRecorder.Format) async throws {
         let publisher = try await server.publisher(["--size", "160x90", "--identity", "robot"])

@@ -74,6 +74,7 @@ struct ProgramJSONTests {
         keys.add(verified + failed.events, by: "verify")
         keys.add(try DeviceEvents.cameras() + DeviceEvents.screens(), by: "devices")
         keys.add(try DeviceEvents.ofSources(), by: "connect")
+        keys.add(try await ProgramDoctorTests.events(of: server), by: "doctor")
         for command in ["connect", "subscribe"] { keys.add(try DeviceEvents.ofSizes(), by: command) }
         keys.add(try await events(of: ["adapt", "plot", directory("run.log")]), by: "adapt plot")
         keys.add(try await events(of: ["adapt", "replay", directory("run.log")]), by: "adapt replay")
@@ -164,7 +165,7 @@ struct ProgramJSONTests {
             track.keys.joined(separator: " ")
                 == "bytes clock clockErrorMs file firstFrameMs frameAgeMs frameHeight frameWidth framesDecoded "
                 + "framesDropped framesDroppedByReason framesNotRecorded framesReceived framesRecorded framesRendered "
-                + "freezeCount keyframes participant sizeChanges totalDecodeTime totalFreezesDuration track"
+                + "framesRepeated freezeCount keyframes participant sizeChanges totalDecodeTime totalFreezesDuration track"
         )
         for key in ["file", "framesRecorded", "framesNotRecorded"] { #expect(track.fields[key] == .null, "\(key)") }
     }

@@ -73,16 +73,21 @@ struct ProgramStopTests {
     // The numbers of closed streams went to sockets, into which the log was then written.
     @Test(
         "Standard streams that are closed are replaced before anything else is opened",
-        arguments: ["room-server --port 0", "room-client subscribe --room stage --url URL"]
+        arguments: [
+            ("room-server --port 0", "room-server"),
+            ("room-client subscribe --room stage --url URL", "room-client"),
+            // One program takes the other's place.
+            ("room-client view --room stage --url URL", "room-view"),
+            ("room-view --room stage --url URL", "room-view"),
+        ]
     )
-    func closedStreams(command: String) async throws {
+    func closedStreams(command: String, program name: String) async throws {
         let words = command.split(separator: " ").map { $0 == "URL" ? server.url : String($0) }
-        let program = try Program(
-            "sh",
-            ["-c", "exec \"$@\" <&- >&- 2>&-", "sh", Program.path(of: words[0])] + words[1...]
-        )
-        try await eventually("all three are replaced") {
-            (0...2).allSatisfy { linkTarget("/proc/\(program.identifier)/fd/\($0)") == "/dev/null" }
+        let script = "export SDL_VIDEODRIVER=dummy; exec \"$@\" <&- >&- 2>&-"
+        let program = try Program("sh", ["-c", script, "sh", Program.path(of: words[0])] + words[1...])
+        try await eventually("all three are replaced in \(name)") {
+            linkTarget("/proc/\(program.identifier)/exe") == Program.path(of: name)
+                && (0...2).allSatisfy { linkTarget("/proc/\(program.identifier)/fd/\($0)") == "/dev/null" }
         }
         #expect(program.isRunning)
         #expect(try await end([program], with: SIGKILL) == [.signal(SIGKILL)])

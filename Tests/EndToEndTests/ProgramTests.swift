@@ -1,6 +1,11 @@
 import Glibc
+import MediaCore
+import MediaFiles
+import SyntheticSources
 import TestSupport
+import TestTools
 import Testing
+import Threading
 import WebSockets
 
 @Suite("The programs together", .timeLimit(.minutes(2)))
@@ -71,6 +76,24 @@ struct ProgramTests {
         )
         #expect(try await player.end() == .exit(0))
         #expect(player.text == "320,180\n")
+        #expect(try await end([publisher], with: SIGINT) == [.exit(0)])
+    }
+
+    @Test("A snapshot is the newest picture at the end, and not the first one")
+    func newestSnapshot() async throws {
+        let publisher = try await server.publisher()
+        let subscriber = try server.client("subscribe", ["--snapshot", directory("now.png"), "--duration", "3"])
+        try await subscriber.says("Receiving")
+        let begun = MonotonicClock.now
+        #expect(try await subscriber.end() == .exit(0))
+        let options = ["-v", "error", "-i", directory("now.png"), "-pix_fmt", "yuv420p", directory("now.y4m")]
+        let reading = try Program("ffmpeg", options)
+        #expect(try await reading.end() == .exit(0), "\(reading.errors)")
+        let reader = try Y4MReader(path: directory("now.y4m"))
+        let buffer = VideoBuffer(dimensions: reader.dimensions)
+        try #require(try reader.readFrame(into: buffer))
+        guard case .value(let barcode) = Barcode.read(from: buffer) else { throw TestFailure("no barcode") }
+        #expect(barcode.timestamp > begun + .seconds(1), "\(barcode.timestamp) \(begun)")
         #expect(try await end([publisher], with: SIGINT) == [.exit(0)])
     }
 

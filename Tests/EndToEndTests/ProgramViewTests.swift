@@ -134,6 +134,48 @@ struct ProgramViewTests {
         await theatre.close()
     }
 
+    // Names told the time to the second, and a picture replaced another one.
+    @Test("Two snapshots within a second are two files")
+    func twoSnapshots() async throws {
+        let publisher = try await ColourPublisher("robot 7", 0xB03030, on: theatre.stage)
+        let directory = try TemporaryDirectory()
+        let options = "--url \(theatre.stage.url) --room stage --full-screen"
+        let command = "cd \(directory.path) && exec \(Program.path(of: "room-view")) \(options)"
+        let view = try theatre.run("sh", ["-c", command])
+        try await theatre.shows(0xB03030, in: places([wide])[0], "the track")
+        try await theatre.control(["key", "s", "key", "s", "key", "s", "key", "q"])
+        #expect(try await view.end() == .exit(0))
+        #expect(fileNames(in: directory.path).count == 3, "\(view.errors)")
+        #expect(view.errors.ranges(of: "Wrote robot_7-camera-20").count == 3)
+        await publisher.leave()
+        await theatre.close()
+    }
+
+    // The program ended before the file was written.
+    @Test("A snapshot is written although the window is closed at once")
+    func snapshotAtTheEnd() async throws {
+        let publisher = try await ColourPublisher(
+            "robot 7",
+            0xB03030,
+            size: Dimensions(width: 1920, height: 1080),
+            on: theatre.stage
+        )
+        let directory = try TemporaryDirectory()
+        let options = "--url \(theatre.stage.url) --room stage --full-screen"
+        let command = "cd \(directory.path) && exec \(Program.path(of: "room-view")) \(options)"
+        let view = try theatre.run("sh", ["-c", command])
+        try await theatre.shows(0xB03030, in: places([wide])[0], "the track")
+        try await theatre.control(["key", "s", "key", "q"])
+        #expect(try await view.end() == .exit(0))
+        let name = try #require(fileNames(in: directory.path).first)
+        #expect(fileNames(in: directory.path).count == 1 && name.hasSuffix(".png"))
+        // A whole PNG file ends with this chunk.
+        #expect(try bytes(of: directory(name)).suffix(8).starts(with: Array("IEND".utf8)))
+        #expect(view.errors.contains("Wrote \(name)"))
+        await publisher.leave()
+        await theatre.close()
+    }
+
     @Test(
         "The client starts it, and its options and exit code are passed on",
         arguments: [["view", "--full-screen"], ["subscribe", "--window"]]

@@ -1,3 +1,4 @@
+import Foundation
 import Glibc
 import TestSupport
 import TestTools
@@ -32,6 +33,47 @@ struct ProgramWindowFailureTests {
         let view = try Program("env", ["SDL_VIDEODRIVER=dummy", Program.path(of: "room-view")] + options)
         #expect(try await view.end() == .exit(69))
         #expect(view.errors.hasPrefix("room-view: ") && view.errors.contains("127.0.0.1:9"))
+    }
+
+    // The window came when the room was joined, or never, and until then nothing was to be seen.
+    @Test("While the server does not answer, a window says so, and a signal closes it")
+    func silentServer() async throws {
+        let silent = try SilentServer()
+        let theatre = try await WindowStage()
+        let view = try theatre.run("room-view", ["--url", "ws://127.0.0.1:\(silent.port)", "--room", "stage"])
+        try await theatre.windowOpens(of: view)
+        view.send(SIGINT)
+        #expect(try await view.end() == .exit(0))
+        await theatre.close()
+    }
+
+    private func threads(of program: Program) throws -> [String] {
+        let tasks = "/proc/\(program.identifier)/task"
+        return try FileManager.default.contentsOfDirectory(atPath: tasks).compactMap { task in
+            (try? text(of: "\(tasks)/\(task)/comm"))?.split(separator: "\n").first.map(String.init)
+        }
+    }
+
+    @Test("Where leaving takes its time, a second signal ends the program at once")
+    func secondSignal() async throws {
+        let server = try await ServerProgram()
+        let watcher = try await server.publisher(["--verbose"])
+        let view = try Program(
+            "env",
+            without + ["SDL_VIDEODRIVER=dummy", Program.path(of: "room-view"), "--url", server.url, "--room", "stage"]
+                + ["--identity", "viewer"]
+        )
+        try await watcher.says("viewer joined")
+        // Others are told first; only who has joined has to leave.
+        try await eventually("the viewer receives the track") { try threads(of: view).contains("decoder") }
+        server.program.send(SIGSTOP)
+        try await eventually("the program ends") {
+            view.send(SIGINT)
+            return !view.isRunning
+        }
+        #expect(try await view.end() == .signal(SIGINT))
+        server.program.send(SIGCONT)
+        #expect(try await end([watcher, server.program], with: SIGINT) == [.exit(0), .exit(0)])
     }
 
     @Test("A client that finds no room-view says how to get it", arguments: [["view"], ["subscribe", "--window"]])

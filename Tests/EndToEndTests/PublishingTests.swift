@@ -81,6 +81,41 @@ struct PublishingTests {
         await viewer.room.disconnect()
     }
 
+    // What the server wanted of tracks that never came to be filled the list, and a later track was not encoded.
+    @Test("A track is encoded although the server wanted encodings of many tracks whose publication failed")
+    func unclaimedWishes() async throws {
+        let server = try ScriptedServer { peer, text in
+            switch try? ClientMessage(reading: text) {
+            case .join: ScriptedServer.welcome(peer, text)
+            case .publish(let request) where request.name == "refused":
+                for number in 0..<70 {
+                    peer.tell(.layersWanted(LayersWanted(trackId: "TR_\(number)", simulcastLayers: [0])))
+                }
+                peer.tell(.error(ErrorMessage(.limitReached, "no", fatal: false, requestId: request.requestId)))
+            case .publish(let request):
+                var info = ScriptedServer.theirTrack
+                (info.id, info.alias, info.name) = ("TR_own", 9, request.name)
+                peer.tell(.published(Published(requestId: request.requestId, track: info)))
+                peer.tell(.layersWanted(LayersWanted(trackId: "TR_own", simulcastLayers: [0])))
+            default: break
+            }
+        }
+        defer { server.stop() }
+        var options = ConnectOptions(roomName: "stage")
+        options.url = server.url
+        let member = try await Member(options)
+        let refused = LocalVideoTrack(
+            source: PatternSource(dimensions: testSize, frameRate: FrameRate(30)),
+            name: "refused"
+        )
+        let error = await #expect(throws: RoomError.self) { try await member.room.localParticipant.publish(refused) }
+        #expect(error?.serverCode == 4429)
+        let track = makePattern()
+        try await member.room.localParticipant.publish(track)
+        try await eventually("pictures are sent") { track.statistics.framesSent >= 5 }
+        await member.room.disconnect()
+    }
+
     // A cancelled task did not wait: what the connection had not taken within a millisecond was lost and not counted.
     @Test("What is encoded goes out or is counted, though the task that withdraws the track was cancelled")
     func cancelledUnpublishing() async throws {

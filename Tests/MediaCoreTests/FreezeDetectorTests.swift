@@ -71,6 +71,43 @@ struct FreezeDetectorTests {
         #expect(detector.shown(at: now) == .milliseconds(3100))
     }
 
+    /// What the detector says of frames that follow one another after these times, in milliseconds, some of them repeats.
+    private func freezes(_ frames: [(gap: Int, isRepeat: Bool)], skipping skipped: Set<Int> = []) -> [Int] {
+        var detector = FreezeDetector()
+        var now = start
+        var ended: [Int] = []
+        for (number, frame) in frames.enumerated() {
+            now += .milliseconds(frame.gap)
+            if skipped.contains(number) { continue }
+            let shown = FreezeDetector.Frame(number: UInt32(number), simulcastLayer: 0, isRepeat: frame.isRepeat)
+            if let freeze = detector.shown(shown, at: now) { ended.append(Int(freeze.wholeMicroseconds / 1000)) }
+        }
+        return ended
+    }
+
+    private let motion = Array(repeating: (gap: 67, isRepeat: false), count: 40)
+    private let stillness = [200, 200, 200, 1000, 1010, 990].map { (gap: $0, isRepeat: true) }
+
+    // The log of a screen that stood still told of a freeze for each pause.
+    @Test("Up to a repeat nothing is missed, and after one the picture may stand still for a second")
+    func repeats() {
+        #expect(freezes(motion + stillness + motion) == [])
+        #expect(freezes(motion + stillness + [(5000, true)] + motion) == [], "the repeat was late")
+        #expect(freezes(motion + stillness + [(900, false)] + motion) == [])
+        #expect(
+            freezes(motion + stillness + [(3100, false)] + motion) == [3100],
+            "longer than a still source keeps quiet"
+        )
+        #expect(freezes(motion + stillness + motion + [(800, false)]) == [800], "a change is shown late")
+    }
+
+    @Test("A repeat after a frame that was left out may be the first to show a change: the time before it counts")
+    func repeatAfterGap() {
+        let frames = motion + [(67, false), (900, true)] + motion
+        #expect(freezes(frames) == [])
+        #expect(freezes(frames, skipping: [40]) == [967])
+    }
+
     @Test("Random gaps: the same as the definition says", arguments: 0..<40 as Range<UInt64>)
     func definition(seed: UInt64) {
         var random = SeededGenerator(seed: seed)

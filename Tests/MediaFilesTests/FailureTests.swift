@@ -71,6 +71,21 @@ struct FailureTests {
         )
     }
 
+    // Whoever removed a dump's folder lost all that came after, and was told that it had been recorded.
+    @Test("A file that is removed while it is written is reported", arguments: EncodedVideoFormat.allCases)
+    func removed(format: EncodedVideoFormat) async throws {
+        let clip = try await Clip("testsrc2=size=64x48:rate=10:duration=1", keyframeInterval: 5)
+        let path = directory("clip")
+        let writer = try format.makeWriter(path: path, dimensions: clip.dimensions)
+        try writer.write(clip.frames[0])
+        // It may get another name.
+        try #require(rename(path, directory("moved")) == 0)
+        try writer.write(clip.frames[1])
+        try #require(unlink(directory("moved")) == 0)
+        let error = #expect(throws: MediaFileError.self) { try writer.write(clip.frames[2]) }
+        #expect(error?.code == .removed && error?.description.contains("was removed meanwhile") == true)
+    }
+
     @Test("A full disk is reported as such, with what to do")
     func noSpace() throws {
         let error = try #require(throws: MediaFileError.self) {

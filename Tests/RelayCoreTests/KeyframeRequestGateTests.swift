@@ -114,54 +114,82 @@ struct KeyframeRequestGateTests {
 struct KeyframeBackoffTests {
     private let start = MonotonicInstant(nanoseconds: 1_000_000_000)
 
-    @Test("A subscriber that keeps needing keyframes may have one after 1, 2, 4 … 32 seconds")
-    func doubling() {
+    private func instant(_ milliseconds: Int) -> MonotonicInstant { start + .milliseconds(milliseconds) }
+
+    /// The seconds for which each of eight needs waits that come as soon as the one before was served.
+    private func waits(because need: KeyframeBackoff.Need, othersPay: Bool) -> [Double] {
         var backoff = KeyframeBackoff()
         var now = start
-        var gaps: [Double] = []
-        for _ in 0..<8 {
-            let granted = backoff.needed(at: now)
-            gaps.append(granted.duration(since: now).seconds)
-            now = granted + .nanoseconds(1)
+        return (0..<8).map { _ in
+            let granted = backoff.needed(because: need, othersPay: othersPay, at: now)
+            defer { now = granted + .nanoseconds(1) }
+            return granted.duration(since: now).seconds.rounded()
         }
-        #expect(gaps.map { $0.rounded() } == [0, 1, 2, 4, 8, 16, 32, 32])
+    }
+
+    /// Outages of the network used to freeze the picture for up to 32 s, long after they were over.
+    @Test("One that keeps needing keyframes waits 1, 2, 4 … seconds: up to 4 after outages, else up to 32")
+    func doubling() {
+        #expect(waits(because: .other, othersPay: true) == [0, 1, 2, 4, 8, 16, 32, 32])
+        #expect(waits(because: .outage, othersPay: true) == [0, 1, 2, 4, 4, 4, 4, 4])
+    }
+
+    @Test("One that alone pays for its keyframes does not wait, and what it needed does not count when others come")
+    func alone() {
+        for need in [KeyframeBackoff.Need.outage, .other] {
+            #expect(waits(because: need, othersPay: false).allSatisfy { $0 == 0 })
+        }
+        var backoff = KeyframeBackoff()
+        for second in 0..<10 {
+            _ = backoff.needed(because: .other, othersPay: false, at: instant(second * 1000))
+        }
+        let granted = backoff.needed(because: .other, othersPay: true, at: instant(10_000))
+        #expect(granted == instant(10_000))
+    }
+
+    @Test("Asking does not put off a keyframe that an outage makes necessary")
+    func apart() {
+        var backoff = KeyframeBackoff()
+        for second in 0..<20 { _ = backoff.needed(because: .other, othersPay: true, at: instant(second * 1000)) }
+        let granted = backoff.needed(because: .outage, othersPay: true, at: instant(20_000))
+        #expect(granted == instant(20_000))
     }
 
     /// Each repetition used to put the next keyframe off further, up to many minutes.
     @Test("One that repeats itself while it waits is not put off further")
     func repetition() {
         var backoff = KeyframeBackoff()
-        let first = backoff.needed(at: start)
-        let again = backoff.needed(at: start)
+        let first = backoff.needed(because: .other, othersPay: true, at: start)
+        let again = backoff.needed(because: .other, othersPay: true, at: start)
         #expect(first == start && again == start)
         for millisecond in 1...1000 {
-            let granted = backoff.needed(at: start + .milliseconds(millisecond))
-            #expect(granted == start + .seconds(1))
+            let granted = backoff.needed(because: .other, othersPay: true, at: instant(millisecond))
+            #expect(granted == instant(1000))
         }
-        let later = backoff.needed(at: start + .milliseconds(1001))
-        #expect(later == start + .seconds(3))
+        let later = backoff.needed(because: .other, othersPay: true, at: instant(1001))
+        #expect(later == instant(3000))
     }
 
     @Test("One that has gone without for four times its interval starts afresh")
     func afresh() {
         var backoff = KeyframeBackoff()
-        _ = backoff.needed(at: start)
-        _ = backoff.needed(at: start + .milliseconds(1))
+        _ = backoff.needed(because: .other, othersPay: true, at: start)
+        _ = backoff.needed(because: .other, othersPay: true, at: instant(1))
         // Granted at 1 s with an interval of 2 s: afresh from 1 + 2 + 8 = 11 s on.
         var before = backoff
-        let early = before.needed(at: start + .milliseconds(10_999))
-        let afterEarly = before.needed(at: start + .milliseconds(11_000))
-        #expect(early == start + .milliseconds(10_999) && afterEarly == start + .milliseconds(14_999))
-        let late = backoff.needed(at: start + .seconds(11))
-        let afterLate = backoff.needed(at: start + .milliseconds(11_001))
-        #expect(late == start + .seconds(11) && afterLate == start + .seconds(12))
+        let early = before.needed(because: .other, othersPay: true, at: instant(10_999))
+        let afterEarly = before.needed(because: .other, othersPay: true, at: instant(11_000))
+        #expect(early == instant(10_999) && afterEarly == instant(14_999))
+        let late = backoff.needed(because: .other, othersPay: true, at: instant(11_000))
+        let afterLate = backoff.needed(because: .other, othersPay: true, at: instant(11_001))
+        #expect(late == instant(11_000) && afterLate == instant(12_000))
     }
 
     @Test("A clock that goes back neither traps nor gives leave earlier")
     func backwards() {
         var backoff = KeyframeBackoff()
-        _ = backoff.needed(at: start)
-        let granted = backoff.needed(at: start - .seconds(5))
+        _ = backoff.needed(because: .outage, othersPay: true, at: start)
+        let granted = backoff.needed(because: .outage, othersPay: true, at: start - .seconds(5))
         #expect(granted == start)
     }
 }

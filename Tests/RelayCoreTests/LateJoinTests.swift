@@ -104,6 +104,50 @@ struct LateJoinTests {
         expectNoProblems(outcome)
     }
 
+    // It gave the cache up for a keyframe that never came, and saw nothing.
+    @Test(
+        "Where requests are not answered, a late joiner keeps the cached frames",
+        arguments: [400, 700, 1000, 1400],
+        [1.2, 1.5, 2, 4]
+    )
+    func unanswered(age: Int, link: Double) throws {
+        var room = try EmulatedRoom(cap: Self.rate) {
+            [EmulatedViewer($0, "healthy", bitsPerSecond: 50_000_000, delay: .milliseconds(5))]
+        }
+        room.run(5000)
+        room.camera.wantsKeyframe = true
+        room.camera.answersRequests = false
+        room.run(33 + age)
+        // The first one may ask: nobody knows yet that there is no answer.
+        room.viewers.append(lateJoiner(in: room, "first", link: 1.2))
+        room.run(1500)
+        let keyframe = try #require(room.camera.keyframes.last)
+        let cached = room.camera.framesSent - Int(keyframe)
+        let joiner = lateJoiner(in: room, "second", link: link)
+        room.viewers.append(joiner)
+        room.run(15_000)
+        #expect(room.camera.publisher.keyframeRequests > 0)
+        #expect(room.camera.keyframes.last == keyframe)
+        let frames = joiner.frames.map(\.number)
+        #expect(frames.first == keyframe)
+        #expect(frames == Array(keyframe..<keyframe + UInt32(frames.count)))
+        #expect(frames.count >= cached)
+        #expect(joiner.peer.allProblems.isEmpty)
+        // On a fast link, also all that follow: frames are kept for 6 s, in which it must have come to the live ones.
+        guard Double(cached) / 30 * link / (link - 1) < 4.4 else { return }
+        #expect(frames.count >= room.camera.framesSent - Int(keyframe) - 10)
+    }
+
+    private func lateJoiner(in room: EmulatedRoom, _ name: String, link: Double) -> EmulatedViewer {
+        EmulatedViewer(
+            room.bench,
+            name,
+            bitsPerSecond: link * Self.rate,
+            socketBytes: 32_000,
+            countsParts: true
+        )
+    }
+
     @Test("A joiner that does not acknowledge costs at most two keyframes", arguments: [1000, 2000, 2900])
     func mute(age: Int) throws {
         let outcome = try join([1.2], age: age, acknowledges: false)

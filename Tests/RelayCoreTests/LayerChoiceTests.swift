@@ -79,6 +79,32 @@ struct LayerChoiceTests {
         #expect(attempts.count <= 9)
     }
 
+    // Each test doubled the time, so that a viewer whose link had become wide got the larger picture up to 80 s later.
+    @Test("Tests of the path that fail become rarer only up to 10 s, unless going up has failed, too")
+    func refutedTests() {
+        var choice = LayerChoice(layer: 1)
+        /// The seconds at which the path is refuted, which is tested whenever the choice wants it.
+        func refutations(_ seconds: Range<Int>) -> [Int] {
+            var result: [Int] = []
+            for second in seconds {
+                let now = start + .seconds(second)
+                choice.update(best: 2, isUrgent: false, evidence: .missing, at: now)
+                guard choice.isTestWanted else { continue }
+                choice.update(best: 2, isUrgent: false, evidence: .refuted, at: now)
+                result.append(second)
+            }
+            return result
+        }
+        #expect(refutations(0..<60) == [5, 15, 25, 35, 45, 55])
+        // It goes up in vain, at 100, 121, 162, 243 and 324 s, which doubles the time to 80 s. Tests leave that as it is.
+        for second in 100..<400 {
+            choice.update(best: 2, isUrgent: false, evidence: .shown, at: start + .seconds(second))
+            guard choice.layer == 2 else { continue }
+            choice.update(best: 1, isUrgent: true, at: start + .seconds(second) + .milliseconds(500))
+        }
+        #expect(refutations(400..<700) == [405, 485, 565, 645])
+    }
+
     @Test("Whatever is best from moment to moment, a viewer changes at most once in five seconds but for going down")
     func random() {
         var generator = SeededGenerator(seed: 9)

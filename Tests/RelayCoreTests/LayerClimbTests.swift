@@ -101,6 +101,79 @@ struct LayerClimbTests {
         #expect(view.best > 0.9 && view.changes <= 2, "\(view)")
     }
 
+    // The tests that had failed before put the next one off for up to 80 s.
+    @Test("A viewer goes up within seconds, however long its link was thin before", arguments: [60, 100, 140])
+    func longThinLink(seconds: Int) throws {
+        var room = try EmulatedRoom(cap: 1_700_000, layers: SimulcastTests.layers) { bench in
+            [
+                EmulatedViewer(bench, "fast", bitsPerSecond: 50_000_000, delay: .milliseconds(5)),
+                EmulatedViewer(bench, "slow", bitsPerSecond: 1_000_000),
+            ]
+        }
+        room.run(seconds * 1000)
+        let slow = room.viewers[1]
+        let thin = view(slow, from: 12_000, to: seconds * 1000)
+        #expect(thin.freezes == 0 && thin.oldest < 400 && thin.changes <= 2, "\(thin)")
+        #expect(slow.layers.last == 1)
+        slow.bitsPerSecond = 20_000_000
+        room.run(30_000)
+        // 10 s, then 5 s without a queue, which the last test left behind, and the test.
+        let up = slow.frames.first { $0.time > seconds * 1000 && $0.layer > 1 }
+        #expect(up.map { $0.time - seconds * 1000 } ?? .max < 18_000)
+        #expect(slow.peer.allProblems.isEmpty)
+    }
+
+    // The time between frames of two tracks was taken for the time between frames of the tested one.
+    @Test(
+        "A viewer of two tracks gets the large encoding once its link carries it, whenever the other track's frames come",
+        arguments: [0, 6, 12, 16, 22, 28]
+    )
+    func besidePlainTrack(offset: Int) throws {
+        let frames = try watchTwoTracks(firstEndsAt: nil, offset: offset, seconds: 45).frames
+        let last = frames.filter { $0.time > 40_000 && $0.layer == 2 }
+        #expect(last.count > 100, "\(frames.last.map { "layer \($0.layer)" } ?? "nothing")")
+    }
+
+    /// What a viewer of a simulcast track and of a plain one gets, whose link gets better after 12 s.
+    ///
+    /// The simulcast track ends after `end` milliseconds, and the plain one goes on for 5 s; `nil` ends neither within 90 s.
+    private func watchTwoTracks(firstEndsAt end: Int?, offset: Int = 0, seconds: Int = 90) throws -> EmulatedViewer {
+        var room = try EmulatedRoom(cap: 1_700_000, layers: SimulcastTests.layers) { bench in
+            [
+                EmulatedViewer(bench, "fast", bitsPerSecond: 50_000_000, delay: .milliseconds(5)),
+                EmulatedViewer(bench, "slow", bitsPerSecond: 250_000),
+            ]
+        }
+        let (bench, camera, slow) = (room.bench, room.camera, room.viewers[1])
+        let plain = try #require(bench.publish(bench.join("other"), bytesPerFrame: 200))
+        let sendPlainFrames = { (millisecond: Int) in
+            if millisecond == 12_000 { slow.bitsPerSecond = 20_000_000 }
+            if millisecond % 33 == offset { bench.frame(plain) }
+            bench.pull(plain.publisher)
+        }
+        room.run(end ?? seconds * 1000, everyMillisecond: sendPlainFrames)
+        guard end != nil else { return slow }
+        bench.send(.unpublish(Unpublish(trackId: camera.track.id)), from: camera.publisher)
+        room.sendsLayer = { _ in false }
+        room.run(5000, everyMillisecond: sendPlainFrames)
+        return slow
+    }
+
+    // The test went on for up to 4 s, in which the frames of the other track waited for one another.
+    @Test("When the track ends for whose sake a path is tested, no frame of another track waits for it")
+    func endedTrack() throws {
+        let frames = try watchTwoTracks(firstEndsAt: nil).frames
+        let before = frames.filter { (10_000...12_000).contains($0.time) }.map(\.layer).max() ?? 0
+        let climb = try #require(frames.first { $0.time > 12_000 && $0.layer > before }?.time, "\(before)")
+        var oldest: [Int: Double] = [:]
+        for end in stride(from: climb - 1400, to: climb, by: 300) {
+            let later = try watchTwoTracks(firstEndsAt: end).frames.filter { $0.time > end + 150 }
+            #expect(later.count > 140)
+            oldest[end] = later.map(\.age).max()
+        }
+        #expect(oldest.values.allSatisfy { $0 < 80 }, "\(oldest), \(climb)")
+    }
+
     @Test("The trains of a probe: what the path carries passes, what it does not carry fails")
     func trains() {
         /// The finding of a path of `rate` that gets frames of 2,000 bytes, 30 a second, over a link with `jitter`.
@@ -126,7 +199,8 @@ struct LayerClimbTests {
                     underway.removeFirst()
                     if thinned, let next = underway.first, next.sent == first.sent { continue }
                     let base = 20_000 + Int64(2000 * 8e6 / rate)
-                    probe.acknowledged(bytes: first.end, queue: first.arrival - first.sent - base, at: now)
+                    let queue = first.arrival - first.sent - base
+                    probe.acknowledged(bytes: first.end, written: first.sent, queue: queue, at: now)
                 }
                 if probe.finding != .nothing { return probe.finding }
             }
@@ -177,7 +251,8 @@ struct LayerClimbTests {
             _ = probe.holds(at: now)
             probe.wrote(end: written, at: now)
             let queue = Int64.random(in: -1_000_000...1_000_000, using: &generator)
-            probe.acknowledged(bytes: .random(in: 0...written, using: &generator), queue: queue, at: now)
+            let bytes = UInt64.random(in: 0...written, using: &generator)
+            probe.acknowledged(bytes: bytes, written: .random(in: 0...now, using: &generator), queue: queue, at: now)
         }
         #expect(!probe.isRunning)
     }

@@ -139,6 +139,63 @@ struct RelayHostileTests {
         #expect(camera.publisher.keyframeRequests == 0)
     }
 
+    // MARK: Keyframes
+
+    @Test("Who provokes keyframes all the time costs others of the encoding one in four seconds, and nobody else any")
+    func provokedKeyframes() throws {
+        let bench = RelayBench()
+        let robot = bench.join("robot")
+        let viewers = (0..<2).map { bench.join("viewer \($0)") }
+        let hostile = bench.join("hostile", automatic: false)
+        let camera = try #require(bench.publish(robot))
+        bench.send(.subscribe(Subscribe(trackId: camera.track.id)), from: hostile)
+        let other = try #require(bench.publish(robot, name: "other"))
+        bench.pull([robot, hostile] + viewers)
+        for frame in 0..<3600 {
+            // It reads now and then only, which looks like an outage, and asks and comes back in between.
+            if frame % 22 == 0 { bench.pull(hostile) }
+            if frame % 10 == 0 {
+                bench.send(.keyframeRequest(KeyframeRequest(trackId: camera.track.id)), from: hostile)
+            }
+            if frame % 50 == 25 {
+                bench.send(.unsubscribe(Unsubscribe(trackId: camera.track.id)), from: hostile)
+                bench.send(.subscribe(Subscribe(trackId: camera.track.id)), from: hostile)
+            }
+            bench.frame(other)
+            bench.run(camera, frames: 1, takers: viewers)
+        }
+        // In 119 s, one each 4 s after outages, and eight of those that are asked for.
+        #expect(camera.keyframes.count <= 119 / 4 + 3 + 8, "\(camera.keyframes.count)")
+        #expect(other.keyframes.count == 1, "\(other.keyframes.count)")
+        for viewer in viewers {
+            #expect(viewer.receiver(camera)?.wholeFrames == Array(0..<3600))
+            #expect(viewer.receiver(other)?.wholeFrames == Array(0..<3600))
+            #expect(viewer.close == nil && viewer.allProblems.isEmpty)
+        }
+    }
+
+    @Test("Who alone receives an encoding and asks all the time costs the subscribers of the others nothing")
+    func ownEncoding() throws {
+        let bench = RelayBench()
+        let robot = bench.join("robot")
+        let viewer = bench.join("viewer")
+        let hostile = bench.join("hostile")
+        let camera = try #require(bench.publish(robot, layers: SimulcastTests.layers))
+        bench.send(.subscribe(Subscribe(trackId: camera.track.id, width: 320, height: 180)), from: hostile)
+        for _ in 0..<900 {
+            for encoding in bench.encodings(of: camera) where encoding.wanted != nil { bench.frame(encoding) }
+            bench.send(.keyframeRequest(KeyframeRequest(trackId: camera.track.id)), from: hostile)
+            bench.pull([robot, viewer, hostile])
+            bench.advance(.milliseconds(33))
+            bench.pull(robot)
+        }
+        let encodings = bench.encodings(of: camera)
+        #expect((20...31).contains(encodings[0].keyframes.count), "\(encodings[0].keyframes.count)")
+        #expect(encodings[2].keyframes.count <= 3, "\(encodings[2].keyframes.count)")
+        #expect(viewer.receiver(camera)?.simulcastLayers.last == 2)
+        #expect(viewer.allProblems.isEmpty && hostile.allProblems.isEmpty)
+    }
+
     // MARK: Floods
 
     @Test("The backlog of a stall passes at once: 3 s of the highest rate and 6 MiB, and then the highest rate")
@@ -355,5 +412,50 @@ struct RelayHostileTests {
         #expect(bench.publish(robot, name: "second") != nil, "what is for late joiners alone gives way")
         bench.pull(viewer)
         #expect(viewer.close == nil && viewer.allProblems.isEmpty)
+    }
+
+    // Two clients that came back at once on 4409 sent everybody in the room 3.4 Mbit/s.
+    @Test("Clients that take each other's place without end are refused, and the one that is there stays")
+    func replacements() throws {
+        let (bench, _, viewer) = try room()
+        var here = bench.join("twin")
+        bench.pull(viewer)
+        let before = viewer.messages.count
+        var refused = 0
+        for _ in 0..<1000 {
+            let next = bench.join("twin")
+            bench.pull(here)
+            if next.close == nil {
+                #expect(here.errors == [.duplicateIdentity])
+                here = next
+            } else {
+                #expect(next.errors == [.limitReached] && here.close == nil)
+                refused += 1
+            }
+            bench.advance(.milliseconds(1))
+        }
+        bench.pull(viewer)
+        #expect(refused == 990 && viewer.messages.count - before == 20)
+        bench.advance(.seconds(2))
+        #expect(bench.join("twin").close == nil)
+    }
+
+    @Test("Participants that join and leave without end, each with a new name, meet the room's budget")
+    func joins() throws {
+        let (bench, _, viewer) = try room()
+        var refused = 0
+        for number in 0..<5000 {
+            let guest = bench.join("guest \(number)")
+            if guest.close != nil {
+                #expect(guest.errors == [.limitReached])
+                refused += 1
+            }
+            bench.close(guest)
+            bench.advance(.milliseconds(1))
+            bench.pull(viewer)
+        }
+        // 2,000 at once, and ten in each of five seconds.
+        #expect((2940...2960).contains(refused) && viewer.close == nil, "\(refused)")
+        #expect(bench.join("guest", room: "another").close == nil)
     }
 }

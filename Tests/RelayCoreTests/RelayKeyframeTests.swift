@@ -63,6 +63,45 @@ struct RelayKeyframeTests {
         #expect(viewers.allSatisfy { $0.allProblems.isEmpty })
     }
 
+    @Test("One who asks all the time and is the only one that receives the track has a keyframe a second, not more")
+    func alone() throws {
+        let (bench, camera, viewers) = try room(viewers: 1)
+        let before = camera.keyframes.count
+        for _ in 0..<600 {
+            bench.send(request(camera), from: viewers[0])
+            bench.run(camera, frames: 1, takers: viewers)
+        }
+        #expect((18...20).contains(camera.keyframes.count - before))
+        #expect(viewers[0].allProblems.isEmpty)
+    }
+
+    @Test("When the last of the others goes, a keyframe that was put off for them comes at once")
+    func lastOther() throws {
+        let (bench, camera, viewers) = try room(viewers: 3)
+        for _ in 0..<300 {
+            bench.send(request(camera), from: viewers[0])
+            bench.run(camera, frames: 1, takers: viewers)
+        }
+        // Keyframes at 0, 1, 3 and 7 s, so that the next one was to come at 15 s.
+        let before = camera.keyframes.count
+        bench.send(.unsubscribe(Unsubscribe(trackId: camera.track.id)), from: viewers[1])
+        bench.run(camera, frames: 10, takers: viewers)
+        #expect(camera.keyframes.count == before)
+        bench.close(viewers[2])
+        bench.run(camera, frames: 2, takers: [viewers[0]])
+        #expect(camera.keyframes.count == before + 1)
+        // One that waits for nothing costs nothing.
+        let (second, other, calm) = try room(viewers: 2)
+        for _ in 0..<300 {
+            second.send(request(other), from: calm[0])
+            second.run(other, frames: 1, takers: calm)
+        }
+        let count = other.keyframes.count
+        second.close(calm[0])
+        second.run(other, frames: 2, takers: [calm[1]])
+        #expect(other.keyframes.count == count)
+    }
+
     /// A backoff that began anew with each subscription would allow a keyframe a second, for ever.
     @Test("Subscribing anew does not begin the backoff anew")
     func resubscribing() throws {

@@ -23,7 +23,8 @@ struct SubscriberPathTests {
         for index in 0..<100_000 {
             let now = start + .milliseconds(index)
             path.wrote(1000, .media, at: now)
-            #expect(path.mayBegin(at: now))
+            let mayBegin = path.mayBegin(at: now)
+            #expect(mayBegin)
         }
         #expect(!path.isAcknowledged && path.rate == nil)
         #expect(path.unacknowledgedBytes <= 4097 * 1000)
@@ -58,7 +59,8 @@ struct SubscriberPathTests {
             path.acknowledged(acknowledgement(written, at: now + .milliseconds(2)), at: now + .milliseconds(4))
         }
         // What was sent last is not acknowledged yet, and need not be for ten seconds.
-        #expect(path.mayBegin(at: start + .seconds(13)))
+        let mayBegin = path.mayBegin(at: start + .seconds(13))
+        #expect(mayBegin)
     }
 
     @Test("A peer whose path breaks is sent no more frames a moment later, and again with its next acknowledgement")
@@ -83,7 +85,29 @@ struct SubscriberPathTests {
         #expect(closedAfter ?? .seconds(9) < .milliseconds(900))
         #expect(path.unacknowledgedBytes < 300_000)
         path.acknowledged(acknowledgement(written, at: now), at: now)
-        #expect(path.mayBegin(at: now))
+        let mayBegin = path.mayBegin(at: now)
+        #expect(mayBegin)
+    }
+
+    // Their age counted as if the media had not come. Jitter keeps the path from counting as one that thins.
+    @Test("A peer whose acknowledgements come late goes on to be sent all frames")
+    func lateAcknowledgements() {
+        var path = SubscriberPath()
+        var left: [Int] = []
+        /// Acknowledges a frame that came after 2 ms, or 22 ms.
+        func acknowledge(_ frame: Int, at now: MonotonicInstant? = nil) {
+            let received = start + .milliseconds(frame * 33 + 2 + frame % 2 * 20)
+            path.acknowledged(acknowledgement((frame + 1) * 8000, at: received), at: now ?? received + .milliseconds(2))
+        }
+        for frame in 0..<300 {
+            let now = start + .milliseconds(frame * 33)
+            // From the hundredth frame on they take 250 ms more.
+            if frame >= 108 { acknowledge(frame - 8, at: now) }
+            if !path.admitsFrame(at: now) { left.append(frame) }
+            path.wrote(8000, .media, at: now)
+            if frame < 100 { acknowledge(frame) }
+        }
+        #expect(left.allSatisfy { $0 < 110 }, "\(left)")
     }
 
     @Test("Acknowledgements that lie are counted and change nothing")
@@ -129,7 +153,8 @@ struct SubscriberPathTests {
         var written = 0
         for frame in 0..<100 {
             let now = start + .milliseconds(frame * 200)
-            #expect(path.mayBegin(at: now), "frame \(frame)")
+            let mayBegin = path.mayBegin(at: now)
+            #expect(mayBegin, "frame \(frame)")
             path.wrote(5000, .media, at: now)
             written += 5000
             path.acknowledged(acknowledgement(written, at: now + .milliseconds(30)), at: now + .milliseconds(60))
@@ -191,6 +216,38 @@ struct SubscriberPathTests {
         #expect(room.camera.wanted == WantedLayer(simulcastLayer: 0, temporalLayers: 1))
         #expect(room.viewers[0].acknowledgementsSent < 60)
         #expect(percentile(1, room.viewers[0], from: 100) < 20)
+    }
+
+    // The beginning of a frame that was there already made the frame before it seem late by the time between both.
+    @Test(
+        "A viewer that acknowledges parts of messages has no limit on a link with room",
+        arguments: [4e6, 8e6, 2e7, 5e7]
+    )
+    func partsOnFastLink(rate: Double) throws {
+        for cap in [600_000.0, 1_500_000, 2_500_000] {
+            var room = try EmulatedRoom(cap: cap) {
+                [EmulatedViewer($0, "viewer", bitsPerSecond: rate, delay: .milliseconds(20), countsParts: true)]
+            }
+            let camera = room.camera
+            var limited = 0
+            room.run(10_000) { _ in if camera.wanted?.bitrate != nil { limited += 1 } }
+            #expect(limited == 0, "\(rate) with \(cap)")
+            #expect(percentile(1, room.viewers[0], from: 2000) < 50)
+        }
+    }
+
+    // Each whole message took longer than a stall, so that no limit was ever found, and the age rose to 5 s.
+    @Test(
+        "A viewer that acknowledges whole messages gets what a very thin link carries",
+        arguments: [200_000.0, 300_000]
+    )
+    func wholeMessagesOnThinLink(rate: Double) throws {
+        var room = try EmulatedRoom(cap: 2_500_000) { [EmulatedViewer($0, "viewer", bitsPerSecond: rate)] }
+        room.run(40_000)
+        let viewer = room.viewers[0]
+        #expect(percentile(0.95, viewer, from: 15_000) < 700)
+        #expect(viewer.frames.count { $0.time > 15_000 } > 500)
+        #expect(viewer.peer.allProblems.isEmpty)
     }
 
     @Test("The best-placed viewer sets the bound; a slower one gets temporal layers, and nobody else notices")

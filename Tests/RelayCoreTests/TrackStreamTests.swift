@@ -136,7 +136,7 @@ struct TrackStreamTests {
         let step = cursor.next(
             in: stream.packets,
             at: start + .milliseconds(20),
-            policy: ForwardingPolicy(),
+            limits: ForwardingPolicy.Limits(ForwardingPolicy()),
             isAdmitted: true,
             isBacklogged: false
         )

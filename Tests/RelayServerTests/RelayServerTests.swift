@@ -34,7 +34,7 @@ private final class Participant: WebSocketHandler, Sendable {
 
     func receivedBinary(_ message: PacketBuffer, from connection: WebSocketConnection) {}
 
-    func nextMessage(for connection: WebSocketConnection) -> OutgoingMessage? {
+    func nextMessage(for connection: WebSocketConnection, at now: MonotonicInstant) -> OutgoingMessage? {
         let isFirst = state.withLock { state in
             defer { state.isJoinSent = true }
             return !state.isJoinSent

@@ -19,12 +19,21 @@ struct ClipScheduleTests {
 
     @Test("Frames follow one another as their times do, whatever the first is")
     func times() {
-        #expect(due([500, 533, 600, 600, 700]) == [0, 33, 100, 100, 200])
+        #expect(due([500, 533, 600, 650, 700]) == [0, 33, 100, 150, 200])
     }
 
     @Test("Times that go back or leap count as the usual time between frames")
     func leaps() {
         #expect(due([0, 40, 10, 50, 9_000_000, 9_000_030]) == [0, 40, 80, 120, 160, 190])
+    }
+
+    // A file whose frames all have the same time played as fast as it could be read.
+    @Test("Frames with equal times follow one another at the usual interval, and the clip keeps its length")
+    func equalTimes() {
+        #expect(due([0, 0, 0, 0]) == [0, 40, 80, 120])
+        #expect(due([0, 0, 80, 80, 160]) == [0, 40, 80, 120, 160])
+        #expect(due([0, 30, 30, 30, 120, 150]) == [0, 30, 60, 90, 120, 150])
+        #expect(due([0, 0, 41, 41, 41]) == [0, 40, 41, 81, 121], "a step that was shared is not the usual interval")
     }
 
     @Test("A repeated clip goes on without a gap")

@@ -60,6 +60,36 @@ struct FrameLogTests {
         #expect(lines[1].contains("\"decoded\":null") && lines[2].contains("\"decoded\":null"))
     }
 
+    /// An empty file to write, open under `path`.
+    private func makeFile(_ path: String) throws -> Int32 {
+        let descriptor = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o644)
+        try #require(descriptor >= 0)
+        return descriptor
+    }
+
+    @Test("A log that is removed while it is written is reported")
+    func removed() throws {
+        let directory = try TemporaryDirectory()
+        let path = directory.path + "/a.frames.jsonl"
+        let log = try FrameLogWriter(adopting: makeFile(path), path: path)
+        try log.write(frames[0])
+        try #require(unlink(path) == 0)
+        #expect(throws: RecordingError.self) { try log.write(frames[1]) }
+    }
+
+    // A file system that counts no links made every log look removed.
+    @Test("A log on a file system that counts no links is written")
+    func withoutLinks() throws {
+        let directory = try TemporaryDirectory()
+        let path = directory.path + "/a.frames.jsonl"
+        let descriptor = try makeFile(path)
+        let copy = dup(descriptor)
+        defer { close(copy) }
+        try #require(unlink(path) == 0)
+        try FrameLogWriter(adopting: descriptor, path: path).write(frames[0])
+        #expect(lseek(copy, 0, SEEK_END) > 0)
+    }
+
     @Test("Cut anywhere, the whole lines are read")
     func cut() throws {
         let text = try write(frames)

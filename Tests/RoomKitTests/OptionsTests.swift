@@ -28,8 +28,7 @@ struct OptionsTests {
         #expect(ConnectOptions(roomName: "lab").accessToken == nil)
     }
 
-    private func plans(_ width: Int, _ height: Int, simulcast: Bool? = nil, processors: Int = 2) -> [EncodingLane.Plan]
-    {
+    private func plans(_ width: Int, _ height: Int, simulcast: Bool? = nil, processors: Int = 2) -> [EncodingPlan] {
         var options = VideoPublishOptions()
         options.simulcast = simulcast
         return options.plans(for: Dimensions(width: width, height: height), processors: processors)
@@ -96,6 +95,43 @@ struct OptionsTests {
             #expect(options.completed(for: source).degradationPreference == chosen)
         }
         #expect(ScreenSource().contentHint == .detail && PatternSource().contentHint == .none)
+    }
+
+    @Test(
+        "Each encoding is degraded as the option says, with simulcast or without, and compressed already or not",
+        arguments: [DegradationPreference.balanced, .maintainFramerate, .maintainResolution]
+    )
+    func preferences(preference: DegradationPreference) async throws {
+        var options = VideoPublishOptions()
+        options.degradationPreference = preference
+        let size = Dimensions(width: 640, height: 480)
+        for (isSimulcast, isRelaying, count) in [(true, false, 2), (false, false, 1), (false, true, 1)] {
+            let bench = try PublisherBench(
+                options: options,
+                announced: size,
+                isSimulcast: isSimulcast,
+                isRelaying: isRelaying
+            )
+            let lanes = bench.publisher.lanes.map { $0.plan.lane(of: $0.track.route, in: size) }
+            #expect(lanes.map(\.preference) == Array(repeating: preference, count: count))
+            await bench.publisher.stop()
+        }
+    }
+
+    @Test("A written frame is taken if the track is received and written to, and its writer is told if it is not")
+    func written() async throws {
+        let track = LocalVideoTrack(writtenAs: "arm")
+        #expect(!track.write(picture(64, 48)), "nobody receives it")
+        let bench = try PublisherBench()
+        track.source.sinks.add(bench.publisher)
+        #expect(track.write(picture(64, 48, at: 2)))
+        #expect(!track.write(picture(64, 48, at: 1)), "it is older than the one before")
+        #expect(track.writeStatistics.framesCaptured == 3 && track.writeStatistics.framesDropped.total == 2)
+        track.source.sinks.remove(bench.publisher)
+        await bench.publisher.stop()
+        let other = LocalVideoTrack(source: HandSource())
+        #expect(!other.write(picture(64, 48)), "its frames are not written")
+        #expect(other.writeStatistics == CaptureStatistics())
     }
 
     @Test("A track is called by its source unless it has a name")

@@ -90,6 +90,43 @@ struct OrientationTests {
         #expect(made.rotation == (isTagged ? .clockwise90 : .none))
     }
 
+    // The size was that of the picture as it lay, so that it was wrong throughout, and a turn was no change.
+    @Test("The size of what is received is that of the upright picture, and a turn in mid-stream changes it")
+    func receivedSize() async throws {
+        let (wide, tall) = (Dimensions(width: 64, height: 48), Dimensions(width: 48, height: 64))
+        var options = VideoPublishOptions()
+        options.orientation = .tagged
+        let bench = try PublisherBench(options: options)
+        let track = remoteTrack(dimensions: tall)
+        let (log, reported) = (NotingSink(), Monitor<[Dimensions]>([]))
+        track.addSink(log)
+        let receiver = try VideoReceiver(
+            track: track,
+            codec: .forPublishing,
+            clock: ClockBox(),
+            start: .init(catchUpThrough: nil),
+            subscribed: MonotonicClock.now,
+            reportDimensions: { size in reported.withLock { $0.append(size) } }
+        )
+        let turns: [(VideoRotation, Dimensions, [Dimensions])] = [
+            (.clockwise90, tall, []), (.clockwise270, tall, []), (.none, wide, [wide]), (.half, wide, [wide]),
+            (.clockwise90, tall, [wide, tall]),
+        ]
+        for (index, (rotation, size, reports)) in turns.enumerated() {
+            let sent = try #require(try bench.pass(picture(64, 48, at: index, rotation: rotation)))
+            receiver.receive(sent, at: MonotonicClock.now)
+            wait { log.sizes.withLock { $0.count } == index + 1 }
+            #expect(track.dimensions == size && track.statistics.dimensions == size)
+            #expect(bench.publisher.dimensions == size)
+            #expect(reported.withLock { $0 } == reports)
+        }
+        await receiver.stop()
+        await bench.publisher.stop()
+        #expect(track.statistics.sizeChanges == 2)
+        // A file keeps the frames as they were encoded.
+        #expect(log.sizes.withLock { $0 } == Array(repeating: wide, count: turns.count))
+    }
+
     @Test("Metadata reaches the renderer with its own frame, also if the next one repeats the picture")
     func metadata() async throws {
         let metadata = try FrameMetadata(Array("depth=3".utf8))
@@ -107,4 +144,13 @@ struct OrientationTests {
         #expect(try bench.pass(frame)?.extensions == PacketExtensions())
         await bench.publisher.stop()
     }
+}
+
+/// Notes the sizes that a log would get.
+private final class NotingSink: ReceivedFrameSink {
+    let sizes = Monitor<[Dimensions?]>([])
+    var wantsPictures: Bool { false }
+    func begin(with opening: [ReceivedFrame]) {}
+    func receive(_ frame: ReceivedFrame) { sizes.withLock { $0.append(frame.dimensions) } }
+    func end() {}
 }

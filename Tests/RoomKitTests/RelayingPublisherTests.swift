@@ -1,4 +1,4 @@
-import Glibc
+import Foundation
 import MediaCore
 import RoomProtocol
 import Synchronization
@@ -62,6 +62,43 @@ struct RelayingPublisherTests {
         #expect(times.count == 3 && Set(times).count == 3, "\(times)")
         #expect(source.writeStatistics.timestampsReplaced == 3)
         await bench.publisher.stop()
+    }
+
+    // An encoder that is started anew may count from another moment. All its frames had one time for as long as it is behind.
+    @Test("Frames whose timestamps jump back keep their distances")
+    func past() async throws {
+        let bench = try PublisherBench(isRelaying: true)
+        let source = PushedVP8Source()
+        source.sinks.add(bench.publisher)
+        let start = MonotonicClock.now - .seconds(20)
+        var times: [Int64] = []
+        for (index, frame) in try await encodedFrames(6).enumerated() {
+            let jump: Duration = index < 3 ? .zero : .seconds(-10)
+            try source.write(frame.bytes.span.bytes, timestamp: start + .milliseconds(40 * index) + jump)
+            wait { bench.isSettled }
+            times += try bench.send().map { Int64($0.header.captureTime.microseconds) }
+        }
+        #expect(zip(times, times.dropFirst()).map { ($1 - $0) / 1000 } == [40, 40, 0, 40, 40])
+        #expect(source.writeStatistics.timestampsReplaced == 3)
+        await bench.publisher.stop()
+    }
+
+    // It was asked on the room's loop, where the application's answer held everything up, and only once.
+    @Test("A source is asked for its first keyframe until it has come, and not on the thread that publishes")
+    func firstKeyframe() async throws {
+        let requests = Atomic(0)
+        let isHeldUp = Atomic(false)
+        let publisher = VideoPublisher(options: VideoPublishOptions(), isRelaying: true) {
+            if Thread.isMainThread { isHeldUp.store(true, ordering: .releasing) }
+            _ = requests.add(1, ordering: .acquiringAndReleasing)
+        }
+        let size = Task { @MainActor in await publisher.firstDimensions(within: .seconds(60)) }
+        try await eventually("it is asked again") { requests.load(ordering: .acquiring) >= 2 }
+        let wasHeldUp = isHeldUp.load(ordering: .acquiring)
+        #expect(!wasHeldUp)
+        publisher.onEncodedFrame(frame(0, key: true))
+        #expect(await size.value == Dimensions(width: 64, height: 48))
+        await publisher.stop()
     }
 
     @Test("What is not read is given up, and the next frame that goes out is the source's next keyframe")

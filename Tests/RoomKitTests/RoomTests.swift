@@ -258,6 +258,42 @@ struct RoomTests {
         await again.disconnect()
     }
 
+    // The alarm came after the first picture, and never if there was none.
+    @Test("What a source tells is an event of the room, from the source's start on: first of all that no picture comes")
+    func sourceEvents() async throws {
+        let stage = try Stage()
+        let robot = try await stage.join("robot")
+        let told = Monitor<[String]>([])
+        let events = robot.events
+        let listening = Task {
+            for await event in events {
+                told.withLock { $0.append(event.words) }
+                if case .localTrackWarning(_, let error) = event { #expect(error is EventSource.Trouble) }
+            }
+        }
+        let source = EventSource()
+        let trouble = EventSource.Trouble()
+        let track = LocalVideoTrack(source: source, name: "arm")
+        let task = Task { try await robot.localParticipant.publish(track) }
+        try await eventually { source.isCapturing }
+        source.give(.event(.noFramesCaptured(trouble)))
+        try await eventually("an alarm", within: .seconds(5)) { told.withLock { $0 } == ["warning arm"] }
+        source.give(.frame)
+        try await task.value
+        source.give(.event(.warning(trouble)), .event(.interrupted(trouble)), .event(.interruptionEnded), .failure)
+        let expected = ["warning arm", "warning arm", "interrupted arm", "goes on arm", "failed arm"]
+        try await eventually("all events", within: .seconds(5)) { told.withLock { $0 } == expected }
+        await robot.localParticipant.unpublish(track)
+        // A source that fails before its first picture is told by the call alone.
+        let failing = Task { try await robot.localParticipant.publish(track) }
+        try await eventually { source.isCapturing }
+        source.give(.failure)
+        #expect(await error(of: failing) is EventSource.Trouble)
+        await robot.disconnect()
+        await listening.value
+        #expect(told.withLock { $0 } == expected + ["left"])
+    }
+
     @Test("A server that goes down ends a publishing with what ended the session")
     func serverStopsWhilePublishing() async throws {
         let stage = try Stage()
@@ -301,7 +337,7 @@ struct RoomTests {
             func opened(_ connection: WebSocketConnection) { opened() }
             func receivedText(_ text: String, from connection: WebSocketConnection) {}
             func receivedBinary(_ message: PacketBuffer, from connection: WebSocketConnection) {}
-            func nextMessage(for connection: WebSocketConnection) -> OutgoingMessage? { nil }
+            func nextMessage(for connection: WebSocketConnection, at now: MonotonicInstant) -> OutgoingMessage? { nil }
             func closed(_ connection: WebSocketConnection, _ closure: WebSocketClosure) { closed() }
         }
         let connections = Monitor((opened: 0, closed: 0))

@@ -60,6 +60,49 @@ final class HandSource: VideoSource {
     }
 }
 
+/// A source whose pictures and events the test makes, on a thread of its own.
+final class EventSource: CoreCapturer {
+    struct Trouble: Error, Equatable {}
+
+    enum Step: Sendable {
+        case frame
+        case event(CaptureEvent)
+        case failure
+        case end
+    }
+
+    let core: CaptureCore
+    private let steps = Monitor<[Step]>([])
+
+    init() {
+        core = CaptureCore(threadName: "events", explainShortage: { _ in Trouble() }) { [steps] context in
+            context.whenStopRequested { steps.change { _ in } }
+            context.opened(nil)
+            while true {
+                let step = steps.wait { queue -> Step? in
+                    if context.isStopRequested { return .end }
+                    return queue.isEmpty ? nil : queue.removeFirst()
+                }
+                switch step {
+                case .frame: context.sinks.deliver(picture(64, 48))
+                case .event(.noFramesCaptured(let error)): context.noFramesCaptured(because: error)
+                case .event(.warning(let error)): context.warn(error)
+                case .event(.interrupted(let error)): context.interrupted(by: error)
+                case .event(.interruptionEnded): context.interruptionEnded()
+                case .failure: throw Trouble()
+                case .event, .end, nil: return
+                }
+            }
+        }
+    }
+
+    deinit {
+        core.abandon(waiting: true)
+    }
+
+    func give(_ some: Step...) { steps.change { $0 += some } }
+}
+
 /// A publisher without a room: the test takes the part of the room, and of a server that acknowledges what it gets.
 final class PublisherBench: Sendable {
     let publisher: VideoPublisher
@@ -78,6 +121,7 @@ final class PublisherBench: Sendable {
         isWanted: Bool = true,
         isAcknowledging: Bool = true,
         isRelaying: Bool = false,
+        clock: ClockBox = ClockBox(),
         requestFrame: @escaping @Sendable () -> Void = {}
     ) throws {
         self.isAcknowledging = isAcknowledging
@@ -85,14 +129,14 @@ final class PublisherBench: Sendable {
         let single = isRelaying ? options.relayPlan : options.singlePlan
         if isWanted { publisher.setWanted(everything) }
         try publisher.begin(
-            VideoPublisher.Route(
+            PublishingRoute(
                 trackID: "TR_1",
                 codec: .forPublishing,
                 packetizer: Packetizer(trackAlias: 7),
                 plans: isSimulcast ? options.plans(for: size, processors: 2) : [single],
                 dimensions: size,
                 frameRate: FrameRate(30),
-                clock: ClockBox(),
+                clock: clock,
                 uplink: uplink,
                 wake: { [weak self] in _ = self?.wakes.add(1, ordering: .acquiringAndReleasing) },
                 announceEnabled: { [announced] in announced.withLock { $0 += 1 } },
@@ -266,8 +310,20 @@ func bareFrame(
 }
 
 /// A remote track that no room knows.
-func remoteTrack(name: String = "camera", publisher: String = "robot") -> RemoteVideoTrack {
-    let info = TrackInfo(id: "TR_1", alias: 7, name: name, source: "camera", width: 64, height: 48, frameRate: 30)
+func remoteTrack(
+    name: String = "camera",
+    publisher: String = "robot",
+    dimensions size: Dimensions = Dimensions(width: 64, height: 48)
+) -> RemoteVideoTrack {
+    let info = TrackInfo(
+        id: "TR_1",
+        alias: 7,
+        name: name,
+        source: "camera",
+        width: size.width,
+        height: size.height,
+        frameRate: 30
+    )
     return RemoteVideoTrack(info, publisherIdentity: publisher)
 }
 

@@ -154,6 +154,60 @@ struct VideoPublisherTests {
         await bench.publisher.stop()
     }
 
+    @Test(
+        "What limits an encoding, and for how long, is told",
+        arguments: [
+            (WantedLayer(simulcastLayer: 0, bitrate: 60_000), QualityLimitation.Reason.bandwidth),
+            (WantedLayer(simulcastLayer: 0, width: 160, height: 120), .other), (WantedLayer(simulcastLayer: 0), .none),
+        ]
+    )
+    func limitations(wanted: WantedLayer, reason: QualityLimitation.Reason) async throws {
+        let bench = try PublisherBench(announced: Dimensions(width: 640, height: 480), isWanted: false)
+        bench.publisher.setWanted([wanted])
+        for index in 0..<500 {
+            bench.publisher.onVideoFrame(picture(640, 480, at: index))
+            usleep(10_000)
+            _ = try bench.send()
+            let layer = bench.publisher.statistics.layers[0]
+            if layer.qualityLimitation == reason, layer.qualityLimitationDurations[reason] ?? .zero > .zero { break }
+        }
+        await bench.publisher.stop()
+        let layer = try #require(bench.publisher.statistics.layers.first)
+        #expect(layer.qualityLimitation == reason)
+        #expect(layer.qualityLimitationDurations[reason] ?? .zero > .zero)
+    }
+
+    @Test("A track tells what its source measured: the rate, the time and the delay")
+    func captured() async throws {
+        final class Capturer: CustomCapturer {
+            let consumer = Monitor<VideoCaptureConsumer?>(nil)
+            func initCapture() {}
+            func startCapture(_ consumer: VideoCaptureConsumer) { self.consumer.withLock { $0 = consumer } }
+            func stopCapture() {}
+            func releaseCapture() {}
+        }
+        let capturer = Capturer()
+        let track = LocalVideoTrack(source: CapturerSource(capturer))
+        let bench = try PublisherBench()
+        #expect(track.attach(bench.publisher))
+        try await track.startSource(for: bench.publisher)
+        let consumer = try #require(capturer.consumer.withLock { $0 })
+        let start = MonotonicClock.now - .seconds(3)
+        for index in 0..<30 {
+            var frame = picture(64, 48)
+            frame.timestamp = start + .milliseconds(40 * index)
+            #expect(consumer.consume(frame))
+        }
+        let statistics = track.statistics
+        #expect(statistics.framesCaptured == 30 && statistics.captureDuration == .milliseconds(40 * 29))
+        #expect(abs((statistics.capturedFramesPerSecond ?? 0) - 25) < 0.5)
+        // The first one is handed over 3 s after its stamp, and the last one, at once after it, 1.84 s after its own.
+        #expect(statistics.captureDelay ?? .zero > .milliseconds(2400))
+        await track.stopSource(for: bench.publisher)
+        await bench.publisher.stop()
+        #expect(track.statistics.captureDelay == statistics.captureDelay, "the counts are final")
+    }
+
     @Test("After encoded frames were given up as too old, the next one is a keyframe")
     func expired() async throws {
         let bench = try PublisherBench()

@@ -10,12 +10,13 @@ struct VideoReceiverTests {
     private func receiver(
         for track: RemoteVideoTrack,
         catchUpThrough: UInt32? = nil,
+        clock: ClockBox = ClockBox(),
         after former: VideoReceiver? = nil
     ) throws -> VideoReceiver {
         try VideoReceiver(
             track: track,
             codec: .forPublishing,
-            clock: ClockBox(),
+            clock: clock,
             start: .init(catchUpThrough: catchUpThrough),
             subscribed: MonotonicClock.now,
             after: former
@@ -55,6 +56,31 @@ struct VideoReceiverTests {
         #expect(statistics.framesReceived == 8 && statistics.framesDecoded == 8 && statistics.framesDropped == 0)
         #expect(statistics.keyframes == 1 && statistics.timeToFirstFrame != nil && statistics.frameAge != nil)
         #expect(statistics.bytes == frames.reduce(0) { $0 + $1.range.count })
+    }
+
+    @Test("A frame is stamped with the room's time on the way, and with each end's own time at that end")
+    func clocks() async throws {
+        func clock(ahead offset: Duration) -> ClockBox {
+            let clock = ClockBox()
+            clock.estimate = ClockEstimate(basis: .estimated, offset: offset, errorBound: .milliseconds(1))
+            return clock
+        }
+        let bench = try PublisherBench(clock: clock(ahead: .seconds(5)))
+        let sent = try #require(try bench.pass(picture(64, 48)))
+        await bench.publisher.stop()
+        #expect(sent.header.captureTime.microseconds == (timestamp(at: 0) + .seconds(5)).microseconds)
+        let track = remoteTrack()
+        let renderer = NotingRenderer()
+        track.addRenderer(renderer)
+        // The server's clock is 3 s behind the viewer's.
+        let receiver = try receiver(for: track, clock: clock(ahead: .seconds(-3)))
+        let now = MonotonicClock.now
+        give(sent, to: receiver, seenBy: renderer, at: now)
+        await receiver.stop()
+        let captured = timestamp(at: 0) + .seconds(8)
+        #expect(renderer.frames.withLock { $0.map(\.timestamp) } == [captured])
+        let age = try #require(track.statistics.frameAge)
+        #expect(age.p50 >= now.duration(since: captured))
     }
 
     // The damaged frame was counted for a moment only.

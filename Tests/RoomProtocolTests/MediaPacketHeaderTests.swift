@@ -41,6 +41,10 @@ struct MediaPacketHeaderTests {
         #expect(try packet(written).header() == written)
         written.isLayerSync = false
         #expect(try packet(written).header() == written)
+        written.isRepeat = true
+        #expect(try packet(written).header() == written)
+        written.isSubstitute = true
+        #expect(try packet(written).header() == written)
         written.isDiscardable = false
         written.temporalLayer = 0
         written.isKeyframe = true

@@ -53,6 +53,8 @@ struct ProtocolDocumentBinaryTests {
             info.isKeyframe = row[2] == "keyframe"
             info.isLayerSync = row[2] == "layer sync"
             info.isDiscardable = row[2] == "discardable"
+            info.isRepeat = row[2] == "repeat"
+            info.isSubstitute = row[2] == "substitute"
             let header = MediaPacketHeader(
                 frame: info,
                 trackAlias: 1,
@@ -65,7 +67,7 @@ struct ProtocolDocumentBinaryTests {
             let bytes = written(MediaPacketHeader.fixedLength) { header.write(to: &$0) }
             #expect(bytes[4] == 1 << bit, "\(row[2])")
         }
-        #expect(table.rows.count == 5)
+        #expect(table.rows.count == 7)
     }
 
     @Test("The kinds that are not reserved are those the code knows")

@@ -62,8 +62,14 @@ struct ProtocolDocumentTests {
         #expect(examples.count == 2)
         for example in examples {
             let type = try #require(try object(example)["type"] as? String)
-            #expect(throws: UnreadableMessage.unknownType(type)) { try ServerMessage(reading: example) }
-            #expect(throws: UnreadableMessage.unknownType(type)) { try ClientMessage(reading: example) }
+            let errors = [
+                #expect(throws: UnreadableMessage.self) { try ServerMessage(reading: example) },
+                #expect(throws: UnreadableMessage.self) { try ClientMessage(reading: example) },
+            ]
+            for error in errors {
+                let head: MessageHead? = if case .unknownType(let head)? = error { head } else { nil }
+                #expect(head?.type == type)
+            }
         }
     }
 
@@ -123,6 +129,10 @@ struct ProtocolDocumentTests {
             "WireFormat.minimumChunk": "at least \(text(WireFormat.minimumChunk))",
             "deliveriesPerSecond": text(settings.deliveriesPerSecond),
             "deliveryBurst": text(settings.deliveryBurst),
+            "joinInterval": text(settings.joinInterval),
+            "joinBurst": text(settings.joinBurst),
+            "replacementInterval": text(settings.replacementInterval),
+            "replacementBurst": text(settings.replacementBurst),
             "media.trackRate": text(settings.media.trackRate),
             "media.trackPackets": text(settings.media.trackPackets),
             "media.participantRate": text(settings.media.participantRate),
@@ -165,15 +175,22 @@ struct ProtocolDocumentTests {
         #expect(table.rows.map { $0[0] } == lags)
     }
 
-    @Test("A subscriber's keyframe requests are apart as written: 1, 2, 4, 8, 16, then 32 s")
-    func keyframeBackoff() {
+    @Test(
+        "A subscriber's keyframes are apart as written: 1, 2, 4, 8, 16, then 32 s, or 1, 2, then 4 s after outages",
+        arguments: zip([KeyframeBackoff.Need.other, .outage], [[1, 2, 4, 8, 16, 32, 32], [1, 2, 4, 4, 4]])
+    )
+    func keyframeBackoff(need: KeyframeBackoff.Need, gaps: [Int]) {
         var backoff = KeyframeBackoff()
         let start = MonotonicInstant(nanoseconds: 1)
-        var last = backoff.needed(at: start)
+        var last = backoff.needed(because: need, othersPay: true, at: start)
         #expect(last == start)
-        for gap in [1, 2, 4, 8, 16, 32, 32] {
-            #expect(backoff.needed(at: last) == last, "a need is repeated")
-            let next = backoff.needed(at: last + .nanoseconds(1))
+        for gap in gaps {
+            let repeated = backoff.needed(because: need, othersPay: true, at: last)
+            #expect(repeated == last, "a need is repeated")
+            let now = last + .nanoseconds(1)
+            let alone = backoff.needed(because: need, othersPay: false, at: now)
+            #expect(alone == now)
+            let next = backoff.needed(because: need, othersPay: true, at: now)
             #expect(next.duration(since: last) == .seconds(gap))
             last = next
         }

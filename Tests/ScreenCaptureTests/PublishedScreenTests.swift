@@ -107,6 +107,92 @@ struct PublishedScreenTests {
         await viewer.room.disconnect()
     }
 
+    // The publisher spoke of a slate, and the viewer waited in vain for a picture.
+    @Test("Who joins while a window is hidden sees its last picture, and connect says so")
+    func hidden() async throws {
+        let display = try await VirtualDisplay()
+        let window = try display.makeWindow(area(0, 0, 320, 240), title: "Slides", colour: 0x2030D0)
+        let server = try await ServerProgram()
+        let options = ["--source", "screen", "--display", display.name, "--window", "Slides", "--json"]
+        let publisher = try server.client("connect", options)
+        try await publisher.says("\"published\"")
+        try display.hide(window)
+        try await publisher.says("\"interrupted\"")
+        let event = try #require(publisher.events().last { $0.string("event") == "interrupted" })
+        #expect(event.string("code") == "windowHidden")
+        try await eventually("a sentence") { publisher.errors.contains("The last picture is shown meanwhile.") }
+        #expect(!publisher.errors.contains("slate"), "\(publisher.errors)")
+
+        // What the server keeps for late joiners has become too old.
+        try await Task.sleep(for: .seconds(4))
+        let directory = try TemporaryDirectory()
+        let snapshot = ["--snapshot", directory("late.png"), "--duration", "2", "--json"]
+        let viewer = try server.client("subscribe", snapshot)
+        #expect(try await viewer.end() == .exit(0))
+        let received = try #require(viewer.events().last?.objects("tracks").first)
+        #expect(received.number("frameWidth") == 320 && received.number("frameHeight") == 240)
+
+        try display.show(window)
+        try await publisher.says("\"interruptionEnded\"")
+        #expect(try await end([publisher, server.program], with: 2) == [.exit(0), .exit(0)])
+        let summary = try #require(publisher.events().last)
+        #expect(summary.number("interruptions") == 1 && summary.number("framesSubstituted") == 0)
+    }
+
+    /// Counts of `verify`'s summary: frames, repeats, freezes and their seconds.
+    private func verified(_ path: String) async throws -> (frames: Double, repeats: Double, frozen: Double) {
+        let program = try Program("room-client", ["verify", path, "--json"])
+        #expect(try await program.end() == .exit(0))
+        let summary = try #require(program.events().last)
+        return (
+            try #require(summary.number("frames")), try #require(summary.number("repeated")),
+            try #require(summary.number("totalFreezesDuration"))
+        )
+    }
+
+    // Each pause of a screen was a freeze for verify, and nothing in the log told a repeat from a change.
+    @Test("Repeats are marked in the subscriber's log, and counted apart at both ends; standing still is no freeze")
+    func repeats() async throws {
+        let display = try await VirtualDisplay()
+        let window = try display.makeWindow(area(0, 0, 320, 240), title: "Slides", colour: 0x2030D0)
+        let server = try await ServerProgram()
+        let options = ["--source", "screen", "--display", display.name, "--window", "Slides", "--json"]
+        let publisher = try server.client("connect", options)
+        try await publisher.says("\"published\"")
+        let directory = try TemporaryDirectory()
+        let viewer = try await server.subscriber(["--json", "--dump", directory("dumps")])
+        for round in 0..<2 {
+            for step in 0..<30 {
+                try display.fill(window, area(8 * step, 20 + 40 * round, 8, 8), 0xFFFFFF)
+                try await Task.sleep(for: .milliseconds(70))
+            }
+            let before = try repeatsLogged(in: directory("dumps"))
+            try await eventually("seven repeats") { try repeatsLogged(in: directory("dumps")) >= before + 7 }
+        }
+        #expect(try await end([viewer, publisher, server.program], with: 2) == [.exit(0), .exit(0), .exit(0)])
+
+        let log = try #require(fileNames(in: directory("dumps")).first { $0.hasSuffix(".frames.jsonl") })
+        let entries = try FrameLogEntry.read(text(of: directory("dumps/\(log)")))
+        let repeats = entries.count { $0.repeated == true }
+        #expect(repeats >= 14 && entries.count { $0.repeated == false } >= 20)
+        #expect(zip(entries, entries.dropFirst()).allSatisfy { $0.captured < $1.captured }, "stamped when looked at")
+        let received = try #require(viewer.events().last?.objects("tracks").first)
+        #expect(received.number("framesRepeated") == Double(repeats))
+        let sent = try #require(publisher.events().last)
+        #expect(try #require(sent.number("framesRepeated")) >= Double(repeats) && sent.number("interruptions") == 0)
+        let marked = try await verified(directory("dumps"))
+        #expect(marked.repeats == Double(repeats) && marked.frames == Double(entries.count))
+        // Without the marks, the same log tells of the pauses as freezes.
+        let written = try text(of: directory("dumps/\(log)"))
+        try store(written.replacing("\"repeated\":true,", with: "").utf8, at: directory("dumps/\(log)"))
+        #expect(try await verified(directory("dumps")).frozen >= marked.frozen + 4)
+    }
+
+    private func repeatsLogged(in directory: String) throws -> Int {
+        guard let log = fileNames(in: directory).first(where: { $0.hasSuffix(".frames.jsonl") }) else { return 0 }
+        return try text(of: "\(directory)/\(log)").ranges(of: "\"repeated\":true").count
+    }
+
     @Test("connect publishes a window, says why it ends when that is closed, and devices lists it")
     func program() async throws {
         let display = try await VirtualDisplay()

@@ -29,6 +29,35 @@ struct ScreenDirectoryTests {
         }
     }
 
+    @Test("A monitor is shown from its place on the screen, in its size")
+    func secondMonitor() async throws {
+        let display = try await VirtualDisplay()
+        _ = try display.makeWindow(area(0, 0, 640, 480), colour: 0x2030D0)
+        _ = try display.makeWindow(area(400, 100, 40, 30), colour: 0x10C030)
+        try display.addMonitor("Right", area(400, 100, 200, 150))
+        let monitor = try #require(ScreenSource.monitors(display: display.name).first { $0.name == "Right" })
+        #expect((monitor.column, monitor.row) == (400, 100))
+        #expect(monitor.dimensions == Dimensions(width: 200, height: 150))
+        let (source, sink) = try await capture(.monitor("Right"), on: display)
+        try await sink.shows(0x10C030, at: 20, 15, "what is in its corner")
+        try await sink.shows(0x2030D0, at: 120, 90, "what is around that")
+        #expect(sink.now.frame?.dimensions == Dimensions(width: 200, height: 150))
+        await source.stopCapture(for: sink)
+    }
+
+    // A title of digits was taken for a window's number.
+    @Test("A window is found by a title of digits, unless there is a window of that number")
+    func digits() async throws {
+        let display = try await VirtualDisplay()
+        let talk = try display.makeWindow(area(0, 0, 50, 50), title: "2024", colour: 0x10C030)
+        let other = try display.makeWindow(area(100, 0, 50, 50), title: "\(talk)", colour: 0x2030D0)
+        for (text, colour) in [("2024", 0x10C030), ("202", 0x10C030), ("\(talk)", 0x10C030), ("\(other)", 0x2030D0)] {
+            let (source, sink) = try await capture(.window(text), on: display)
+            try await sink.shows(UInt32(colour), at: 20, 20, text)
+            await source.stopCapture(for: sink)
+        }
+    }
+
     @Test(
         "A target that is not there is an error that says what there is",
         arguments: [

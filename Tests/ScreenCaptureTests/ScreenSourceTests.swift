@@ -5,6 +5,7 @@ import RoomKit
 import TestSupport
 import TestTools
 import Testing
+import Threading
 
 @testable import ScreenCapture
 
@@ -111,7 +112,8 @@ struct ScreenSourceTests {
         #expect((source.failure as? ScreenError)?.code == .windowClosed)
     }
 
-    @Test("A hidden window interrupts its source until it is shown again")
+    // A hidden window delivered nothing, so that somebody who joined saw nothing, and no interruption was counted.
+    @Test("A hidden window interrupts its source until it is shown again; meanwhile its last picture is repeated")
     func hiddenWindow() async throws {
         let display = try await VirtualDisplay()
         let window = try display.makeWindow(area(10, 10, 200, 100), title: "Slides", colour: blue)
@@ -121,10 +123,53 @@ struct ScreenSourceTests {
         try display.hide(window)
         guard case .interrupted(let error) = await events.next() else { throw TestFailure("no interruption") }
         #expect((error as? ScreenError)?.code == .windowHidden)
-        let before = sink.now.count
+        #expect("\(error)".contains("nothing new of it can be seen"), "\(error)")
+        let last = try #require(sink.now.frame)
+        let before = source.captureStatistics.framesRepeated
+        try await eventually("repeats") { source.captureStatistics.framesRepeated >= before + 5 }
+        source.requestFrame()
+        let asked = MonotonicClock.now
+        try await eventually("a repeat on request") { sink.now.frame.map { $0.timestamp > asked } == true }
+        #expect(sink.now.frame?.isRepeat == true && sink.now.frame?.buffer === last.buffer)
+        #expect(source.captureStatistics.interruptions == 1 && source.failure == nil)
         try display.show(window)
         guard case .interruptionEnded = await events.next() else { throw TestFailure("no end of it") }
-        try await eventually("pictures come again") { sink.now.count > before }
+        try await eventually("new pictures") { sink.now.frame?.isRepeat == false }
+        try await sink.shows(blue, at: 20, 20, "the window again")
+        #expect(source.captureStatistics.interruptions == 1 && !sink.now.isDisordered)
+        await source.stopCapture(for: sink)
+    }
+
+    @Test("A window that is hidden when its source starts is an error that says that there is no picture")
+    func hiddenAtTheStart() async throws {
+        let display = try await VirtualDisplay()
+        let window = try display.makeWindow(area(10, 10, 200, 100), title: "Slides", colour: blue)
+        try display.hide(window)
+        for target in [ScreenTarget.window("\(window)"), .window("Slides"), .window("slide")] {
+            let source = ScreenSource(target: target, display: display.name)
+            let error = await #expect(throws: ScreenError.self) { try await source.startCapture() }
+            #expect(error?.code == .windowHidden, "\(target): \(String(describing: error))")
+            #expect(error?.description.contains("there is no picture of it yet; show it") == true)
+        }
+    }
+
+    @Test("A window that is hidden while it grows repeats the last picture that it had")
+    func hiddenWhileGrowing() async throws {
+        let display = try await VirtualDisplay()
+        let window = try display.makeWindow(area(10, 10, 200, 100), title: "Slides", colour: blue)
+        // The source looks twice a second: it sees the growing and the hiding at one look.
+        let request = VideoFormatRequest(frameRate: FrameRate(2))
+        let (source, sink) = try await capture(.window("Slides"), on: display, request: request)
+        try await sink.shows(blue, at: 20, 20, "the window")
+        try display.resize(window, Dimensions(width: 320, height: 240))
+        try display.hide(window)
+        try await eventually("an interruption") { source.captureStatistics.interruptions == 1 }
+        let before = sink.now.count
+        try await eventually("a repeat") { sink.now.count > before }
+        #expect(sink.now.frame?.isRepeat == true)
+        try display.show(window)
+        try await eventually("the larger window") { sink.now.frame?.dimensions == Dimensions(width: 320, height: 240) }
+        try await sink.shows(blue, at: 319, 239, "the larger window")
         await source.stopCapture(for: sink)
     }
 

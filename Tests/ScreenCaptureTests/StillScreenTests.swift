@@ -1,4 +1,5 @@
 import Capture
+import Glibc
 import MediaCore
 import RoomKit
 import TestSupport
@@ -51,18 +52,64 @@ struct StillScreenTests {
         await source.stopCapture(for: sink)
     }
 
-    @Test("A source that is started and stopped again and again leaves no descriptor and no memory file behind")
+    /// Measures how old frames are when they come, leaving out repeats.
+    private final class AgeMeter: VideoSink {
+        let youngest = Monitor<Duration?>(nil)
+        let sourceRequirements = VideoFormatRequest()
+
+        func onVideoFormatRequest(_ request: VideoFormatRequest) {}
+
+        func onVideoFrame(_ frame: VideoFrame) {
+            guard !frame.isRepeat else { return }
+            let age = MonotonicClock.now.duration(since: frame.timestamp)
+            youngest.withLock { $0 = min($0 ?? age, age) }
+        }
+    }
+
+    @Test("The time from a picture's stamp until it is delivered is measured; repeats, which take none, do not count")
+    func delay() async throws {
+        let display = try await VirtualDisplay(Dimensions(width: 320, height: 200))
+        let source = ScreenSource(
+            target: .screen,
+            display: display.name,
+            showsCursor: false,
+            request: VideoFormatRequest(frameRate: FrameRate(60))
+        ) {
+            TestConverter { _ in usleep(30_000) }
+        }
+        let sink = AgeMeter()
+        try await source.startCapture(for: sink)
+        try await eventually("repeats") { source.captureStatistics.framesRepeated >= 3 }
+        // A picture is at least as new as its stamp, which is from before it was fetched.
+        #expect(try #require(sink.youngest.withLock { $0 }) >= .milliseconds(30))
+        let statistics = source.captureStatistics
+        for delay in [statistics.captureDelay, statistics.meanCaptureDelay, statistics.longestCaptureDelay] {
+            #expect(try #require(delay) >= .milliseconds(30))
+        }
+        await source.stopCapture(for: sink)
+    }
+
+    @Test("Pixels come through shared memory, unless that is not wanted", arguments: [true, false])
+    func sharedMemory(isWanted: Bool) async throws {
+        let display = try await VirtualDisplay(Dimensions(width: 320, height: 200))
+        let fetcher = try ImageFetcher(XConnection(display: display.name), sharesMemory: isWanted)
+        try fetcher.prepare(for: Dimensions(width: 320, height: 200))
+        #expect(fetcher.usesSharedMemory == isWanted)
+    }
+
+    @Test("A source that is started and stopped again and again leaves no descriptor and no memory behind")
     func restarts() async throws {
         let display = try await VirtualDisplay(Dimensions(width: 320, height: 200))
         _ = try display.makeWindow(area(0, 0, 100, 100), title: "Slides", colour: 0xFFFFFF)
-        var before = 0
+        var before = (descriptors: 0, mappings: 0)
         for round in 0..<12 {
             let (source, sink) = try await capture(.window("Slides"), on: display, showsCursor: true)
             try await eventually("a picture") { sink.now.count > 0 }
             await source.stopCapture(for: sink)
-            let open = fileNames(in: "/proc/self/fd").count
-            if round == 1 { before = open }
-            if round > 1 { #expect(open <= before) }
+            let descriptors = fileNames(in: "/proc/self/fd").count
+            let mappings = try text(of: "/proc/self/maps").ranges(of: "/memfd:room screen").count
+            if round == 1 { before = (descriptors, mappings) }
+            if round > 1 { #expect(descriptors <= before.descriptors && mappings <= before.mappings) }
         }
     }
 }

@@ -174,6 +174,29 @@ final class VirtualDisplay {
         try sync()
     }
 
+    /// Has the server count a part of the screen as a monitor.
+    func addMonitor(_ name: String, _ area: PixelArea) throws {
+        guard let extensionData = cxcb_randr(client.handle) else { throw TestFailure("the server has no RANDR") }
+        // `xcb_randr_set_monitor` of libxcb 1.15 sends a length of its own making. This is RRSetMonitor of RandR 1.5: no
+        // outputs, not the primary monitor, place and size in pixels and in millimeters.
+        let (width, height) = (UInt32(area.dimensions.width), UInt32(area.dimensions.height))
+        var words: [UInt32] = [
+            43 << 8, client.root, try client.atom(name), 0, UInt32(area.column) | UInt32(area.row) << 16,
+            width | height << 16, 100, 100,
+        ]
+        var request = xcb_protocol_request_t()
+        (request.count, request.opcode, request.isvoid) = (1, extensionData.pointee.major_opcode, 1)
+        let sequence = words.withUnsafeMutableBytes { bytes in
+            // xcb uses the two parts before the first one.
+            var parts = [iovec(), iovec(), iovec(iov_base: bytes.baseAddress, iov_len: bytes.count), iovec()]
+            return parts.withUnsafeMutableBufferPointer { parts in
+                let flags = Int32(XCB_REQUEST_CHECKED.rawValue)
+                return xcb_send_request(client.handle, flags, parts.baseAddress.map { $0 + 2 }, &request)
+            }
+        }
+        try client.check(xcb_void_cookie_t(sequence: sequence))
+    }
+
     /// Gives the screen another size, at most the one that it began with.
     func resizeScreen(_ size: Dimensions) throws {
         let resources = try client.reply(

@@ -48,11 +48,11 @@ package struct ServerProgram: Sendable {
     }
 }
 
-/// Ends programs with `signal`; returns how each ended.
+/// Ends programs with `signal`, one after the other, so that no client loses its server; returns how each ended.
 package func end(_ programs: [Program], with signal: Int32) async throws -> [Program.Ending] {
-    for program in programs { program.send(signal) }
     var endings: [Program.Ending] = []
     for program in programs {
+        program.send(signal)
         let ending = try await program.end()
         if case .exit(let code) = ending, code != 0 { print("a program ended with \(code): \(program.errors)") }
         endings.append(ending)

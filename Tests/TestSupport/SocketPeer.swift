@@ -140,7 +140,7 @@ package final class SocketPeer: WebSocketHandler, @unchecked Sendable {
         ).bytes
     }
 
-    package func nextMessage(for connection: WebSocketConnection) -> OutgoingMessage? {
+    package func nextMessage(for connection: WebSocketConnection, at now: MonotonicInstant) -> OutgoingMessage? {
         let next = state.withLock { state -> Message? in
             guard state.sent < state.outbox.count else { return nil }
             state.sent += 1

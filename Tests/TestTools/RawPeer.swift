@@ -22,6 +22,22 @@ package final class RawPeer {
         guard status == 0 else { throw TestFailure("no connection to port \(port): errno \(errno)") }
     }
 
+    /// Connects to the Unix socket at `path`.
+    package init(unixPath path: String) throws {
+        descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+        var limit = timeval(tv_sec: 20, tv_usec: 0)
+        setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
+        let status = withUnsafePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+            }
+        }
+        guard status == 0 else { throw TestFailure("no connection to \(path): errno \(errno)") }
+    }
+
     /// Takes a connected socket over.
     package init(descriptor: Int32) { self.descriptor = descriptor }
 
@@ -235,6 +251,37 @@ package final class SilentServer: Sendable {
         _ = Glibc.send(peer, bytes, bytes.count, Int32(MSG_NOSIGNAL))
         close(peer)
     }
+}
+
+/// An address at which a request for a connection gets no answer, as behind a firewall that swallows packets.
+///
+/// The queue of its socket is full, so that the system ignores what comes.
+package final class UnansweringServer: Sendable {
+    /// The numeric address.
+    package let host: String
+    private let descriptors: [Int32]
+
+    /// Takes `port` of `host`, an address of the loopback's network.
+    package init(host: String, port: UInt16) throws {
+        let kind = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
+        var address = loopback(port)
+        address.sin_addr.s_addr = inet_addr(host)
+        let size = socklen_t(MemoryLayout<sockaddr_in>.size)
+        // The last peers are more than the queue holds.
+        let descriptors = (0..<6).map { _ in socket(AF_INET, kind, 0) }
+        self.host = host
+        self.descriptors = descriptors
+        let isListening = withUnsafePointer(to: &address) { address in
+            address.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
+                guard bind(descriptors[0], address, size) == 0, listen(descriptors[0], 0) == 0 else { return false }
+                for peer in descriptors.dropFirst() { _ = connect(peer, address, size) }
+                return true
+            }
+        }
+        guard isListening else { throw TestFailure("cannot listen at \(host):\(port): errno \(errno)") }
+    }
+
+    deinit { for descriptor in descriptors { close(descriptor) } }
 }
 
 private func loopback(_ port: UInt16) -> sockaddr_in {

@@ -61,6 +61,16 @@ struct CameraChangeTests {
         #expect(system.isAllClosed)
     }
 
+    @Test("The answer of a change is the time without a frame")
+    func gap() async throws {
+        var slow = script(10)
+        slow.firstFrameDelay = .milliseconds(300)
+        let (source, _) = try await start(ScriptedSystem(["/dev/video0": slow], usesRealClock: true))
+        let gap = try await source.selectCaptureDevice(testDevice)
+        #expect(gap >= .milliseconds(300) && gap < .seconds(2), "\(gap)")
+        await source.stopCapture()
+    }
+
     @Test(
         "A camera that cannot be used leaves the present one running",
         arguments: [

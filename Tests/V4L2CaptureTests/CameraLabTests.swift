@@ -18,11 +18,11 @@ private let isCameraLab =
     ProcessInfo.processInfo.environment["CAMERA_LAB"] == "1" && !KernelCameraSystem().nodePaths().isEmpty
 
 /// Whether its camera is vivid, whose faults can be ordered.
-private let hasVivid = isCameraLab && CameraSource.devices().first?.driver == "vivid"
+let hasVivid = isCameraLab && CameraSource.devices().first?.driver == "vivid"
 
 @Suite("Camera lab", .tags(.camera), .serialized, .enabled(if: isCameraLab), .timeLimit(.minutes(5)))
 struct CameraLabTests {
-    private func device() throws -> CaptureDevice {
+    func device() throws -> CaptureDevice {
         try #require(CameraSource.devices().first, "no camera can be opened")
     }
 
@@ -41,7 +41,7 @@ struct CameraLabTests {
     }
 
     /// Sets one of vivid's controls.
-    private func control(_ setting: String, of device: CaptureDevice) throws {
+    func control(_ setting: String, of device: CaptureDevice) throws {
         let child = try ChildProcess(["v4l2-ctl", "-d", device.path, "-c", setting])
         try #require(child.wait(), "v4l2-ctl -c \(setting)")
     }
@@ -132,6 +132,28 @@ struct CameraLabTests {
         sink.waitForFrames(sink.count + 40)
         await source.stopCapture()
         #expect(source.failure == nil)
+    }
+
+    // vivid's counter begins 128 below its end, and its clock 16 seconds before it wraps.
+    @Test(
+        "Sequence numbers that begin again are no missed frames, and stamps that wrap are put right",
+        .enabled(if: hasVivid),
+        arguments: ["wrap_sequence_number=1", "wrap_timestamp=1", "wrap_timestamp=2"]
+    )
+    func wraps(setting: String) async throws {
+        let device = try device()
+        try control(setting, of: device)
+        defer { try? control(setting.dropLast() + "0", of: device) }
+        let source = try makeSource(device)
+        let sink = RecordingSink()
+        source.sink = sink
+        try await source.startCapture()
+        sink.waitForFrames(160)
+        await source.stopCapture()
+        #expect(source.failure == nil && source.captureStatistics.framesMissed < 160)
+        let timestamps = sink.timestamps
+        #expect(zip(timestamps, timestamps.dropFirst()).allSatisfy { $0 <= $1 })
+        #expect(timestamps.allSatisfy { $0 <= MonotonicClock.now })
     }
 
     @Test(

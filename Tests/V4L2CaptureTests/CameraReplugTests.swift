@@ -73,7 +73,10 @@ struct CameraReplugTests {
         system.plug([:])
         first.isUnplugged.withLock { $0 = true }
         sink.waitForSlates(4)
-        #expect(sink.received.withLock { $0.dimensions } == Dimensions(width: 64, height: 48))
+        let slate = try #require(sink.received.withLock { $0.lastSlate })
+        #expect(slate.dimensions == Dimensions(width: 64, height: 48))
+        let ink = slate.buffer.withPlanes { luma, _, _ in luma.indices.count { luma[$0] > 200 } }
+        #expect(ink > 50, "the slate has letters")
         #expect(source.captureStatistics.interruptions == 1 && source.failure == nil)
         let before = sink.pictures
         var back = CameraScript(events: CameraScript.steady(20) + [.silence])

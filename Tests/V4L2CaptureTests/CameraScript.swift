@@ -48,6 +48,8 @@ struct CameraScript: Sendable {
         var range: ClosedRange<Int64> = 0...255
         var flags: UInt32 = 0
         var menu: [Int: String] = [:]
+        /// The control that overrules this one unless it has been set to a value.
+        var overruler: (id: UInt32, unless: Int32)?
     }
 
     enum Event: Sendable {
@@ -62,6 +64,7 @@ struct CameraScript: Sendable {
     }
 
     var card = "Scripted"
+    var driver = "scripted"
     var busInfo = "test-1"
     var capabilities = UInt32(V4L2_CAP_DEVICE_CAPS) | UInt32(V4L2_CAP_META_CAPTURE)
     var deviceCapabilities = UInt32(V4L2_CAP_VIDEO_CAPTURE) | UInt32(V4L2_CAP_STREAMING)
@@ -92,6 +95,16 @@ struct CameraScript: Sendable {
     var intervalMilliseconds: Int32 = 0
     /// Whether the camera has been unplugged, to be changed by the test.
     var isUnplugged = Monitor(false)
+    /// Whether the camera gives nothing at present, to be changed by the test.
+    var isSilent = Monitor(false)
+    /// How long after its start a stream gives its first frame, by the real clock.
+    var firstFrameDelay = Duration.zero
+    /// Whether its format can only be set while no other camera is open, as with two nodes of one device.
+    var isExclusive = false
+    /// Called on the thread that opens the camera, before it is open.
+    var whileOpening: @Sendable () -> Void = {}
+    /// Called on the thread that stops streaming.
+    var whileStopping: @Sendable () -> Void = {}
     /// Fills every answer with bytes made from this seed instead.
     var noise: UInt64?
 }

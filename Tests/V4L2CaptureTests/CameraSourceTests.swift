@@ -34,6 +34,39 @@ struct CameraSourceTests {
         #expect(result.statistics.framesCaptured == 3 && result.statistics.framesDropped[.late] == 2)
     }
 
+    @Test("Three loops over a camera's frames share one conversion of each frame")
+    func sharedConversion() async throws {
+        let conversions = Monitor(0)
+        let script = CameraScript(events: CameraScript.steady(10_000), intervalMilliseconds: 2)
+        let source = CameraSource(
+            device: testDevice,
+            request: VideoFormatRequest(),
+            system: ScriptedSystem(script),
+            outageLimit: .zero
+        ) {
+            LumaConverter { _ in conversions.withLock { $0 += 1 } }
+        }
+        let loops = (0..<3).map { _ in
+            Task {
+                var buffers: [MonotonicInstant: ObjectIdentifier] = [:]
+                for await frame in source.frames {
+                    buffers[frame.timestamp] = ObjectIdentifier(frame.buffer)
+                    if buffers.count == 50 { break }
+                }
+                return buffers
+            }
+        }
+        var shared: [MonotonicInstant: ObjectIdentifier] = [:]
+        for loop in loops {
+            let buffers = await loop.value
+            #expect(buffers.count == 50)
+            #expect(buffers.allSatisfy { shared[$0.key] == nil || shared[$0.key] == $0.value })
+            shared.merge(buffers) { first, _ in first }
+        }
+        let converted = conversions.withLock { $0 }
+        #expect(converted >= shared.count && converted <= source.captureStatistics.framesCaptured)
+    }
+
     @Test("Frames that are marked damaged, empty, too long or short are corrupt, and an older whole one is used")
     func corrupt() async throws {
         let error = UInt32(V4L2_BUF_FLAG_ERROR)
@@ -150,14 +183,20 @@ struct CameraSourceTests {
 
     @Test("A request is passed on to the sink and its rate taken up while capturing")
     func requestWhileCapturing() async throws {
-        let system = ScriptedSystem(CameraScript(events: CameraScript.steady(1)))
-        let source = makeSource(system)
+        var script = CameraScript(events: CameraScript.steady(20_000))
+        script.intervalMilliseconds = 1
+        let source = makeSource(ScriptedSystem(script))
         let sink = RecordingSink()
         source.sink = sink
         try await source.startCapture()
         sink.waitForFrames(1)
         source.requestOutputFormat(VideoFormatRequest(frameRate: FrameRate(5)))
         #expect(sink.received.withLock { $0.requests } == [VideoFormatRequest(frameRate: FrameRate(5))])
+        let count = sink.count
+        sink.waitForFrames(count + 8)
+        let timestamps = sink.timestamps.suffix(6)
+        let intervals = zip(timestamps, timestamps.dropFirst()).map { $1.duration(since: $0) }
+        #expect(intervals.allSatisfy { $0 > .milliseconds(150) && $0 < .milliseconds(250) }, "\(intervals)")
         await source.stopCapture()
     }
 

@@ -58,7 +58,8 @@ final class RecordingSink: VideoSink {
         /// How many were slates.
         var substitutes = 0
         /// The last frame that was no slate.
-        var lastPicture: MonotonicInstant?
+        var lastPicture: VideoFrame?
+        var lastSlate: VideoFrame?
     }
 
     let received = Monitor(Received())
@@ -74,7 +75,12 @@ final class RecordingSink: VideoSink {
             received.timestamps.append(frame.timestamp)
             received.lumas.append(luma)
             received.dimensions = frame.dimensions
-            if frame.isSubstitute { received.substitutes += 1 } else { received.lastPicture = frame.timestamp }
+            if frame.isSubstitute {
+                received.substitutes += 1
+                received.lastSlate = frame
+            } else {
+                received.lastPicture = frame
+            }
         }
     }
 

@@ -99,6 +99,47 @@ struct CaptureJudgementTests {
         #expect(slow.change(at: instant(milliseconds: 4000)) == .interrupted)
     }
 
+    // The limit followed from the stated rate alone, and every frame ended an interruption.
+    @Test("A camera that gives fewer frames than its driver states is not interrupted by each of them")
+    func slowerThanStated() {
+        var watchdog = CaptureWatchdog(
+            patience: .seconds(5),
+            interval: .milliseconds(33),
+            start: instant(milliseconds: 0)
+        )
+        for milliseconds in stride(from: Int64(1200), through: 2400, by: 1200) {
+            watchdog.deviceGave(at: instant(milliseconds: milliseconds))
+            watchdog.delivered(at: instant(milliseconds: milliseconds))
+        }
+        #expect(watchdog.interruption == .milliseconds(3600) && watchdog.patience == .seconds(5))
+        #expect(watchdog.change(at: instant(milliseconds: 5999)) == nil)
+        #expect(watchdog.change(at: instant(milliseconds: 6000)) == .interrupted)
+        // The frames are as fast as stated again, and the longest interval was that of the interruption.
+        for milliseconds in stride(from: Int64(7000), to: 7400, by: 33) {
+            watchdog.deviceGave(at: instant(milliseconds: milliseconds))
+            watchdog.delivered(at: instant(milliseconds: milliseconds))
+        }
+        #expect(watchdog.change(at: instant(milliseconds: 7400)) == .interruptionEnded)
+        #expect(watchdog.interruption == .seconds(1))
+        // A single long interval changes nothing.
+        watchdog.deviceGave(at: instant(milliseconds: 9400))
+        #expect(watchdog.interruption == .seconds(1))
+    }
+
+    @Test("A feed of a frame in 1.2 s, whose driver states 30 a second, gets slates at its beginning only")
+    func slowFeed() async throws {
+        let events = (0..<20).flatMap { number -> [CameraScript.Event] in
+            [.pause(1.2), .frames([.init(sequence: UInt32(number), nanoseconds: 0)])]
+        }
+        let sink = RecordingSink()
+        let source = makeSource(ScriptedSystem(CameraScript(events: events)), outageLimit: nil)
+        source.sink = sink
+        try await source.startCapture()
+        _ = sink.received.wait { $0.timestamps.count - $0.substitutes >= 20 ? true : nil }
+        #expect(source.captureStatistics.interruptions == 1 && sink.slates == 1)
+        await source.stopCapture()
+    }
+
     // The events were public, and no source had a cause to send them.
     @Test("A camera that falls silent for two seconds and goes on says so, both times")
     func interruptionEvents() async throws {

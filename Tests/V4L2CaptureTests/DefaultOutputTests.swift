@@ -37,8 +37,8 @@ struct DefaultOutputTests {
         #expect(DefaultOutput.limit(fast, wanted: all) == VideoFormatRequest())
     }
 
-    @Test("A camera that has only more delivers less, with a warning, until more is requested; and there is a way back")
-    func wayBack() async throws {
+    /// A camera of 2560x1440 at 60 frames a second.
+    private func largeCamera(_ sizes: SizeConverter.Sizes) -> CameraSource {
         var script = CameraScript()
         script.formats = [.init(pixelFormat: .yuyv, sizes: .discrete([(2560, 1440)]), rates: .discrete([60]))]
         script.statedRate = (60, 1)
@@ -46,13 +46,18 @@ struct DefaultOutputTests {
         script.events = (0..<10_000).map { number in
             .frames([.init(sequence: UInt32(number), nanoseconds: Int64(number + 1) * 16_666_667)])
         }
-        let sizes = SizeConverter.Sizes()
-        let source = CameraSource(
+        return CameraSource(
             device: testDevice,
             request: VideoFormatRequest(),
             system: ScriptedSystem(script),
             outageLimit: .zero
         ) { SizeConverter(sizes) }
+    }
+
+    @Test("A camera that has only more delivers less, with a warning, until more is requested; and there is a way back")
+    func wayBack() async throws {
+        let sizes = SizeConverter.Sizes()
+        let source = largeCamera(sizes)
         let sink = RecordingSink()
         source.sink = sink
         var events = source.captureEvents().makeAsyncIterator()
@@ -76,6 +81,26 @@ struct DefaultOutputTests {
         source.resetOutputFormat()
         sink.waitForFrames(sink.count + 4)
         #expect(sizes.last == DefaultOutput.largest)
+        await source.stopCapture()
+    }
+
+    // The size and the rate that were in force at the start stayed.
+    @Test("A size and a rate that were requested before the start are taken back too")
+    func wayBackFromTheStart() async throws {
+        let sizes = SizeConverter.Sizes()
+        let source = largeCamera(sizes)
+        let sink = RecordingSink()
+        source.sink = sink
+        let small = Dimensions(width: 480, height: 480)
+        source.requestOutputFormat(VideoFormatRequest(dimensions: small, frameRate: FrameRate(60)))
+        try await source.startCapture()
+        sink.waitForFrames(4)
+        let statistics = source.captureStatistics
+        #expect(sizes.last == small && statistics.framesDropped[.notWanted] == 0)
+        source.resetOutputFormat()
+        sink.waitForFrames(sink.count + 8)
+        #expect(sizes.last == DefaultOutput.largest)
+        #expect(source.captureStatistics.framesDropped[.notWanted] >= 4, "every other frame is left out")
         await source.stopCapture()
     }
 }

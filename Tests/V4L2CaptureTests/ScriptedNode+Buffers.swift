@@ -18,8 +18,13 @@ extension ScriptedNode {
         answer.maximum = control.range.upperBound
         answer.step = 1
         answer.default_value = control.range.lowerBound
-        answer.flags = control.flags
+        answer.flags = control.flags | (isOverruled(control) ? UInt32(V4L2_CTRL_FLAG_INACTIVE) : 0)
         return 0
+    }
+
+    private func isOverruled(_ control: CameraScript.Control) -> Bool {
+        guard let overruler = control.overruler else { return false }
+        return script.settings.withLock { $0.last { $0.id == overruler.id } }?.value != overruler.unless
     }
 
     func answerMenu(_ argument: UnsafeMutableRawPointer) -> Int32 {
@@ -35,7 +40,7 @@ extension ScriptedNode {
         let id = exchange.id
         guard let control = script.controls.first(where: { $0.id == id }) else { return EINVAL }
         let asked = exchange.value
-        let isInactive = control.flags & UInt32(V4L2_CTRL_FLAG_INACTIVE) != 0
+        let isInactive = control.flags & UInt32(V4L2_CTRL_FLAG_INACTIVE) != 0 || isOverruled(control)
         if request == cv4l2_S_CTRL, isInactive { return EACCES }
         exchange.value = script.settings.withLock { settings in
             if request == cv4l2_S_CTRL { settings.append((id, asked)) }

@@ -25,7 +25,7 @@ extension ScriptedNode {
     }
 
     func answerCapability(_ answer: inout v4l2_capability) -> Int32 {
-        withUnsafeMutableBytes(of: &answer.driver) { $0.copyBytes(from: "scripted".utf8) }
+        withUnsafeMutableBytes(of: &answer.driver) { $0.copyBytes(from: script.driver.utf8.prefix(16)) }
         withUnsafeMutableBytes(of: &answer.card) { $0.copyBytes(from: script.card.utf8.prefix(32)) }
         withUnsafeMutableBytes(of: &answer.bus_info) { $0.copyBytes(from: script.busInfo.utf8.prefix(32)) }
         answer.capabilities = script.capabilities
@@ -81,20 +81,25 @@ extension ScriptedNode {
         case .continuous(let slowest, let fastest):
             guard answer.index == 0 else { return EINVAL }
             answer.type = V4L2_FRMIVAL_TYPE_CONTINUOUS.rawValue
-            answer.stepwise.min = v4l2_fract(numerator: 1, denominator: UInt32(fastest))
-            answer.stepwise.max = v4l2_fract(numerator: 1, denominator: UInt32(slowest))
-            answer.stepwise.step = v4l2_fract(numerator: 1, denominator: 1)
+            answer.stepwise = Self.range(slowest, fastest, step: 1)
         case .stepwise(let slowest, let fastest, let step):
             guard answer.index == 0 else { return EINVAL }
             answer.type = V4L2_FRMIVAL_TYPE_STEPWISE.rawValue
-            answer.stepwise.min = v4l2_fract(numerator: 1, denominator: UInt32(fastest))
-            answer.stepwise.max = v4l2_fract(numerator: 1, denominator: UInt32(slowest))
-            answer.stepwise.step = v4l2_fract(numerator: 1, denominator: UInt32(step))
+            answer.stepwise = Self.range(slowest, fastest, step: step)
         case .endless(let rate):
             answer.type = V4L2_FRMIVAL_TYPE_DISCRETE.rawValue
             answer.discrete = v4l2_fract(numerator: 1, denominator: UInt32(rate) + answer.index)
         }
         return 0
+    }
+
+    /// The frame intervals between two rates: the shortest is that of the fastest.
+    private static func range(_ slowest: Int, _ fastest: Int, step: Int) -> v4l2_frmival_stepwise {
+        v4l2_frmival_stepwise(
+            min: v4l2_fract(numerator: 1, denominator: UInt32(fastest)),
+            max: v4l2_fract(numerator: 1, denominator: UInt32(slowest)),
+            step: v4l2_fract(numerator: 1, denominator: UInt32(step))
+        )
     }
 
     func exchangeFormat(_ request: UInt, _ exchange: inout v4l2_format) -> Int32 {

@@ -17,6 +17,8 @@ final class ScriptedNode: V4L2Node {
     private(set) var memory: [Int: UnsafeMutableRawBufferPointer] = [:]
     private(set) var readError: Int32?
     private var next = 0
+    /// When frames begin to come.
+    private var firstFrame = MonotonicInstant(nanoseconds: 0)
     var random: SeededGenerator
 
     init(_ script: CameraScript, _ record: Monitor<ScriptedSystem.Record>) {
@@ -33,11 +35,12 @@ final class ScriptedNode: V4L2Node {
     var isMultiplanar: Bool { script.deviceCapabilities & UInt32(V4L2_CAP_VIDEO_CAPTURE) == 0 }
 
     func control(_ request: UInt, _ argument: UnsafeMutableRawPointer) -> Int32 {
-        let count = record.withLock { record in
+        let count = record.change { record in
             record.calls[request, default: 0] += 1
             return record.calls[request] ?? 0
         }
         if let status = script.failures[request] { return status }
+        if script.isExclusive, request == cv4l2_S_FMT, record.withLock({ $0.openNodes > 1 }) { return EBUSY }
         if let failure = script.passingFailures[request], count > failure.after {
             script.passingFailures[request] = nil
             return failure.status
@@ -60,8 +63,11 @@ final class ScriptedNode: V4L2Node {
             return 0
         case cv4l2_QUERYBUF, cv4l2_QBUF, cv4l2_DQBUF:
             return exchangeBuffer(request, &argument.assumingMemoryBound(to: v4l2_buffer.self).pointee)
-        case cv4l2_STREAMON: return script.failuresOfFormat[PixelFormat(rawValue: current.pixelformat)] ?? 0
+        case cv4l2_STREAMON:
+            firstFrame = MonotonicClock.now + script.firstFrameDelay
+            return script.failuresOfFormat[PixelFormat(rawValue: current.pixelformat)] ?? 0
         case cv4l2_STREAMOFF:
+            script.whileStopping()
             queued = []
             return 0
         case cv4l2_QUERY_EXT_CTRL:
@@ -75,6 +81,11 @@ final class ScriptedNode: V4L2Node {
 
     func wait(until deadline: MonotonicInstant, or stop: StopSignal) -> NodeEvents {
         if !ready.isEmpty { return .readable }
+        if script.firstFrameDelay > .zero, MonotonicClock.now < firstFrame {
+            let left = min(deadline, firstFrame).duration(since: MonotonicClock.now).wholeMicroseconds
+            var file = pollfd(fd: stop.descriptor, events: Int16(POLLIN), revents: 0)
+            return poll(&file, 1, Int32(max(0, left + 999) / 1000)) > 0 ? .stopped : []
+        }
         if script.intervalMilliseconds > 0 {
             var file = pollfd(fd: stop.descriptor, events: Int16(POLLIN), revents: 0)
             if poll(&file, 1, script.intervalMilliseconds) > 0 { return .stopped }
@@ -83,6 +94,7 @@ final class ScriptedNode: V4L2Node {
             readError = ENODEV
             return [.failed, .gone]
         }
+        if script.isSilent.withLock({ $0 }) { return [] }
         if let width = script.silentWidth, width == current.width { return [] }
         guard next < script.events.count else {
             if script.isAlwaysReadable {

@@ -13,6 +13,8 @@ final class ScriptedSystem: CameraSystem {
         var requestedRate: (frames: UInt32, seconds: UInt32)?
         /// The time on this machine, which passes as frames come; nanoseconds.
         var clock: Int64 = 0
+        /// The waits without an open camera, and those of them that an earlier wake ended at once.
+        var (sleeps, endedAtOnce) = (0, 0)
     }
 
     private struct Plugged {
@@ -27,13 +29,17 @@ final class ScriptedSystem: CameraSystem {
     /// What is plugged in, to be changed by the test.
     private let plugged: Monitor<Plugged>
     private let usesRealClock: Bool
+    /// The program that has every node open; `nil` if none is known.
+    private let otherProgram: String?
 
     init(
         _ scripts: [String: CameraScript],
         openFailures: [String: Int32] = [:],
         links: [StableLink] = [],
+        otherProgram: String? = "somebody (pid 42)",
         usesRealClock: Bool = false
     ) {
+        self.otherProgram = otherProgram
         self.usesRealClock = usesRealClock
         plugged = Monitor(Plugged(scripts: scripts, openFailures: openFailures, links: links))
     }
@@ -72,6 +78,12 @@ final class ScriptedSystem: CameraSystem {
     func hardware(of path: String) -> CameraHardware? { plugged.withLock { $0.hardware[path] } }
 
     func sleep(until deadline: MonotonicInstant, or stop: StopSignal) {
+        var file = pollfd(fd: stop.descriptor, events: Int16(POLLIN), revents: 0)
+        let isAwake = poll(&file, 1, 0) > 0
+        record.change { record in
+            record.sleeps += 1
+            if isAwake { record.endedAtOnce += 1 }
+        }
         if usesRealClock { return stop.wait(until: deadline) }
         record.withLock { $0.clock = max($0.clock, deadline.nanoseconds) }
         // Time passes fast, yet not so fast that slates fill the memory.
@@ -90,11 +102,12 @@ final class ScriptedSystem: CameraSystem {
     func resolve(_ path: String) -> String? {
         links.first { $0.path == path }?.node ?? (nodePaths().contains(path) ? path : nil)
     }
-    func holder(of path: String) -> String? { "somebody (pid 42)" }
+    func holder(of path: String) -> String? { otherProgram }
 
     func open(_ path: String) throws(SystemCallFailure) -> any V4L2Node {
         if let status = openFailures[path] { throw SystemCallFailure(attempt: "open", status: status) }
         guard let script = scripts[path] else { throw SystemCallFailure(attempt: "open", status: ENOENT) }
+        script.whileOpening()
         return ScriptedNode(script, record)
     }
 

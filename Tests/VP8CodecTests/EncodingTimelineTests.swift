@@ -45,6 +45,19 @@ struct EncodingTimelineTests {
         #expect(timeline.slot(at: late, interval: interval, isKeyframe: true).start == 40_000)
     }
 
+    @Test("A repeat of a still picture counts for the whole time, up to a second")
+    func stillPicture() {
+        var timeline = EncodingTimeline()
+        let starts = [0, 200, 1_200, 61_200].map { milliseconds in
+            timeline.slot(
+                at: MonotonicInstant(microseconds: milliseconds * 1000),
+                interval: .milliseconds(66),
+                isRepeat: true
+            ).start
+        }
+        #expect(starts == [0, 200_000, 1_200_000, 2_200_000])
+    }
+
     @Test("A leap over the whole clock counts as the longest interval")
     func leap() {
         var timeline = EncodingTimeline()

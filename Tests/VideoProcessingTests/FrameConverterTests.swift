@@ -91,6 +91,25 @@ struct FrameConverterTests {
     }
 
     @Test(
+        "An upright picture is turned back, so that its tag makes it upright again",
+        arguments: VideoRotation.allCases
+    )
+    func turnedBack(rotation: VideoRotation) throws {
+        let picture = ReferencePicture(64, 48)
+        let layout = picture.captured(as: .i420)
+        let upright = try FrameConverter().convert(layout.bytes.span.bytes, layout: layout.layout, timestamp: timestamp)
+        for isMirrored in [false, true] {
+            let transform = FrameTransform(rotation: rotation, isMirrored: isMirrored)
+            let frame = try FrameConverter(transform: transform, tagsOrientation: true)
+                .frame(ofUpright: upright.buffer, timestamp: timestamp)
+            #expect(frame.rotation == rotation && frame.isMirrored == isMirrored && frame.timestamp == timestamp)
+            let turned = ReferencePicture(frame.buffer).map { $0.rotated(rotation) }
+            let isSame = (isMirrored ? turned.map(\.mirrored) : turned) == picture
+            #expect(isSame)
+        }
+    }
+
+    @Test(
         "The size that comes out is the one asked for, even, or less, with its aspect ratio",
         arguments: [
             (1280, 720, 700, 500, 700, 500), (640, 480, 480, 480, 480, 480), (640, 480, 322, 242, 322, 242),

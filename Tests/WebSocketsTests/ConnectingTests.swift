@@ -149,6 +149,41 @@ struct ConnectingTests {
         #expect(failureCode(closure) == .connectionRefused)
     }
 
+    /// One timer stood for all addresses, and its end ended the attempt.
+    @Test("An address that swallows packets gives way to the next one, wherever it stands")
+    func silentAddress() throws {
+        let server = try Server()
+        let silent = try UnansweringServer(host: "127.0.0.2", port: server.port)
+        let loop = try WebSocketLoop(name: "client")
+        defer {
+            loop.shutdown()
+            server.loop.shutdown()
+        }
+        func outcome(_ hosts: [String], timeout: Duration) throws -> Event? {
+            let resolved = try hosts.flatMap {
+                try SocketAddress.resolve(host: $0, port: server.port, isNumericOnly: true).get()
+            }
+            var options = ClientOptions(url: try WebSocketURL("ws://several.example:\(server.port)"))
+            options.connectTimeout = timeout
+            let handler = Recorder()
+            loop.execute { [options] in loop.service.connect(options, resolved: resolved, handler: handler) }
+            return handler.events { !$0.isEmpty }.first
+        }
+        let began = MonotonicClock.now
+        // The system refuses the second address at once, and nobody listens at the third.
+        for hosts in [[silent.host, "127.0.0.1"], [silent.host, "255.255.255.255", "127.0.0.3", "127.0.0.1"]] {
+            #expect(try outcome(hosts, timeout: .seconds(20)) == .opened)
+        }
+        #expect(MonotonicClock.now.duration(since: began) < .seconds(10), "its share of the time is no more than 1 s")
+        for hosts in [[silent.host, silent.host], [silent.host, "127.0.0.3"], [silent.host]] {
+            guard case .closed(let closure)? = try outcome(hosts, timeout: .milliseconds(600)) else {
+                throw TestFailure("it did not fail")
+            }
+            #expect(failureCode(closure) == .timedOut)
+        }
+        #expect(try outcome(["127.0.0.1", silent.host], timeout: .seconds(20)) == .opened)
+    }
+
     @Test("A port in use and a foreign address are refused with their codes")
     func badListeners() throws {
         let server = try Server()
@@ -307,6 +342,58 @@ struct ConnectingTests {
         _ = try server.handler().closure()
         var isAccepted = false
         while !isAccepted { isAccepted = try RawPeer(port: server.port).handshake().contains(" 101 ") }
+    }
+}
+
+@Suite("The order of a server's addresses")
+struct AddressScheduleTests {
+    private let start = MonotonicInstant(nanoseconds: 1_000_000_000_000)
+
+    /// The addresses that are tried if none answers, with the milliseconds that each gets.
+    private func tries(of addresses: [String], within limit: Duration) -> [String] {
+        var now = start
+        var schedule = AddressSchedule(addresses, until: now + limit)
+        var tries: [String] = []
+        while now < schedule.deadline, let next = schedule.next(at: now) {
+            tries.append("\(next.address) \(next.limit.wholeMicroseconds / 1000)")
+            now = now + next.limit
+            schedule.gaveWay()
+        }
+        return tries
+    }
+
+    @Test("The only address gets all the time; several get a first try of up to 1 s, then shares of the rest")
+    func silent() {
+        #expect(tries(of: ["a"], within: .seconds(5)) == ["a 5000"])
+        #expect(tries(of: ["a", "b"], within: .seconds(5)) == ["a 1000", "b 1000", "a 1500", "b 1500"])
+        #expect(tries(of: ["a", "b"], within: .seconds(1)).prefix(2) == ["a 500", "b 250"])
+        #expect(tries(of: [], within: .seconds(5)).isEmpty)
+    }
+
+    @Test("Many addresses get tries that are not too short for a far server, as long as there is time")
+    func many() {
+        let tries = tries(of: (0..<64).map { "\($0)" }, within: .seconds(5))
+        #expect(tries == (0..<20).map { "\($0) 250" })
+    }
+
+    @Test("An address that refuses is not tried again, and one that was silent gets the rest of the time")
+    func refused() {
+        var schedule = AddressSchedule(["silent", "refusing"], until: start + .seconds(5))
+        #expect(schedule.next(at: start)?.address == "silent")
+        schedule.gaveWay()
+        #expect(schedule.next(at: start + .seconds(1))?.address == "refusing")
+        let last = schedule.next(at: start + .seconds(1))
+        #expect(last?.address == "silent" && last?.limit == .seconds(4))
+        #expect(!schedule.hasNext && schedule.next(at: start + .seconds(2)) == nil)
+    }
+
+    @Test("Once the schedule is ended, there is no address to go on to")
+    func end() {
+        var schedule = AddressSchedule(["a", "b", "c"], until: start + .seconds(5))
+        _ = schedule.next(at: start)
+        schedule.gaveWay()
+        schedule.end()
+        #expect(!schedule.hasNext && schedule.next(at: start) == nil)
     }
 }
 

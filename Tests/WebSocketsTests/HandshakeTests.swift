@@ -99,17 +99,27 @@ struct HandshakeTests {
         #expect(status.isEmpty ? answer.isEmpty : answer.contains(status))
     }
 
-    @Test("A request that comes byte by byte is understood, and one that ends early or never is dropped")
-    func slowRequest() throws {
+    /// A Unix socket counts as readable whatever SO_RCVLOWAT says, so no new bytes were taken for the end.
+    @Test(
+        "A request that comes byte by byte is understood, and one that ends early or never is dropped",
+        arguments: [false, true]
+    )
+    func slowRequest(isUnix: Bool) throws {
         let paths = Monitor<String?>(nil)
+        let socketPath = "/tmp/room-\(getpid())-\(UInt32.random(in: 0...UInt32.max)).socket"
+        defer { unlink(socketPath) }
         var options = ListenerOptions()
+        if isUnix { options.socket = .unix(path: socketPath) }
         options.handshakeTimeout = .seconds(2)
         let server = try Server(
             options: options,
             whenOpened: { connection in paths.change { $0 = connection.requestPath } }
         )
         defer { server.loop.shutdown() }
-        let peer = try RawPeer(port: server.port)
+        func connect() throws -> RawPeer {
+            isUnix ? try RawPeer(unixPath: socketPath) : try RawPeer(port: server.port)
+        }
+        let peer = try connect()
         for byte in Array("GET /rooms/slow HTTP/1.1".utf8) {
             peer.send([byte])
             usleep(2000)
@@ -117,13 +127,18 @@ struct HandshakeTests {
         peer.send("\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n")
         peer.send("Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Protocol: room.v1\r\n\r\n")
         #expect(paths.wait { $0 } == "/rooms/slow")
-        let half = try RawPeer(port: server.port)
+        let half = try connect()
         half.send("GET /rooms/hal")
+        usleep(50_000)
         half.endSending()
+        let halfBegan = MonotonicClock.now
         #expect(half.receiveAll().isEmpty)
-        let silent = try RawPeer(port: server.port)
+        #expect(MonotonicClock.now.duration(since: halfBegan) < .seconds(1))
+        let turns = server.onLoop { server.loop.service.budget.number }
+        let silent = try connect()
         silent.send("GET /rooms/sil")
         #expect(silent.receiveAll().isEmpty)
+        #expect(server.onLoop { server.loop.service.budget.number } - turns < 100, "the loop waits meanwhile")
     }
 
     @Test("A connection that was used for a plain request becomes no WebSocket")

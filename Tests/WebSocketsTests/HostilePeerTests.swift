@@ -102,6 +102,34 @@ struct HostilePeerTests {
             peer.send(clientFrame(opcode: isNested ? 2 : 0, [2]))
         }
         #expect(outcome.events.count == 2)
+        #expect(closeCode(outcome.answer) == 1002)
+    }
+
+    @Test("A reserved bit and a control frame in fragments end with 1002, one that is too long without a code")
+    func badFrames() throws {
+        let reservedBit: UInt8 = 0x40
+        let frames = [
+            clientFrame(opcode: reservedBit | 1, [0x61]), clientFrame(opcode: 9, isFinal: false, [1]),
+            clientFrame(opcode: 9, [UInt8](repeating: 1, count: 126)),
+        ]
+        let outcomes = try frames.map { frame in try survive { $0.send(frame) } }
+        #expect(outcomes.map { closeCode($0.answer) } == [1002, 1002, nil])
+        #expect(outcomes.allSatisfy { failureCode($0.closure) == .connectionLost })
+    }
+
+    /// libwebsockets drops a ping that comes before the pong to an earlier one is sent.
+    @Test("Of pings that come at once the first is answered, and each of those that wait for the answer before")
+    func pings() throws {
+        let server = try Server()
+        defer { server.loop.shutdown() }
+        let peer = try RawPeer(port: server.port)
+        #expect(peer.handshake().contains(" 101 "))
+        peer.send((1...5).flatMap { clientFrame(opcode: 9, [$0]) })
+        #expect(peer.receive(exactly: 3) == [0x8a, 1, 1])
+        for number in 6...8 as ClosedRange<UInt8> {
+            peer.send(clientFrame(opcode: 9, [number]))
+            #expect(peer.receive(exactly: 3) == [0x8a, 1, number])
+        }
     }
 
     @Test("A flood of pings is survived")

@@ -157,7 +157,7 @@ struct MessageTests {
             func receivedText(_ text: String, from connection: WebSocketConnection) { connection.requestWrite() }
             func receivedBinary(_ message: PacketBuffer, from connection: WebSocketConnection) {}
             func hasMessage(for connection: WebSocketConnection) -> Bool { false }
-            func nextMessage(for connection: WebSocketConnection) -> OutgoingMessage? {
+            func nextMessage(for connection: WebSocketConnection, at now: MonotonicInstant) -> OutgoingMessage? {
                 pulls.withLock { $0 += 1 }
                 return .text("one of many")
             }
@@ -199,7 +199,9 @@ struct MessageTests {
                 func opened(_ connection: WebSocketConnection) { connection.requestWrite() }
                 func receivedText(_ text: String, from connection: WebSocketConnection) {}
                 func receivedBinary(_ message: PacketBuffer, from connection: WebSocketConnection) {}
-                func nextMessage(for connection: WebSocketConnection) -> OutgoingMessage? { .shared(packet([1])) }
+                func nextMessage(for connection: WebSocketConnection, at now: MonotonicInstant) -> OutgoingMessage? {
+                    .shared(packet([1]))
+                }
                 func closed(_ connection: WebSocketConnection, _ closure: WebSocketClosure) {}
             }
             let loop = try WebSocketLoop(name: "server")

@@ -19,7 +19,7 @@ struct SendingTests {
         func receivedBinary(_ message: PacketBuffer, from connection: WebSocketConnection) {}
         func closed(_ connection: WebSocketConnection, _ closure: WebSocketClosure) {}
 
-        func nextMessage(for connection: WebSocketConnection) -> OutgoingMessage? {
+        func nextMessage(for connection: WebSocketConnection, at now: MonotonicInstant) -> OutgoingMessage? {
             guard sent < Self.count else { return nil }
             connection.requestWrite()
             sent += 1

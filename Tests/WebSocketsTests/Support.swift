@@ -66,7 +66,7 @@ final class Recorder: WebSocketHandler, @unchecked Sendable {
         if echoes { send(.shared(bytes)) }
     }
 
-    func nextMessage(for connection: WebSocketConnection) -> OutgoingMessage? {
+    func nextMessage(for connection: WebSocketConnection, at now: MonotonicInstant) -> OutgoingMessage? {
         let next = state.change { state -> Message? in
             state.pulls += 1
             guard state.sent < state.outbox.count else { return nil }

@@ -189,7 +189,7 @@ private final class Flooder: WebSocketHandler, @unchecked Sendable {
         state.change { $0.received += 1 }
     }
 
-    func nextMessage(for connection: WebSocketConnection) -> OutgoingMessage? {
+    func nextMessage(for connection: WebSocketConnection, at now: MonotonicInstant) -> OutgoingMessage? {
         floods ? .exclusive(packet([UInt8](repeating: 7, count: 16_000))) : nil
     }
 

@@ -38,6 +38,8 @@ package struct ForwardingCursor: Sendable {
     /// Whether a frame was so late that temporal layers help, or would, since this was last taken.
     private var isLagging = false
     private var pursuit = Pursuit()
+    /// Whether it had come to the live frames when it last fell behind.
+    private(set) var wasLiveBeforeSkip = false
     /// Packets that were not sent.
     package private(set) var dropped = DropCounts()
     /// The position at which the subscription began.
@@ -128,7 +130,7 @@ package struct ForwardingCursor: Sendable {
     /// - Parameters:
     ///   - packets: The stream's packets.
     ///   - now: The time.
-    ///   - policy: When frames are left out.
+    ///   - limits: When frames are left out.
     ///   - isAdmitted: Whether a frame may begin; the rest of one that has begun always follows.
     ///   - isBacklogged: Whether what waits would take too long, whatever its lag.
     /// - Returns: `nil` when `fallBehind` must be called first.
@@ -136,7 +138,7 @@ package struct ForwardingCursor: Sendable {
     package mutating func next(
         in packets: TrackStream.Packets,
         at now: MonotonicInstant,
-        policy: ForwardingPolicy,
+        limits: ForwardingPolicy.Limits,
         isAdmitted: Bool,
         isBacklogged: Bool
     ) -> Step? {
@@ -146,23 +148,23 @@ package struct ForwardingCursor: Sendable {
         guard position >= packets.startPosition else { return fallenBehind }
         while position < packets.endPosition {
             let entry = packets[position]
-            let lag = now.duration(since: entry.arrival)
+            let lag = now.nanoseconds &- entry.arrival.nanoseconds
             // A backlog is left out up to a keyframe, and a frame that has begun goes on.
             let isBacklogEnd = entry.isKeyframe || !entry.isFirstChunk
-            let isLate = (lag > policy.skipAfter || isBacklogged && !isBacklogEnd) && position >= catchUpEnd
+            let isLate = (lag > limits.skipAfter || isBacklogged && !isBacklogEnd) && position >= catchUpEnd
             if entry.isFirstChunk {
                 guard isAdmitted else { return .idle }
                 leaveUnfinished()
                 // A subscriber that waits for a keyframe loses nothing with other late frames, only with a late
                 // keyframe.
                 if isLate && (entry.isKeyframe || !gate.isWaitingForKeyframe) {
-                    guard !gate.isWaitingForKeyframe, pursuit.goesOn(at: lag, now) else { return nil }
-                } else if position >= catchUpEnd, lag <= policy.dropTopLayerAfter {
+                    guard !gate.isWaitingForKeyframe, pursuit.goesOn(at: .nanoseconds(lag), now) else { return nil }
+                } else if position >= catchUpEnd, lag <= limits.dropTopLayerAfter {
                     pursuit.end()
                 }
-                let isBehind = lag > policy.dropMiddleLayerAfter && position >= catchUpEnd && !pursuit.isRunning
+                let isBehind = lag > limits.dropMiddleLayerAfter && position >= catchUpEnd && !pursuit.isRunning
                 if isBehind && !gate.isWaitingForKeyframe { isLagging = true }
-                let isPassed = begins(entry, lag: lag, policy)
+                let isPassed = begins(entry, lag: lag, limits)
                 position += 1
                 guard isPassed, let packet = entry.packet else { continue }
                 return .send(packet)
@@ -183,9 +185,9 @@ package struct ForwardingCursor: Sendable {
     }
 
     /// Decides at a frame's first packet whether the subscriber is sent the frame.
-    private mutating func begins(_ entry: TrackStream.Entry, lag: Duration, _ policy: ForwardingPolicy) -> Bool {
+    private mutating func begins(_ entry: TrackStream.Entry, lag: Int64, _ limits: ForwardingPolicy.Limits) -> Bool {
         let wasWaiting = gate.isWaitingForKeyframe
-        let limit = limit(for: entry, lag: lag, policy)
+        let limit = limit(for: entry, lag: lag, limits)
         let isPassed = gate.passes(
             isKeyframe: entry.isKeyframe && !entry.isAbandoned,
             temporalLayer: entry.temporalLayer,
@@ -223,11 +225,11 @@ package struct ForwardingCursor: Sendable {
     }
 
     /// The highest temporal layer that the subscriber may get at `entry`.
-    private func limit(for entry: TrackStream.Entry, lag: Duration, _ policy: ForwardingPolicy) -> Int {
+    private func limit(for entry: TrackStream.Entry, lag: Int64, _ limits: ForwardingPolicy.Limits) -> Int {
         if entry.packet == nil { return Int(entry.temporalLayer) - 1 }
         if position < catchUpEnd { return 0 }
-        if lag > policy.dropMiddleLayerAfter { return 0 }
-        return lag > policy.dropTopLayerAfter ? 1 : .max
+        if lag > limits.dropMiddleLayerAfter { return 0 }
+        return lag > limits.dropTopLayerAfter ? 1 : .max
     }
 
     // MARK: Leaving out
@@ -278,6 +280,7 @@ package struct ForwardingCursor: Sendable {
     /// - Returns: Whether the subscriber needs a keyframe.
     package mutating func fallBehind(in stream: TrackStream, at now: MonotonicInstant, policy: ForwardingPolicy) -> Bool
     {
+        wasLiveBeforeSkip = !pursuit.isRunning
         if position < stream.lastRestart.position {
             passRestart(of: stream)
             if position >= stream.startPosition { return false }

@@ -90,37 +90,74 @@ package struct KeyframeRequestGate: Sendable {
     }
 }
 
-/// Limits how often one subscriber may ask for keyframes: once, then after 1, 2, 4 … seconds.
+/// Limits how often one subscriber may cost the others a keyframe.
 ///
-/// A subscriber that cannot keep up must not cost all others their bandwidth.
+/// All who receive an encoding pay for its keyframes. So a subscriber's needs are served after 1, 2, 4 … seconds while
+/// others receive the encoding too. One that receives it alone pays itself, and waits only for the limit of one request
+/// a second.
 package struct KeyframeBackoff: Hashable, Sendable {
-    private static let first: Duration = .seconds(1)
-    private static let longest: Duration = .seconds(32)
+    /// Why a subscriber needs a keyframe.
+    package enum Need: Hashable, Sendable {
+        /// Its network held up the live picture, which its last keyframe had led to.
+        case outage
+        /// Anything else: its last keyframe did not lead to the live picture, it asked for one, it came back to the track,
+        /// or it wishes for a larger encoding.
+        case other
+    }
 
-    private var interval = first
-    /// When the newest request may be answered.
-    private var granted: MonotonicInstant?
+    /// What the needs of one kind have to wait for.
+    private struct Wait: Hashable, Sendable {
+        private static let first: Duration = .seconds(1)
 
-    /// Creates the backoff of a subscriber that has not asked yet.
+        private var interval = first
+        /// When the newest need may be served.
+        private var granted: MonotonicInstant?
+
+        mutating func needed(upTo longest: Duration, at now: MonotonicInstant) -> MonotonicInstant {
+            guard let granted, now < granted + interval * 5 else {
+                interval = Self.first
+                granted = now
+                return now
+            }
+            if now <= granted { return granted }
+            let moment = max(granted + interval, now)
+            interval = min(interval * 2, longest)
+            self.granted = moment
+            return moment
+        }
+    }
+
+    /// An outage every few seconds must not freeze the picture for much longer than it lasts.
+    private static let longestAfterOutage: Duration = .seconds(4)
+    /// Keyframes that do not help, and those that can be had for the asking, must become few.
+    private static let longestOtherwise: Duration = .seconds(32)
+
+    private var outages = Wait()
+    private var others = Wait()
+
+    /// Creates the backoff of a subscriber that has needed no keyframe yet.
     package init() {}
 
     /// Records that the subscriber needs a keyframe.
     ///
-    /// Requests before the time to which an earlier one was delayed are the same request: a receiver may repeat itself
-    /// for each frame that it cannot decode, and is not delayed further for this. The backoff starts again when
-    /// the subscriber makes no request for four intervals after the next one would be allowed.
+    /// Needs before the time to which an earlier one was delayed are the same need: a receiver may repeat itself for each
+    /// frame that it cannot decode, and is not delayed further for this. The backoff starts again when there was no need
+    /// of the kind for four intervals after the next one would be allowed.
     ///
+    /// - Parameters:
+    ///   - need: Why it needs the keyframe.
+    ///   - othersPay: Whether others receive the encoding. If not, the need is served at once and is not counted.
+    ///   - now: The time.
     /// - Returns: When the publisher may be asked for the keyframe.
-    package mutating func needed(at now: MonotonicInstant) -> MonotonicInstant {
-        guard let granted, now < granted + interval * 5 else {
-            interval = Self.first
-            granted = now
-            return now
+    package mutating func needed(
+        because need: Need,
+        othersPay: Bool,
+        at now: MonotonicInstant
+    ) -> MonotonicInstant {
+        guard othersPay else { return now }
+        switch need {
+        case .outage: return outages.needed(upTo: Self.longestAfterOutage, at: now)
+        case .other: return others.needed(upTo: Self.longestOtherwise, at: now)
         }
-        if now <= granted { return granted }
-        let moment = max(granted + interval, now)
-        interval = min(interval * 2, Self.longest)
-        self.granted = moment
-        return moment
     }
 }

@@ -4,7 +4,7 @@ package import MediaCore
 ///
 /// A change costs a keyframe and is seen. So a smaller encoding must be the better one for a moment, and a larger one
 /// for some seconds. If the evidence speaks against the larger one, or the subscriber had to come down again, the time
-/// until the next attempt doubles.
+/// until the next attempt doubles. After evidence alone it stays short, because the subscriber saw nothing of the attempt.
 package struct LayerChoice: Sendable {
     /// What is known of whether the subscriber's path carries the next larger encoding.
     package enum Evidence: Sendable {
@@ -23,6 +23,8 @@ package struct LayerChoice: Sendable {
     /// How long a larger encoding must be the better one: at first, and at most.
     private static let shortestUpPatience: Duration = .seconds(5)
     private static let longestUpPatience: Duration = .seconds(80)
+    /// The longest time between two tests of a path, unless changes have failed.
+    private static let longestTestPatience: Duration = .seconds(10)
     /// A subscriber that comes down within this time had gone up in vain.
     private static let trial: Duration = .seconds(20)
 
@@ -80,7 +82,7 @@ package struct LayerChoice: Sendable {
             isTestWanted = true
         case .refuted:
             isHurried = false
-            upPatience = min(upPatience * 2, Self.longestUpPatience)
+            upPatience = max(upPatience, min(upPatience * 2, Self.longestTestPatience))
             lastFailure = now
             upSince = now
         case .notNeeded where isHurried:

@@ -10,6 +10,8 @@ struct Participant: Sendable {
     let identity: String
     /// The name of its room.
     let room: String
+    /// How often others joined with its identity.
+    var replacements: TokenBucket
     var publications: [TrackID] = []
     /// What is kept of subscriptions that have ended, so that subscribing again does not reset it.
     var earlier: [TrackID: EarlierSubscription] = [:]
@@ -82,6 +84,8 @@ struct SubscriberState: Sendable {
 struct Room: Sendable {
     let id: String
     let name: String
+    /// How many participants joined.
+    var joins: TokenBucket
     /// The participants in order of joining.
     var participants: [ParticipantID] = []
     var participantsByIdentity: [String: ParticipantID] = [:]

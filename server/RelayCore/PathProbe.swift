@@ -100,11 +100,14 @@ package struct PathProbe: Sendable {
     }
 
     /// Notes a media packet that was handed to the socket; `end` counts all bytes up to its end.
-    package mutating func wrote(end: UInt64, at now: Int64) {
+    ///
+    /// The frames of all tracks leave in the trains. The time from one frame to the next is that of the tested track:
+    /// between two tracks it may be any.
+    package mutating func wrote(end: UInt64, isOfTestedTrack: Bool = true, at now: Int64) {
         switch phase {
         case .idle, .gathering: break
         case .measuring(let since):
-            guard now >= restsUntil else { return }
+            guard isOfTestedTrack, now >= restsUntil else { return }
             guard let since, now - since >= Self.trainTime / 2 else {
                 phase = .measuring(since: since ?? now)
                 return
@@ -122,8 +125,9 @@ package struct PathProbe: Sendable {
         }
     }
 
-    /// Notes that the peer has `bytes` bytes, of which the newest waited for `queue` microseconds on the way.
-    package mutating func acknowledged(bytes: UInt64, queue: Int64, at now: Int64) {
+    /// Notes that the peer has `bytes` bytes, of which the newest were written at `written` and waited for `queue`
+    /// microseconds on the way.
+    package mutating func acknowledged(bytes: UInt64, written: Int64, queue: Int64, at now: Int64) {
         guard case .sent = phase else {
             if !isRunning { usualQueue += (min(Double(queue), Self.mostJitter) - usualQueue) / 16 }
             return checkTime(at: now)
@@ -138,15 +142,24 @@ package struct PathProbe: Sendable {
         guard excess > 0 else { return nextTrain(at: now) }
         // What came behind the train had been sent with the last of its frames at the earliest.
         let start = newest.end == last.end ? first.time : last.time
-        let time = Double(newest.time - start) + max(0, Double(queue) - usualQueue)
+        let time = Double(written - start) + max(0, Double(queue) - usualQueue)
         shownRate = excess / max(time, Self.resolution)
-        let frames = Double(Self.sizes[size])
-        // If nothing was acknowledged before the next frame, a train shows no more than all its frames in that time.
-        let mean = Double(last.end - first.end) * 8e6 / max(1, frames - 1)
-        let most = Self.leastPart * frames * mean / Double(interval)
-        guard shownRate >= min(Self.margin * need, most) else { return finish(.carriesNot) }
+        guard shownRate >= min(Self.margin * need, mostShown(first, last, newest)) else { return finish(.carriesNot) }
         size += 1
         if size < Self.sizes.count { nextTrain(at: now) } else { finish(.carries) }
+    }
+
+    /// The rate that a path with room shows at least, from the train of the writes from `first` to `last`, if `newest` is
+    /// the newest write that was acknowledged.
+    private func mostShown(_ first: Write, _ last: Write, _ newest: Write) -> Double {
+        guard newest.end == last.end else {
+            // What came behind the train was not written before: no path shows more in that time.
+            return Self.leastPart * Double(newest.end - first.end) * 8e6 / Double(max(1, newest.time - last.time))
+        }
+        // If nothing was acknowledged before the next frame, a train shows no more than all its frames in that time.
+        let frames = Double(Self.sizes[size])
+        let mean = Double(last.end - first.end) * 8e6 / max(1, frames - 1)
+        return Self.leastPart * frames * mean / Double(interval)
     }
 
     /// Ends a probe that takes too long.

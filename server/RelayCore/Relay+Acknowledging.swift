@@ -26,7 +26,7 @@ extension Relay {
 
     private mutating func acknowledgeIfDue(_ id: ConnectionID, at now: MonotonicInstant) {
         guard traffic[id.index].hasSentMedia, !connections.hot[id.index].isAcknowledgementDue,
-            let due = traffic[id.index].arrivals.nextDeadline, due <= now
+            traffic[id.index].arrivals.isDue(at: now)
         else { return }
         connections.hot[id.index].isAcknowledgementDue = true
         wake(id, for: .urgent)
@@ -38,11 +38,11 @@ extension Relay {
         guard let acknowledgement = traffic[id.index].arrivals.acknowledgement(at: now) else { return nil }
         traffic[id.index].path.wrote(MediaAcknowledgement.length, .acknowledgement, at: now)
         guard let participant = connections.hot[id.index].participant else {
-            return Turn(message: .acknowledgement(acknowledgement), isLast: false)
+            return (message: .acknowledgement(acknowledgement), isLast: false)
         }
         let isLast = connections.hot[id.index].messages.isEmpty && !hasPacket(for: participant)
         if isLast { connections.hot[id.index].wakefulness = .asleep }
-        return Turn(message: .acknowledgement(acknowledgement), isLast: isLast)
+        return (message: .acknowledgement(acknowledgement), isLast: isLast)
     }
 
     // MARK: Of forwarded media

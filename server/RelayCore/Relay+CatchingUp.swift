@@ -54,7 +54,7 @@ extension Relay {
         )
         guard let delay else { return }
         participants.hot[id.index].subscriptions[index].cursor.giveUpCache(in: encodings.hot[encoding.index].stream)
-        let moment = participants.hot[id.index].subscriptions[index].backoff.needed(at: now)
+        let moment = keyframeMoment(of: encoding, for: id, subscription: index, because: .other, at: now)
         wantKeyframe(of: encoding, notBefore: max(moment, now + delay), at: now)
     }
 

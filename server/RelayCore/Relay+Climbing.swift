@@ -118,6 +118,18 @@ extension Relay {
         lookAgain(at: track, now)
     }
 
+    /// Ends the test of a subscriber's path if it is for `track`, which the subscriber receives no more.
+    ///
+    /// The frames of its other tracks would wait for one another up to the test's end.
+    mutating func abandonTest(of id: ParticipantID, for track: TrackID) {
+        guard let connection = participants.hot[id.index].connection,
+            traffic[connection.index].probingTrack == track
+        else { return }
+        traffic[connection.index].path.endProbe(isBelieved: false)
+        traffic[connection.index].probingTrack = nil
+        wakeForMedia(id)
+    }
+
     private mutating func lookAgain(at track: TrackID, _ now: MonotonicInstant) {
         tracks[track]?.wanted.lookAgain(at: now + Self.probingInterval)
     }

@@ -29,6 +29,23 @@ extension Relay {
         return ErrorMessage(.limitReached, sentence, fatal: true)
     }
 
+    /// Charges a `join` to the budgets of the room and of the identity, which others would have to read.
+    ///
+    /// - Returns: The reason to refuse it; `nil` if it is within the limits.
+    mutating func chargeJoining(_ join: Join, at now: MonotonicInstant) -> ErrorMessage? {
+        guard rooms[join.room] != nil else { return nil }
+        if let namesake = rooms[join.room]?.participantsByIdentity[join.identity],
+            participants[namesake]?.replacements.take(1, of: limits.replacements, at: now) == false
+        {
+            let most = "\(settings.replacementBurst) times at once"
+            let sentence = "others joined with the identity \"\(join.identity)\" too often; allowed are \(most)"
+            return ErrorMessage(.limitReached, sentence, fatal: true)
+        }
+        guard rooms[join.room]?.joins.take(1, of: limits.joins, at: now) == false else { return nil }
+        let sentence = "too many participants join the room; allowed are \(settings.joinBurst) at once"
+        return ErrorMessage(.limitReached, sentence, fatal: true)
+    }
+
     /// Brings a new participant into a room.
     mutating func enter(
         _ join: Join,
@@ -36,12 +53,15 @@ extension Relay {
         at now: MonotonicInstant,
         using generator: inout some RandomNumberGenerator
     ) {
-        replaceNamesake(join.identity, in: join.room, at: now)
+        let replacements = replaceNamesake(join.identity, in: join.room, at: now) ?? TokenBucket(fullAt: now)
         let others = rooms[join.room]?.participants ?? []
-        let room = rooms[join.room] ?? Room(id: Self.makeID("RM", using: &generator), name: join.room)
+        let room =
+            rooms[join.room]
+            ?? Room(id: Self.makeID("RM", using: &generator), name: join.room, joins: TokenBucket(fullAt: now))
         rooms[join.room] = room
         let info = ParticipantInfo(id: Self.makeID("PA", using: &generator), identity: join.identity, tracks: [])
         let participant = add(info, to: join.room, automatic: join.automaticSubscription ?? true, at: now)
+        participants[participant]?.replacements = replacements
         attach(connection, to: participant)
         let joined = Joined(
             room: Joined.RoomInfo(id: room.id, name: room.name),
@@ -71,7 +91,7 @@ extension Relay {
         at now: MonotonicInstant
     ) -> ParticipantID {
         let id = participants.insert(
-            Participant(id: info.id, identity: info.identity, room: room),
+            Participant(id: info.id, identity: info.identity, room: room, replacements: TokenBucket(fullAt: now)),
             SubscriberState(subscribesAutomatically: automatic, budget: MediaBudget(fullAt: now))
         )
         rooms[room]?.participants.append(id)
@@ -115,13 +135,23 @@ extension Relay {
 
     // MARK: Leaving
 
-    private mutating func replaceNamesake(_ identity: String, in room: String, at now: MonotonicInstant) {
-        guard let namesake = rooms[room]?.participantsByIdentity[identity] else { return }
-        guard let connection = participants.hot[namesake.index].connection else {
-            return removeParticipant(namesake, at: now)
+    /// Ends the session of the participant that has the identity.
+    ///
+    /// - Returns: What it has used of the allowance for being replaced; `nil` if there is none.
+    private mutating func replaceNamesake(
+        _ identity: String,
+        in room: String,
+        at now: MonotonicInstant
+    ) -> TokenBucket? {
+        guard let namesake = rooms[room]?.participantsByIdentity[identity] else { return nil }
+        let replacements = participants[namesake]?.replacements
+        if let connection = participants.hot[namesake.index].connection {
+            let sentence = "another participant joined with the identity \"\(identity)\""
+            fail(connection, ErrorMessage(.duplicateIdentity, sentence, fatal: true), at: now)
+        } else {
+            removeParticipant(namesake, at: now)
         }
-        let sentence = "another participant joined with the identity \"\(identity)\""
-        fail(connection, ErrorMessage(.duplicateIdentity, sentence, fatal: true), at: now)
+        return replacements
     }
 
     /// Takes a participant, with its tracks and subscriptions, out of its room, and tells the others.

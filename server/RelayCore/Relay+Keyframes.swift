@@ -10,10 +10,45 @@ extension Relay {
         for subscriber in encodings.hot[encoding.index].waiting { readyToChange(subscriber, to: encoding) }
     }
 
-    /// Handles a subscriber that needs a keyframe because of a fault of its own or of its network.
-    mutating func requestKeyframe(for id: ParticipantID, subscription index: Int, at now: MonotonicInstant) {
-        let moment = participants.hot[id.index].subscriptions[index].backoff.needed(at: now)
-        wantKeyframe(of: participants.hot[id.index].subscriptions[index].encoding, notBefore: moment, at: now)
+    /// Handles a subscriber that needs a keyframe of the encoding that it receives.
+    mutating func requestKeyframe(
+        for id: ParticipantID,
+        subscription index: Int,
+        because need: KeyframeBackoff.Need,
+        at now: MonotonicInstant
+    ) {
+        let encoding = participants.hot[id.index].subscriptions[index].encoding
+        let moment = keyframeMoment(of: encoding, for: id, subscription: index, because: need, at: now)
+        wantKeyframe(of: encoding, notBefore: moment, at: now)
+    }
+
+    /// When the publisher may be asked for the keyframe that a subscriber needs.
+    mutating func keyframeMoment(
+        of encoding: EncodingID,
+        for id: ParticipantID,
+        subscription index: Int,
+        because need: KeyframeBackoff.Need,
+        at now: MonotonicInstant
+    ) -> MonotonicInstant {
+        let othersPay = encodings.hot[encoding.index].hasUsers(besides: id)
+        return participants.hot[id.index].subscriptions[index].backoff.needed(
+            because: need,
+            othersPay: othersPay,
+            at: now
+        )
+    }
+
+    /// Lets the only subscriber that is left of an encoding have the keyframe at once that it waits for.
+    mutating func hurryKeyframe(of encoding: EncodingID, at now: MonotonicInstant) {
+        guard encodings[encoding]?.keyframes.nextDeadline != nil,
+            let last = encodings.hot[encoding.index].onlyUser,
+            let index = participants.hot[last.index].index(of: encodings.hot[encoding.index].track)
+        else { return }
+        let subscription = participants.hot[last.index].subscriptions[index]
+        let isWaiting =
+            subscription.target == encoding
+            || subscription.cursor.isWaitingForKeyframe(in: encodings.hot[encoding.index].stream)
+        if isWaiting { wantKeyframe(of: encoding, notBefore: now, at: now) }
     }
 
     /// Asks a track's publisher for a keyframe of an encoding as soon as that is allowed.

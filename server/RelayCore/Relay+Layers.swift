@@ -169,7 +169,8 @@ extension Relay {
         } else if isKeyframeRecent(of: encoding, at: now) {
             readyToChange(id, to: encoding)
         } else {
-            wantKeyframe(of: encoding, notBefore: keyframeMoment(for: id, subscription: index, at: now), at: now)
+            let moment = changeMoment(to: encoding, for: id, subscription: index, at: now)
+            wantKeyframe(of: encoding, notBefore: moment, at: now)
         }
     }
 
@@ -177,7 +178,8 @@ extension Relay {
     ///
     /// Wishes that come and go must not cost the other subscribers a keyframe each time. A smaller encoding is given at
     /// once: to come back from it, the subscriber waits.
-    private mutating func keyframeMoment(
+    private mutating func changeMoment(
+        to encoding: EncodingID,
         for id: ParticipantID,
         subscription index: Int,
         at now: MonotonicInstant
@@ -185,7 +187,7 @@ extension Relay {
         let subscription = participants.hot[id.index].subscriptions[index]
         let present = encodings.hot[subscription.encoding.index].simulcastLayer
         guard subscription.choice.isWished, subscription.choice.layer > present else { return now }
-        return participants.hot[id.index].subscriptions[index].backoff.needed(at: now)
+        return keyframeMoment(of: encoding, for: id, subscription: index, because: .other, at: now)
     }
 
     /// Whether the last keyframe of an encoding is as good as a new one.
@@ -219,7 +221,7 @@ extension Relay {
         participants.hot[id.index].subscriptions[index].isChangeReady = false
         guard isKeyframeRecent(of: target, at: now) else {
             // It was held back for too long, because its path had no room.
-            let moment = keyframeMoment(for: id, subscription: index, at: now)
+            let moment = changeMoment(to: target, for: id, subscription: index, at: now)
             return wantKeyframe(of: target, notBefore: moment, at: now)
         }
         let counts = finalCounts(of: subscription, leftOutAs: .otherEncoding)

@@ -22,6 +22,10 @@ extension Relay {
             switch step {
             case .send(let packet):
                 participants.hot[id.index].turns.served(index)
+                if traffic[connection.index].path.isTested {
+                    let track = participants.hot[id.index].subscriptions[index].track
+                    traffic[connection.index].path.servesTestedTrack = traffic[connection.index].probingTrack == track
+                }
                 noteSent(to: id, subscription: index, at: now)
                 noteProgress(of: id, subscription: index, at: now)
                 return packet
@@ -29,7 +33,8 @@ extension Relay {
                 if !isAdmitted { traffic[connection.index].isHeldBack = true }
             case .needsKeyframe:
                 participants.hot[id.index].subscriptions[index].lastSkip = now
-                requestKeyframe(for: id, subscription: index, at: now)
+                let wasLive = participants.hot[id.index].subscriptions[index].cursor.wasLiveBeforeSkip
+                requestKeyframe(for: id, subscription: index, because: wasLive ? .outage : .other, at: now)
                 noteProgress(of: id, subscription: index, at: now)
             }
         }
@@ -120,19 +125,25 @@ extension Relay {
             let step = participants.hot[id.index].subscriptions[index].cursor.next(
                 in: encodings.hot[fanout].stream.packets,
                 at: now,
-                policy: settings.forwarding,
+                limits: limits.forwarding,
                 isAdmitted: isAdmitted,
                 isBacklogged: isBacklogged
             )
             if let step { return step }
-            let needsKeyframe = participants.hot[id.index].subscriptions[index].cursor.fallBehind(
-                in: encodings.hot[fanout].stream,
-                at: now,
-                policy: settings.forwarding
-            )
-            if needsKeyframe { return .needsKeyframe }
+            if fallBehind(id, subscription: index, at: now) { return .needsKeyframe }
             isBacklogged = false
         }
+    }
+
+    /// Moves a subscriber that has fallen behind; returns whether it needs a keyframe.
+    @inline(never)  // Inlined, it would copy the stream for each packet.
+    private mutating func fallBehind(_ id: ParticipantID, subscription index: Int, at now: MonotonicInstant) -> Bool {
+        let fanout = participants.hot[id.index].subscriptions[index].encoding.index
+        return participants.hot[id.index].subscriptions[index].cursor.fallBehind(
+            in: encodings.hot[fanout].stream,
+            at: now,
+            policy: settings.forwarding
+        )
     }
 
     /// Whether what waits for a subscriber would take its limited path longer than anything may be late.

@@ -26,7 +26,11 @@ extension Relay {
         }
         do throws(MediaFault) {
             let kind = packet.withBytes { binaryMessageKind(of: $0) }
-            if kind != .video { traffic[id.index].arrivals.messageEnded(isAcknowledgement: kind == .acknowledgement) }
+            switch kind {
+            case .video: break
+            case .acknowledgement: traffic[id.index].arrivals.messageEnded(isAcknowledgement: true)
+            case nil: traffic[id.index].arrivals.messageEnded(isAcknowledgement: false)
+            }
             if let excess = charge(packet, of: kind, to: publisher, at: now) {
                 throw .overLimit(excess, of: .participant)
             }
@@ -53,10 +57,10 @@ extension Relay {
         at now: MonotonicInstant
     ) -> MediaBudget.Excess? {
         let (index, count, limits) = (participant.index, packet.count, limits.participantMedia)
-        guard kind == .acknowledgement else {
-            return participants.hot[index].budget.charge(count, to: limits, at: now)
+        switch kind {
+        case .acknowledgement: return participants.hot[index].budget.chargeAcknowledgement(count, to: limits, at: now)
+        case .video, nil: return participants.hot[index].budget.charge(count, to: limits, at: now)
         }
-        return participants.hot[index].budget.chargeAcknowledgement(count, to: limits, at: now)
     }
 
     private func message(for fault: MediaFault) -> ErrorMessage {
@@ -135,9 +139,7 @@ extension Relay {
         encodings.hot[encoding.index].lastArrival = now
         if tracks.hot[track.index].encodings.count > 1 { keepWithinTrack(track) }
         if header.isKeyframe && header.isFirstChunk { keyframeBegan(encoding, at: now) }
-        let subscribers = encodings.hot[encoding.index].subscribers
-        countedWork.wakes += subscribers.count
-        for subscriber in subscribers { wakeForMedia(subscriber) }
+        wakeSubscribers(of: encoding)
         makeRoomIfNeeded(at: now)
     }
 

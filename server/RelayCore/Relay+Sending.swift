@@ -14,7 +14,7 @@ extension Relay {
         }
         if let text = popOutbox(of: id) {
             traffic[id.index].path.wrote(text.utf8.count, .text, at: now)
-            return Turn(message: .text(text), isLast: false)
+            return (message: .text(text), isLast: false)
         }
         if let participant = connections.hot[id.index].participant,
             let packet = nextPacket(for: participant, on: id, at: now)
@@ -22,16 +22,16 @@ extension Relay {
             traffic[id.index].path.wrote(packet.count, .media, at: now)
             let isLast = connections.hot[id.index].messages.isEmpty && !hasPacket(for: participant)
             if isLast { connections.hot[id.index].wakefulness = .asleep }
-            return Turn(message: .media(packet), isLast: isLast)
+            return (message: .media(packet), isLast: isLast)
         }
         // A message may go out before the packet that it is about.
         if let text = popOutbox(of: id) {
             traffic[id.index].path.wrote(text.utf8.count, .text, at: now)
-            return Turn(message: .text(text), isLast: false)
+            return (message: .text(text), isLast: false)
         }
         dropSlowConnections(at: now)
         connections.hot[id.index].wakefulness = .asleep
-        return closeMessage(for: id).map { Turn(message: $0, isLast: true) }
+        return closeMessage(for: id).map { (message: $0, isLast: true) }
     }
 
     private mutating func closeMessage(for id: ConnectionID) -> Outgoing? {
@@ -105,12 +105,34 @@ extension Relay {
 
     /// Tells the driver that there are media to send to a participant.
     mutating func wakeForMedia(_ participant: ParticipantID) {
-        // All subscribers are woken before the first is asked. This look at the subscriptions brings them into the
-        // processor's caches meanwhile, one beside the other; `nextPacket` would wait for each.
-        guard let connection = participants.hot[participant.index].connection,
-            !participants.hot[participant.index].subscriptions.isEmpty
-        else { return }
+        guard let connection = participants.hot[participant.index].connection else { return }
         wake(connection, for: .urgent)
+    }
+
+    /// Tells the driver that there are media to send to all who receive an encoding.
+    ///
+    /// When a frame comes, what the relay knows of them is in none of the processor's caches. Before the first is served,
+    /// it is asked for all that will be needed, and fetches it side by side.
+    mutating func wakeSubscribers(of encoding: EncodingID) {
+        let subscribers = encodings.hot[encoding.index].subscribers
+        countedWork.wakes += subscribers.count
+        for subscriber in subscribers { participants.prefetch(subscriber, lines: 1) }
+        for subscriber in subscribers {
+            guard let connection = participants.hot[subscriber.index].connection else { continue }
+            connections.prefetch(connection, lines: 1)
+            unsafe traffic.withUnsafeMutableBytes { bytes in
+                let offset = connection.index * MemoryLayout<ConnectionTraffic>.stride
+                unsafe prefetchLines(2, at: bytes.baseAddress.map { unsafe UnsafeRawPointer($0) + offset })
+            }
+            // The array is only a reference, and lies first. To use it, even to ask for its address, would wait for its
+            // memory.
+            let subscriptions = unsafe participants.hot.withUnsafeMutableBytes { bytes in
+                let offset = subscriber.index * MemoryLayout<SubscriberState>.stride
+                return unsafe bytes.load(fromByteOffset: offset, as: UnsafeRawPointer?.self)
+            }
+            unsafe prefetchLines(4, at: subscriptions)
+        }
+        for subscriber in subscribers { wakeForMedia(subscriber) }
     }
 
     /// Tells the driver that there is something to send, unless it already knows of something as urgent.

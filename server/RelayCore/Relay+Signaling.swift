@@ -25,10 +25,22 @@ extension Relay {
             }
         } catch {
             switch error {
-            case .unknownType: send(.error(ErrorMessage(.unknownType, "\(error)", fatal: false)), to: id)
+            case .unknownType(let head): refuse(head, "\(error)", on: id)
             case .malformed: fail(id, ErrorMessage(.malformedMessage, "\(error)", fatal: true), at: now)
             }
         }
+    }
+
+    /// Refuses a message of an unknown type, as the answer to its request if it is one.
+    private mutating func refuse(_ head: MessageHead, _ sentence: String, on id: ConnectionID) {
+        let error = ErrorMessage(
+            .unknownType,
+            sentence,
+            fatal: false,
+            requestId: head.requestId,
+            trackId: head.trackId?.prefix(utf8Bytes: 64)
+        )
+        send(.error(error), to: id)
     }
 
     private mutating func handleFirst(
@@ -39,7 +51,7 @@ extension Relay {
     ) {
         switch message {
         case .join(let join):
-            if let error = refusal(of: join, on: id) { return fail(id, error, at: now) }
+            if let error = refusal(of: join, on: id) ?? chargeJoining(join, at: now) { return fail(id, error, at: now) }
             enter(join, id, at: now, using: &generator)
         case .resume:
             let sentence = "this server does not keep sessions; join anew"

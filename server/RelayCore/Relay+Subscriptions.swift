@@ -115,8 +115,8 @@ extension Relay {
             in: encodings.hot[encoding.index].stream
         ) {
             // One that pauses and comes back again and again must not cost all others a keyframe each time.
-            let moment = isAgain ? participants.hot[id.index].subscriptions[index].backoff.needed(at: now) : now
-            wantKeyframe(of: encoding, notBefore: moment, at: now)
+            guard isAgain else { return wantKeyframe(of: encoding, notBefore: now, at: now) }
+            requestKeyframe(for: id, subscription: index, because: .other, at: now)
         }
     }
 
@@ -198,6 +198,6 @@ extension Relay {
         let isNeeded = participants.hot[id.index].subscriptions[index].cursor.keyframeRequested(
             in: encodings.hot[participants.hot[id.index].subscriptions[index].encoding.index].stream
         )
-        if isNeeded { requestKeyframe(for: id, subscription: index, at: now) }
+        if isNeeded { requestKeyframe(for: id, subscription: index, because: .other, at: now) }
     }
 }

@@ -152,6 +152,7 @@ extension Relay {
         guard let track = tracks[id], let participant = participants[publisher] else { return }
         for subscriber in subscribers(of: id) + track.pausedSubscribers {
             guard let index = participants.hot[subscriber.index].index(of: id) else { continue }
+            abandonTest(of: subscriber, for: id)
             end(participants.hot[subscriber.index].subscriptions.remove(at: index))
         }
         for encoding in tracks.hot[id.index].encodings {

@@ -31,11 +31,7 @@ extension Relay {
             tracks[track]?.pausedSubscribers.removeAll { $0 == id }
             return
         }
-        if let connection = participants.hot[id.index].connection, traffic[connection.index].probingTrack == track {
-            traffic[connection.index].path.endProbe(isBelieved: false)
-            traffic[connection.index].probingTrack = nil
-            wakeForMedia(id)
-        }
+        abandonTest(of: id, for: track)
         if let target = subscription.target { withdraw(id, from: \.waiting, of: target, at: now) }
         withdraw(id, from: \.subscribers, of: subscription.encoding, at: now)
         guard tracks[track]?.wanted.isBounded == true || tracks[track]?.hasWishes == true else { return }
@@ -55,7 +51,7 @@ extension Relay {
     ) {
         guard let index = encodings.hot[encoding.index][keyPath: list].firstIndex(of: id) else { return }
         encodings.hot[encoding.index][keyPath: list].remove(at: index)
-        guard !encodings.hot[encoding.index].hasUsers else { return }
+        guard !encodings.hot[encoding.index].hasUsers else { return hurryKeyframe(of: encoding, at: now) }
         guard let deadline = encodings[encoding]?.keyframes.restsUntil(at: now) else {
             return becomeIdle(encoding, at: now)
         }

@@ -20,12 +20,11 @@ package struct Relay: ~Copyable, Sendable {
         case close(RoomErrorCode, reason: String)
     }
 
-    /// The message that a connection sends next.
-    package struct Turn: Sendable {
-        package var message: Outgoing
-        /// Whether `nextMessage` need not be called again until the connection is woken.
-        package var isLast: Bool
-    }
+    /// The message that a connection sends next, and whether `nextMessage` need not be called again until the connection
+    /// is woken.
+    ///
+    /// A tuple, because taking a structure apart would retain the message and release it again.
+    package typealias Turn = (message: Outgoing, isLast: Bool)
 
     /// An action for the driver.
     package enum Effect: Sendable {
@@ -90,15 +89,21 @@ package struct Relay: ~Copyable, Sendable {
         )
     }
 
-    /// The limits for peers, in the form in which usage is charged.
+    /// The limits for peers, and those of the lag, in the form in which they are compared for each packet.
     struct Limits: Sendable {
         let signaling: SignalingBudget.Limits
         let participantMedia: MediaBudget.Limits
         let trackMedia: MediaBudget.Limits
+        let forwarding: ForwardingPolicy.Limits
+        let joins: Allowance
+        let replacements: Allowance
 
         init(_ settings: RelaySettings) {
             let media = settings.media
             signaling = SignalingBudget.Limits(settings)
+            forwarding = ForwardingPolicy.Limits(settings.forwarding)
+            joins = Allowance(one: settings.joinInterval, burst: settings.joinBurst)
+            replacements = Allowance(one: settings.replacementInterval, burst: settings.replacementBurst)
             participantMedia = MediaBudget.Limits(rate: media.participantRate, packets: media.participantPackets, media)
             trackMedia = MediaBudget.Limits(rate: media.trackRate, packets: media.trackPackets, media)
         }
@@ -121,7 +126,8 @@ package struct Relay: ~Copyable, Sendable {
         while traffic.count <= id.index { traffic.append(ConnectionTraffic()) }
         traffic[id.index] = ConnectionTraffic()
         connectionDeadlines.set(deadline, for: id)
-        if subprotocol != WireFormat.subprotocol {
+        // Byte by byte, because other texts can take long to compare.
+        if subprotocol?.utf8.elementsEqual(WireFormat.subprotocol.utf8) != true {
             let offer = subprotocol.map { "\"\($0.prefix(utf8Bytes: 64))\"" } ?? "no subprotocol"
             let sentence = "this server speaks the WebSocket subprotocol \"\(WireFormat.subprotocol)\"; "
             fail(id, ErrorMessage(.notSupported, sentence + "the client asked for \(offer)", fatal: true), at: now)
@@ -178,6 +184,12 @@ package struct Relay: ~Copyable, Sendable {
     }
 
     // MARK: Effects
+
+    /// The connection that `nextEffect` will name to be woken after `distance` others, if it is known already.
+    package mutating func wake(ahead distance: Int) -> SlotID? {
+        let index = nextAwakened + distance - 1
+        return index < awakened.count ? awakened[index] : nil
+    }
 
     /// The next action for the driver; call it after each call that changes the relay, until it returns `nil`.
     package mutating func nextEffect() -> Effect? {

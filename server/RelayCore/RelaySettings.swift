@@ -33,6 +33,17 @@ package struct RelaySettings: Sendable {
     ///
     /// This is twice the number that a participant causes by publishing 16 tracks in a room of 1,000.
     package var deliveryBurst = 64_000
+    /// The interval at which participants may join a room in the long run.
+    ///
+    /// Each join, and the leaving before or after it, is a message to everybody in the room. Without a limit, two clients
+    /// that take each other's place keep all links of the room busy.
+    package var joinInterval: Duration = .milliseconds(100)
+    /// How many participants may join a room at once, after a quiet time: twice as many as it holds.
+    package var joinBurst = 2000
+    /// The interval at which participants may take the place of one with the same identity in the long run.
+    package var replacementInterval: Duration = .seconds(2)
+    /// How many participants may take the place of one with the same identity at once, after a quiet time.
+    package var replacementBurst = 10
     /// The time from a fatal error to cutting a peer that does not take it.
     package var closeTimeout: Duration = .seconds(3)
     /// The limits of the media that a participant may send.
@@ -138,4 +149,19 @@ package struct ForwardingPolicy: Sendable {
 
     /// Creates the default policy.
     package init() {}
+
+    /// The thresholds of the lag in nanoseconds, as they are compared for each packet and subscriber.
+    ///
+    /// A `Duration` has 128 bits, and comparing two of them is a call into the standard library.
+    package struct Limits: Sendable {
+        let dropTopLayerAfter: Int64
+        let dropMiddleLayerAfter: Int64
+        let skipAfter: Int64
+
+        package init(_ policy: ForwardingPolicy) {
+            dropTopLayerAfter = policy.dropTopLayerAfter.wholeNanoseconds
+            dropMiddleLayerAfter = policy.dropMiddleLayerAfter.wholeNanoseconds
+            skipAfter = policy.skipAfter.wholeNanoseconds
+        }
+    }
 }

@@ -48,7 +48,8 @@ package struct SubscriberPath: Sendable {
         case text, media, acknowledgement
     }
 
-    // What each message needs comes first, so that it shares a cache line.
+    // What each message needs comes first, so that it shares a cache line. What is asked for each packet is mutating,
+    // although it changes nothing: a path that is only read would be copied to the stack, with its estimate.
 
     /// Bytes handed to the socket since the connection opened.
     private var written: UInt64 = 0
@@ -60,6 +61,10 @@ package struct SubscriberPath: Sendable {
     package private(set) var isAcknowledged = false
     /// Whether a limit of the path is known.
     package private(set) var isLimited = false
+    /// Whether the path is tested: whether `probe` runs, beside the other flags.
+    package private(set) var isTested = false
+    /// Whether the media that are written next are of the track for which the path is tested.
+    package var servesTestedTrack = true
     private var writesSinceAcknowledgement: Int32 = 0
     private var nextProbe: Int64?
     /// From when on the peer may be thinning, if no acknowledgement tells of more than `quietQueue` until then.
@@ -73,11 +78,19 @@ package struct SubscriberPath: Sendable {
     private var unaged = 0
     private var sent = SentRate()
     /// The test whether the path carries more.
-    package private(set) var probe = PathProbe()
+    package private(set) var probe = PathProbe() {
+        didSet { isTested = probe.isRunning }
+    }
     /// The estimate; without content unless `isEstimated`.
     ///
     /// It is not optional, because a comparison with `nil` copies it, with all its arrays.
-    private var estimator = PathEstimator()
+    private var estimator = PathEstimator(Self.estimation)
+    /// Browsers count whole messages, and those of a camera at its full rate are large.
+    private static let estimation = {
+        var settings = PathEstimator.Settings()
+        settings.slowMargin = 1.5
+        return settings
+    }()
     private let settings: Settings
     private var controller: RateController? {
         didSet { isLimited = controller != nil }
@@ -130,9 +143,10 @@ package struct SubscriberPath: Sendable {
             probeInterval *= 2
             nextProbe = time + probeInterval
         }
-        estimator.wrote(bytes + unaged, at: time)
+        estimator.wroteSilently(unaged)
+        estimator.wrote(bytes, at: time)
         unaged = 0
-        if probe.isRunning, message == .media { probe.wrote(end: written, at: time) }
+        if isTested, message == .media { probe.wrote(end: written, isOfTestedTrack: servesTestedTrack, at: time) }
         sent.add(bytes, at: time)
         if isAcknowledged, overdueWrite == nil, time - lastAcknowledgement >= settings.quietInterval {
             overdueWrite = time
@@ -174,13 +188,13 @@ package struct SubscriberPath: Sendable {
         overdueWrite = nil
         nextProbe = nil
         guard let sample else { return }
-        probe.acknowledged(bytes: bytes, queue: sample.queue, at: time)
+        probe.acknowledged(bytes: bytes, written: sample.written, queue: sample.queue, at: time)
         learn(from: sample, at: time)
     }
 
     /// Begins the estimate: what is written from now on counts.
     private mutating func begin(at now: MonotonicInstant) {
-        estimator = PathEstimator()
+        estimator = PathEstimator(Self.estimation)
         isEstimated = true
         origin = written
         unaged = 0
@@ -192,8 +206,9 @@ package struct SubscriberPath: Sendable {
         sent = SentRate()
     }
 
+    @inline(never)  // It is rare, and would make `wrote` long.
     private mutating func forget() {
-        estimator = PathEstimator()
+        estimator = PathEstimator(Self.estimation)
         isEstimated = false
         controller = nil
         isAcknowledged = false
@@ -223,8 +238,7 @@ package struct SubscriberPath: Sendable {
     // MARK: Decisions
 
     /// Whether a frame may begin now; the rest of a frame that has begun always may follow.
-    @inline(__always)  // A call would copy the path, with its estimate, for each packet.
-    package func mayBegin(at now: MonotonicInstant) -> Bool {
+    package mutating func mayBegin(at now: MonotonicInstant) -> Bool {
         guard isAcknowledged else { return true }
         // The peer may be thinning: only what was written long after its last acknowledgement can be missing.
         if now.microseconds >= quietFrom, overdueWrite == nil { return true }
@@ -232,10 +246,10 @@ package struct SubscriberPath: Sendable {
     }
 
     /// `mayBegin` for a path on which something is delayed or missing.
-    private func mayBeginDespiteDoubt(at now: MonotonicInstant) -> Bool {
+    private mutating func mayBeginDespiteDoubt(at now: MonotonicInstant) -> Bool {
         let time = now.microseconds
         if let overdueWrite, time >= quietFrom {
-            return time - overdueWrite <= roundTrip + settings.longestSilence
+            return time - overdueWrite <= roundTrip + estimator.unsaidTime + settings.longestSilence
         }
         if let controller {
             return gate.isOpen(estimator, controller, queued: 0, frameInterval: 33_333, at: time)
@@ -243,16 +257,15 @@ package struct SubscriberPath: Sendable {
         guard estimator.unacknowledgedBytes > SendGate.Settings().silentBytes,
             let oldest = estimator.oldestUnacknowledgedWrite
         else { return true }
-        return time - oldest <= roundTrip + estimator.thinning + settings.longestSilence
+        return time - oldest <= roundTrip + estimator.unsaidTime + settings.longestSilence
     }
 
     /// The shortest round trip, in microseconds, or a usual one as long as none is known.
     private var roundTrip: Int64 { estimator.shortestRoundTrip ?? 50_000 }
 
     /// As `mayBegin`, when a frame waits: now and then one passes to a peer that has stopped to acknowledge.
-    @inline(__always)
     package mutating func admitsFrame(at now: MonotonicInstant) -> Bool {
-        if probe.isRunning, probe.holds(at: now.microseconds) { return false }
+        if isTested, probe.holds(at: now.microseconds) { return false }
         return mayBegin(at: now) || admitsProbe(at: now)
     }
 

@@ -8,7 +8,16 @@ struct Allowance: Sendable {
 
     /// Creates an allowance of `perSecond` units a second and `burst` units at once.
     init(perSecond: Int, burst: Int) {
-        nanosecondsPerUnit = 1e9 / Double(max(perSecond, 1))
+        self.init(nanosecondsPerUnit: 1e9 / Double(max(perSecond, 1)), burst: burst)
+    }
+
+    /// Creates an allowance of `one` unit in each `interval` and `burst` units at once.
+    init(one interval: Duration, burst: Int) {
+        self.init(nanosecondsPerUnit: Double(max(interval.wholeNanoseconds, 1)), burst: burst)
+    }
+
+    private init(nanosecondsPerUnit: Double, burst: Int) {
+        self.nanosecondsPerUnit = nanosecondsPerUnit
         // 1e18 ns are 31 years; the sum with any instant of a running machine fits into 64 bits.
         burstNanoseconds = Int64(min(Double(max(burst, 1)) * nanosecondsPerUnit, 1e18))
     }
@@ -110,8 +119,7 @@ struct SignalingBudget: Sendable {
 
         /// Creates the limits that `settings` state.
         init(_ settings: RelaySettings) {
-            let perSecond = 1e9 / Double(max(settings.messageInterval.wholeNanoseconds, 1))
-            messages = Allowance(perSecond: Int(min(perSecond, 1e9)), burst: settings.messageBurst)
+            messages = Allowance(one: settings.messageInterval, burst: settings.messageBurst)
             deliveries = Allowance(perSecond: settings.deliveriesPerSecond, burst: settings.deliveryBurst)
         }
     }

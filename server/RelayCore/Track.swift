@@ -78,6 +78,16 @@ struct EncodingFanout: Sendable {
     /// Whether somebody receives the encoding, or waits for it.
     var hasUsers: Bool { !subscribers.isEmpty || !waiting.isEmpty }
 
+    /// Whether anybody but `id` receives the encoding or waits for it.
+    func hasUsers(besides id: ParticipantID) -> Bool {
+        subscribers.contains { $0 != id } || waiting.contains { $0 != id }
+    }
+
+    /// The one that receives the encoding or waits for it, if there is exactly one.
+    var onlyUser: ParticipantID? {
+        subscribers.count + waiting.count == 1 ? subscribers.first ?? waiting.first : nil
+    }
+
     /// Whether somebody receives the encoding or waits for it, or has only just stopped.
     var isReceived: Bool { hasUsers || idleDeadline != nil }
 

@@ -1,6 +1,9 @@
+import CPrefetch
 import Logging
 import MediaCore
 import RelayCore
+import RoomProtocol
+import Threading
 import WebSockets
 
 /// The relay, and the sockets on which its decisions are carried out.
@@ -9,13 +12,18 @@ import WebSockets
 /// one for each part of this.
 struct Desk: ~Copyable {
     var relay: Relay
-    private let logger: Logger
+    /// The log of what peers do.
+    var log: PeerLog
+    /// Buffers for acknowledgements.
+    private let packets = PacketBufferPool()
     /// The connections by the index of the relay's name for each, which is the connection's `tag`.
     private var connections: [WebSocketConnection?] = []
+    /// How many wakes ahead a connection's memory is asked for: more than the processor's misses at one time.
+    private static let prefetchDistance = 8
 
     init(relay: consuming Relay, logger: Logger) {
         self.relay = relay
-        self.logger = logger
+        log = PeerLog(logger)
     }
 
     /// Enters the connection that the relay calls `id`.
@@ -29,13 +37,39 @@ struct Desk: ~Copyable {
         relay.connectionClosed(id, at: now)
     }
 
-    /// The next message for a connection, whether it has more, and whether the relay's next deadline has changed.
+    /// The next message for a connection.
+    ///
+    /// - Parameters:
+    ///   - id: The relay's name for the connection.
+    ///   - now: The time.
+    ///   - hasMore: Set to whether the connection has more after it.
+    ///   - isDeadlineChanged: Set to whether the relay's next deadline has changed.
+    /// - Returns: The message; `nil` if there is none.
     mutating func nextMessage(
         for id: SlotID,
-        at now: MonotonicInstant
-    ) -> (message: Relay.Outgoing?, hasMore: Bool, isDeadlineChanged: Bool) {
-        let turn = relay.nextMessage(for: id, at: now)
-        return (turn?.message, turn?.isLast == false, performEffects())
+        at now: MonotonicInstant,
+        hasMore: inout Bool,
+        isDeadlineChanged: inout Bool
+    ) -> OutgoingMessage? {
+        guard let (message, isLast) = relay.nextMessage(for: id, at: now) else {
+            hasMore = false
+            isDeadlineChanged = performEffects()
+            return nil
+        }
+        hasMore = !isLast
+        isDeadlineChanged = performEffects()
+        return switch consume message {
+        case .media(let packet): .shared(packet)
+        case .text(let text): .text(text)
+        case .acknowledgement(let acknowledgement): .exclusive(packet(of: acknowledgement))
+        case .close(let code, let reason): .close(code: UInt16(clamping: code.rawValue), reason: reason)
+        }
+    }
+
+    private func packet(of acknowledgement: MediaAcknowledgement) -> PacketBuffer {
+        let packet = packets.take(count: MediaAcknowledgement.length)
+        packet.withMutableBytes { acknowledgement.write(to: &$0) }
+        return packet
     }
 
     /// Carries out the relay's decisions on the sockets.
@@ -46,11 +80,24 @@ struct Desk: ~Copyable {
     mutating func performEffects() -> Bool {
         while let effect = relay.nextEffect() {
             switch effect {
-            case .wake(let id, let isUrgent): connections[id.index]?.requestWrite(isUrgent: isUrgent)
+            case .wake(let id, let isUrgent):
+                if let later = relay.wake(ahead: Self.prefetchDistance) { prefetch(later) }
+                connections[id.index]?.requestWrite(isUrgent: isUrgent)
             case .cut(let id): connections[id.index]?.hangUp(reason: "it did not take our close message in time.")
-            case .log(let notice): logger.info("\(notice)")
+            case .log(let notice): log.note(notice, at: MonotonicClock.now)
             }
         }
         return relay.takeDeadlineChange()
+    }
+
+    /// Asks the processor for the memory of a connection, which is in none of its caches when the relay wakes a crowd.
+    @inline(__always)
+    private mutating func prefetch(_ id: SlotID) {
+        // To load the reference itself would retain the object, and wait for its memory.
+        let address = unsafe connections.withUnsafeMutableBytes { bytes in
+            let offset = id.index * MemoryLayout<WebSocketConnection?>.stride
+            return unsafe bytes.load(fromByteOffset: offset, as: UnsafeRawPointer?.self)
+        }
+        for line in 0..<3 { unsafe cprefetch_line(address.map { unsafe $0 + line * 64 }) }
     }
 }

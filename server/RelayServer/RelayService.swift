@@ -15,10 +15,7 @@ final class RelayService: WebSocketHandler {
     private static let crowd = 64
 
     private var desk: Desk
-    private let logger: Logger
     private var generator = SystemRandomNumberGenerator()
-    /// Buffers for acknowledgements.
-    private let packets = PacketBufferPool()
     /// Whether the connection that was asked last has more to send.
     private var hasMore = false
     /// Requests a call of `timerFired` at a time; this replaces the earlier request.
@@ -34,7 +31,6 @@ final class RelayService: WebSocketHandler {
 
     init(relay: consuming Relay, logger: Logger) {
         desk = Desk(relay: relay, logger: logger)
-        self.logger = logger
     }
 
     var statistics: RelayStatistics { desk.relay.statistics }
@@ -52,7 +48,7 @@ final class RelayService: WebSocketHandler {
         )
         connection.tag = id.rawValue
         desk.seat(connection, as: id)
-        logger.debug("connected", metadata: ["peer": "\(connection.peerAddress)"])
+        desk.log.connected(connection.peerAddress, at: MonotonicClock.now)
         performEffects()
     }
 
@@ -72,28 +68,18 @@ final class RelayService: WebSocketHandler {
         hasMore
     }
 
-    func nextMessage(for connection: WebSocketConnection) -> OutgoingMessage? {
-        let turn = desk.nextMessage(for: SlotID(rawValue: connection.tag), at: MonotonicClock.now)
-        if turn.isDeadlineChanged { armAlarm() }
-        hasMore = turn.hasMore
-        return switch turn.message {
-        case .text(let text): .text(text)
-        case .media(let packet): .shared(packet)
-        case .acknowledgement(let acknowledgement): .exclusive(packet(of: acknowledgement))
-        case .close(let code, let reason): .close(code: UInt16(clamping: code.rawValue), reason: reason)
-        case nil: nil
-        }
-    }
-
-    private func packet(of acknowledgement: MediaAcknowledgement) -> PacketBuffer {
-        let packet = packets.take(count: MediaAcknowledgement.length)
-        packet.withMutableBytes { acknowledgement.write(to: &$0) }
-        return packet
+    func nextMessage(for connection: WebSocketConnection, at now: MonotonicInstant) -> OutgoingMessage? {
+        let id = SlotID(rawValue: connection.tag)
+        var (hasMore, isDeadlineChanged) = (false, false)
+        let message = desk.nextMessage(for: id, at: now, hasMore: &hasMore, isDeadlineChanged: &isDeadlineChanged)
+        self.hasMore = hasMore
+        if isDeadlineChanged { armAlarm() }
+        return message
     }
 
     func closed(_ connection: WebSocketConnection, _ closure: WebSocketClosure) {
         desk.connectionClosed(SlotID(rawValue: connection.tag), at: MonotonicClock.now)
-        logger.debug("disconnected", metadata: ["peer": "\(connection.peerAddress)", "how": "\(closure)"])
+        desk.log.disconnected(connection.peerAddress, how: "\(closure)", at: MonotonicClock.now)
         performEffects()
         if desk.relay.connectionCount == 0 { whenEmpty?() }
     }

@@ -6,7 +6,8 @@ import Threading
 /// Writes a log's lines to standard error on a thread of its own.
 ///
 /// The relay's thread logs, and a stalled reader, such as a pager or a full pipe, must never hold it up. Up to 1,024
-/// lines wait to be written. Above that the newest lines are lost, and the next line that is written says how many.
+/// lines wait to be written. Above that the newest lines are lost, and so are lines that a full disk does not take. The
+/// next line that is written says how many.
 final class BackgroundLog: Sendable {
     private static let depth = 1024
 
@@ -16,18 +17,26 @@ final class BackgroundLog: Sendable {
 
     /// Starts the writing thread.
     ///
+    /// - Parameter write: Writes a text on that thread, and tells whether all of it is written.
     /// - Throws: `ThreadShortage` if the system has no thread for it.
-    init() throws(ThreadShortage) {
+    init(
+        write: @escaping @Sendable (String) -> Bool = { LogOutput.write($0, to: STDERR_FILENO) }
+    ) throws(ThreadShortage) {
         let (lines, lost, isDone) = (lines, lost, isDone)
         // The thread is never joined, because it may block in a write for ever.
         _ = try WorkerThread(name: "log") {
+            // A failed write may have left a part of a line behind.
+            var isBroken = false
             while let line = lines.take() {
                 let count = lost.change { count in
                     defer { count = 0 }
                     return count
                 }
-                if count > 0 { Self.write("(\(count) lines are missing here: nobody read them in time)\n") }
-                Self.write(line)
+                let note = "(\(count) lines are missing here: they could not be written in time)\n"
+                let isNoted = count == 0 || write((isBroken ? "\n" : "") + note)
+                if !isNoted { lost.change { $0 += count } }
+                isBroken = !isNoted || !write(line)
+                if isBroken { lost.change { $0 += 1 } }
             }
             isDone.change { $0 = true }
         }
@@ -43,10 +52,27 @@ final class BackgroundLog: Sendable {
         lines.close()
         _ = isDone.wait(until: MonotonicClock.now + .seconds(1)) { $0 ? true : nil }
     }
+}
 
-    private static func write(_ text: String) {
-        // If this fails, there is nowhere to report it.
-        try? FileHandle.standardError.write(contentsOf: Data(text.utf8))
+/// Writes to a descriptor that others may have made non-blocking.
+enum LogOutput {
+    /// Writes `text`, and waits for its reader as long as that takes.
+    ///
+    /// - Returns: Whether all of it is written; otherwise the disk is full, or the reader has gone.
+    static func write(_ text: String, to descriptor: Int32) -> Bool {
+        var bytes = Array(text.utf8)[...]
+        while !bytes.isEmpty {
+            let count = unsafe bytes.withUnsafeBytes { unsafe Foundation.write(descriptor, $0.baseAddress, $0.count) }
+            if count < 0 && errno == EINTR { continue }
+            if count < 0 && errno == EAGAIN {
+                var request = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+                _ = unsafe poll(&request, 1, -1)
+                continue
+            }
+            guard count > 0 else { return false }
+            bytes = bytes.dropFirst(count)
+        }
+        return true
     }
 }
 

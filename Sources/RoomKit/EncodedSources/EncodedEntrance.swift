@@ -23,7 +23,7 @@ final class EncodedEntrance: Sendable {
         var isBusy = false
         /// Why frames are dropped up to the next keyframe; `nil` if the next frame may be any.
         var gap: FrameDropReason? = .corrupt
-        var lastTimestamp: MonotonicInstant?
+        var timeline = StampedTimeline()
     }
 
     private let sinks: VideoSinks
@@ -42,7 +42,7 @@ final class EncodedEntrance: Sendable {
 
     /// Passes a frame on to the sinks; never waits.
     ///
-    /// A timestamp in the future is replaced by the present, and one before that of the last frame by that one.
+    /// A timestamp in the future, or before that of the last frame, is replaced (`StampedTimeline`).
     ///
     /// - Parameters:
     ///   - bytes: The compressed frame.
@@ -62,13 +62,11 @@ final class EncodedEntrance: Sendable {
         let now = MonotonicClock.now
         var captured = CaptureStatistics()
         let (fate, time, gap) = state.withLock { state -> (Fate, MonotonicInstant, FrameDropReason) in
-            let possible = min(timestamp, now)
-            let time = max(possible, state.lastTimestamp ?? possible)
+            let time = state.timeline.time(of: timestamp, at: now)
             guard !state.isBusy else {
                 state.gap = .late
                 return (.busy, time, .late)
             }
-            state.lastTimestamp = time
             guard case .success(let dimensions) = inspection else {
                 state.gap = .corrupt
                 return (.keyframeMissing, time, .corrupt)

@@ -33,7 +33,8 @@ public final class VP8Source: CoreCapturer, EncodedVideoSource {
     ///   - loop: Whether the clip begins again at its end; a pipe never does.
     ///   - kind: What the source shows.
     ///   - onKeyframeRequest: Called when a subscriber or a new track needs a keyframe, for a pipe whose encoder can be told: at most
-    ///     once a second for each track, on a thread of the track, which it must not hold up.
+    ///     once a second for each track, on a thread of the track, or of Swift's pool before the first keyframe; it must
+    ///     not hold either up.
     public init(
         path: String,
         loop: Bool = false,

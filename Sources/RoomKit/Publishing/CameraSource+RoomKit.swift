@@ -42,8 +42,7 @@ extension CameraSource {
         orientationTracker: (any OrientationTracker)? = nil
     ) {
         self.init(device: device, request: request, outageLimit: outageLimit) {
-            let converter = Self.makeConverter(transform)
-            return orientationTracker.map { OrientedConverter(converter, $0) } ?? converter
+            Self.makeConverter(transform, orientationTracker)
         }
     }
 
@@ -57,9 +56,13 @@ extension CameraSource {
         self.init(device: device, request: VideoFormatRequest(preset: preset, frameRate: frameRate))
     }
 
-    private static func makeConverter(_ transform: CameraTransform) -> FrameConverter {
+    /// The converter that applies `transform` and the turn of `orientationTracker`.
+    static func makeConverter(
+        _ transform: CameraTransform,
+        _ orientationTracker: (any OrientationTracker)?
+    ) -> any CapturedFrameConverter {
         do {
-            return try FrameConverter(
+            let converter = try FrameConverter(
                 transform: FrameTransform(
                     crop: transform.crop,
                     rotation: transform.rotation,
@@ -67,6 +70,7 @@ extension CameraSource {
                 ),
                 tagsOrientation: transform.tagsOrientation
             )
+            return orientationTracker.map { OrientedConverter(converter, $0) } ?? converter
         } catch {
             preconditionFailure("no memory to convert pictures: \(error)")
         }

@@ -15,7 +15,7 @@ import Threading
 final class EncodingLane: Sendable {
     /// What a lane shares with the others of its track.
     struct Track: Sendable {
-        var route: VideoPublisher.Route
+        var route: PublishingRoute
         var chain: ScalingChain
         var tally: PictureTally
         /// The size that was requested from the source and that it does not make itself.
@@ -26,24 +26,6 @@ final class EncodingLane: Sendable {
         var requestKeyframe: @Sendable () -> Void
         /// Takes why a picture could not be encoded; `nil` once one was encoded again.
         var note: @Sendable (RoomError?) -> Void
-    }
-
-    /// What the encoding is.
-    struct Plan: Hashable, Sendable {
-        /// The number of the simulcast layer, 0 for the smallest.
-        var simulcastLayer = 0
-        /// By how much the sides are divided: 1 for the largest encoding.
-        var divisor = 1
-        /// The rate that the largest encoding never exceeds; `nil` for the default of the picture's size.
-        var highestBitrate: Bitrate?
-        /// The rate that the encoder gets at least; `nil` for none.
-        var lowestBitrate: Bitrate?
-        /// Which encodings get more of a rate that does not suffice for all.
-        var priority = UplinkController.Lane.Priority.standard
-        /// What is lowered first.
-        var preference = DegradationPreference.balanced
-        /// Whether the frames are compressed already, and passed on as they are.
-        var isRelayed = false
     }
 
     /// Counts of the encoding.
@@ -64,7 +46,7 @@ final class EncodingLane: Sendable {
         var time: MonotonicInstant
     }
 
-    let plan: Plan
+    let plan: EncodingPlan
     let track: Track
     let sendQueue = SendQueue()
     let slot = FrameSlot()
@@ -80,7 +62,7 @@ final class EncodingLane: Sendable {
     private let finalStatus = Monitor<Status?>(nil)
 
     /// Adds an encoding to the route's uplink; nobody wants it yet.
-    init(_ plan: Plan, of track: Track) {
+    init(_ plan: EncodingPlan, of track: Track) {
         self.plan = plan
         self.track = track
         let lane = plan.lane(of: track.route, in: track.route.dimensions)
@@ -175,42 +157,5 @@ final class EncodingLane: Sendable {
         // This suspends instead of blocking, because the picture in the encoder can take a while.
         _ = await threadEnded.value()
         thread.join()
-    }
-}
-
-extension EncodingLane.Plan {
-    /// The encoding's limits for pictures of the size `dimensions`.
-    func lane(of route: VideoPublisher.Route, in dimensions: Dimensions) -> UplinkController.Lane {
-        let size = dimensions.divided(by: divisor)
-        var lane = UplinkController.Lane(
-            largestDimensions: size,
-            frameRate: route.frameRate,
-            highestBitrate: highestBitrate(in: dimensions, of: route.codec),
-            priority: priority,
-            preference: preference,
-            simulcastLayer: simulcastLayer
-        )
-        lane.track = Int(route.packetizer.trackAlias)
-        lane.lowestBitrate = lowestBitrate
-        lane.isRelayed = isRelayed
-        return lane
-    }
-
-    /// The rate that the encoding never exceeds, for a track with pictures of the size `dimensions`.
-    ///
-    /// A smaller encoding gets what suits its size. It never gets more than its part of the largest one's rate, so that
-    /// receivers with less have something to choose from.
-    func highestBitrate(in dimensions: Dimensions, of codec: TrackCodec) -> Bitrate {
-        let largest = highestBitrate ?? codec.defaultBitrate(dimensions.divided(by: 1))
-        guard divisor > 1 else { return largest }
-        let usual = SizeBitrates(for: dimensions.divided(by: divisor)).highest
-        return min(usual, Bitrate(bitsPerSecond: largest.bitsPerSecond / divisor))
-    }
-}
-
-extension Dimensions {
-    /// This size with both sides divided by `divisor`, and even.
-    func divided(by divisor: Int) -> Dimensions {
-        Dimensions(width: max(2, width / divisor & ~1), height: max(2, height / divisor & ~1))
     }
 }

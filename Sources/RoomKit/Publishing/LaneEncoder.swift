@@ -18,6 +18,8 @@ struct LaneEncoder: ~Copyable {
     private var encoding: TrackEncoding
     /// The largest size that the present pictures can be encoded in, of which the uplink knows.
     private var largest: Dimensions
+    /// The pixels of the last picture that was encoded, before scaling.
+    private var lastEncoded: VideoBuffer?
 
     /// The work for `lane`.
     init(of lane: EncodingLane) {
@@ -47,6 +49,7 @@ struct LaneEncoder: ~Copyable {
     /// - Returns: When to look again, at the latest.
     private mutating func consider(isNewFrame: Bool) -> MonotonicInstant? {
         guard lane.isActive else {
+            lastEncoded = nil
             drop(lane.slot.take(), .notWanted)
             return nil
         }
@@ -54,6 +57,7 @@ struct LaneEncoder: ~Copyable {
         let decision = track.route.uplink.decide(lane.seat, isNewFrame: isNewFrame, keyframeDue: order.isKeyframeDue)
         switch decision {
         case .notWanted:
+            lastEncoded = nil
             drop(lane.slot.take(), .notWanted)
         case .wait(let time, let reason):
             wait(reason, isNewFrame: isNewFrame)
@@ -114,6 +118,8 @@ struct LaneEncoder: ~Copyable {
         )
         // The chain knows pictures by their memory and time.
         scaled.metadata = picture.frame.metadata
+        scaled.isRepeat = picture.frame.isRepeat
+        scaled.isSubstitute = picture.frame.isSubstitute
         var target = target
         target.dimensions = scaled.dimensions
         do throws(RoomError) {
@@ -121,6 +127,8 @@ struct LaneEncoder: ~Copyable {
                 scaled,
                 target: target,
                 forceKeyframe: order.isKeyframeDue,
+                // If the picture's first frame was left out, this one is the first to show it.
+                isRepeat: picture.frame.isRepeat && picture.frame.buffer === lastEncoded,
                 clock: track.route.clock
             )
             guard let info else {
@@ -134,6 +142,7 @@ struct LaneEncoder: ~Copyable {
                 encodeDuration: MonotonicClock.now.duration(since: began),
                 dimensions: info.dimensions
             )
+            lastEncoded = picture.frame.buffer
             finish(picture, info, report, order)
         } catch {
             // No frame may refer to a picture that was not sent.

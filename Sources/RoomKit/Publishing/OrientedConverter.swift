@@ -41,6 +41,10 @@ final class OrientedConverter: CapturedFrameConverter {
         follow()
         return try converter.convert(bytes, layout: layout, timestamp: timestamp)
     }
+
+    func frame(ofUpright upright: VideoBuffer, timestamp: MonotonicInstant) -> VideoFrame {
+        converter.frame(ofUpright: upright, timestamp: timestamp)
+    }
 }
 
 extension VideoRotation {

@@ -14,7 +14,7 @@ final class Publication {
     var reply: Promise<Result<TrackInfo, RoomError>>?
     /// The value of `isEnabled` that the server was told last.
     var announcedEnabled = true
-    /// Reports failures of the track's source.
+    /// Reports the events of the track's source, from before its start.
     var watch: Task<Void, Never>?
     /// The task that withdraws the track, once it has begun.
     var withdrawal: Task<Void, Never>?
@@ -66,7 +66,26 @@ struct Publications {
         guard let index = all.firstIndex(where: { $0 === publication }) else { return false }
         all.remove(at: index)
         if let trackID = publication.trackID { wantedLayers[trackID] = nil }
+        forgetUnclaimed()
         return true
+    }
+
+    /// Records that the server has accepted `publication` as the track `trackID`.
+    mutating func accepted(_ publication: Publication, as trackID: String) {
+        publication.trackID = trackID
+        forgetUnclaimed()
+    }
+
+    /// Forgets what is wanted of tracks that are not published, unless one is about to be.
+    ///
+    /// The server may tell of tracks whose publication failed, or that were withdrawn.
+    private mutating func forgetUnclaimed() {
+        if !all.contains(where: { $0.trackID == nil }) { keepPublished() }
+    }
+
+    private mutating func keepPublished() {
+        let published = Set(all.compactMap(\.trackID))
+        wantedLayers = wantedLayers.filter { published.contains($0.key) }
     }
 
     /// Begins to wait for the server's answer about `publication`.
@@ -95,8 +114,11 @@ struct Publications {
     /// Records which encodings of a track somebody receives, and what can be used of them.
     mutating func setWanted(_ layers: [WantedLayer], trackID: String) {
         // This matters only for a track that is published or about to be.
-        let isOurs = all.contains { $0.trackID == trackID || $0.trackID == nil }
-        if isOurs && wantedLayers.count < 4 * WireFormat.maximumTracksPerParticipant { wantedLayers[trackID] = layers }
+        guard all.contains(where: { $0.trackID == trackID || $0.trackID == nil }) else { return }
+        if wantedLayers[trackID] == nil, wantedLayers.count >= 4 * WireFormat.maximumTracksPerParticipant {
+            keepPublished()
+        }
+        wantedLayers[trackID] = layers
         publication(withID: trackID)?.publisher.setWanted(layers)
     }
 

@@ -11,7 +11,7 @@ private struct Offer {
     var dimensions: Dimensions
     var frameRate: FrameRate
     /// The encodings, the smallest first.
-    var plans: [EncodingLane.Plan]
+    var plans: [EncodingPlan]
 
     /// The encodings as they are announced; `nil` if there is one.
     var simulcastLayers: [SimulcastLayer]? {
@@ -49,6 +49,7 @@ extension Room {
         do {
             try await start(publication)
         } catch {
+            publication.watch?.cancel()
             await stop(track, publisher)
             publications.remove(publication)
             publisher.retire()
@@ -59,9 +60,8 @@ extension Room {
     /// Starts a track's source, announces the track with the source's size and rate, and begins to encode.
     private func start(_ publication: Publication) async throws {
         let track = publication.track
-        let events = track.source.captureEvents()
+        publication.watch = reportEvents(of: publication)
         try await track.startSource(for: publication.publisher)
-        publication.publisher.requestFirstKeyframe()
         let dimensions = await publication.publisher.firstDimensions(within: track.firstFramePatience)
         try check(publication)
         guard let dimensions else {
@@ -82,9 +82,20 @@ extension Room {
             send(.unpublish(Unpublish(trackId: info.id)))
             throw error
         }
-        publication.watch = Task { [weak self] in
+    }
+
+    /// Begins to report the events of a track's source as events of the room.
+    ///
+    /// It begins before the source does, so that the user hears at once of a camera that gives no picture. A failure of
+    /// the source waits until the track is published: if it makes `publish` fail, the thrown error tells of it.
+    private func reportEvents(of publication: Publication) -> Task<Void, Never> {
+        let (track, settled) = (publication.track, publication.settled)
+        let events = track.source.captureEvents()
+        return Task { [eventQueue] in
             for await event in events {
-                if let event = RoomEvent(event, of: track) { self?.eventQueue.put(event) }
+                if case .failed = event { _ = await settled.value() }
+                guard !Task.isCancelled else { return }
+                if let event = RoomEvent(event, of: track) { eventQueue.put(event) }
             }
         }
     }
@@ -141,7 +152,7 @@ extension Room {
         // A server that does not know simulcast does not repeat the encodings in its answer, and drops all but layer 0.
         let isSimulcast = info.simulcastLayers?.count == offer.plans.count
         let requestWrite: @Sendable () -> Void = { [path] in path.value.requestWrite() }
-        let route = VideoPublisher.Route(
+        let route = PublishingRoute(
             trackID: info.id,
             codec: offer.codec,
             packetizer: Packetizer(trackAlias: info.alias),
@@ -161,7 +172,7 @@ extension Room {
         )
         publisher.setWanted(publications.wantedLayers(of: info.id))
         try publisher.begin(route)
-        publication.trackID = info.id
+        publications.accepted(publication, as: info.id)
         for lane in publisher.lanes { path.value.add(lane) }
         announceEnabled(trackID: info.id)
     }
@@ -257,7 +268,7 @@ extension Room {
 
 extension VideoPublisher {
     /// The encodings of pictures of this size, the smallest first.
-    fileprivate func plans(for dimensions: Dimensions) -> [EncodingLane.Plan] {
+    fileprivate func plans(for dimensions: Dimensions) -> [EncodingPlan] {
         if relay != nil { return [options.relayPlan] }
         return options.plans(for: dimensions, processors: ProcessInfo.processInfo.activeProcessorCount)
     }

@@ -30,11 +30,14 @@ struct TrackEncoding: ~Copyable {
 
     /// Encodes a picture of the target's size and cuts it into `packets`; returns `nil` if the encoder left it out.
     ///
+    /// `isRepeat` says that the frame encoded last shows the same picture, which marks this one for the subscribers.
+    ///
     /// - Throws: `encodingFailed`; the next frame is then a keyframe.
     mutating func encode(
         _ picture: VideoFrame,
         target: EncodingTarget,
         forceKeyframe: Bool,
+        isRepeat: Bool,
         clock: ClockBox
     ) throws(RoomError) -> EncodedFrameInfo? {
         guard picture.dimensions.fits(in: settings.largestDimensions) else {
@@ -44,7 +47,14 @@ struct TrackEncoding: ~Copyable {
         var isTooLarge = false
         let info: EncodedFrameInfo?
         do {
-            info = try encode(picture, target, forceKeyframe: forceKeyframe, clock: clock, isTooLarge: &isTooLarge)
+            info = try encode(
+                picture,
+                target,
+                forceKeyframe: forceKeyframe,
+                isRepeat: isRepeat,
+                clock: clock,
+                isTooLarge: &isTooLarge
+            )
         } catch {
             throw RoomError(.encodingFailed, "\(error)")
         }
@@ -59,6 +69,7 @@ struct TrackEncoding: ~Copyable {
         _ picture: VideoFrame,
         _ target: EncodingTarget,
         forceKeyframe: Bool,
+        isRepeat: Bool,
         clock: ClockBox,
         isTooLarge: inout Bool
     ) throws -> EncodedFrameInfo? {
@@ -81,6 +92,8 @@ struct TrackEncoding: ~Copyable {
             }
             var frame = info
             frame.simulcastLayer = simulcastLayer
+            frame.isRepeat = isRepeat
+            frame.isSubstitute = picture.isSubstitute
             packetizer.packetize(
                 frame,
                 bytes: bytes,

@@ -53,6 +53,9 @@ public struct VideoPublishOptions: Sendable {
     /// Who makes frames upright.
     public var orientation = Orientation.applied
 
+    /// Whether the track is sent to the server even while nobody receives it, which measures the way there.
+    package var isSentUnreceived = false
+
     /// The bitrates at which a track can be published: 10 kbit/s to 40 Mbit/s.
     ///
     /// A server ends the session of a publisher that sends more than 50 Mbit/s in the long run, unless its
@@ -96,16 +99,16 @@ extension VideoPublishOptions {
     /// The encodings of a track with pictures of the size `dimensions`, the smallest first.
     ///
     /// `processors` is how many the program may use.
-    func plans(for dimensions: Dimensions, processors: Int) -> [EncodingLane.Plan] {
+    func plans(for dimensions: Dimensions, processors: Int) -> [EncodingPlan] {
         let divisors = usesSimulcast(for: dimensions, processors: processors) ? Self.divisors(for: dimensions) : [1]
         return divisors.enumerated().map { plan(simulcastLayer: $0, divisor: $1) }
     }
 
     /// The only encoding, where the server supports no simulcast.
-    var singlePlan: EncodingLane.Plan { plan(simulcastLayer: 0, divisor: 1) }
+    var singlePlan: EncodingPlan { plan(simulcastLayer: 0, divisor: 1) }
 
     /// The only encoding of a source that compresses its frames itself.
-    var relayPlan: EncodingLane.Plan {
+    var relayPlan: EncodingPlan {
         var plan = singlePlan
         (plan.highestBitrate, plan.lowestBitrate, plan.isRelayed) = (nil, nil, true)
         return plan
@@ -126,14 +129,14 @@ extension VideoPublishOptions {
     /// Each encoding has a thread; on a single processor they would delay each other.
     private static let usualSimulcastProcessors = 2
 
-    private func plan(simulcastLayer: Int, divisor: Int) -> EncodingLane.Plan {
+    private func plan(simulcastLayer: Int, divisor: Int) -> EncodingPlan {
         let priority: UplinkController.Lane.Priority =
             switch priority {
             case .low: .low
             case .standard: .standard
             case .high: .high
             }
-        return EncodingLane.Plan(
+        return EncodingPlan(
             simulcastLayer: simulcastLayer,
             divisor: divisor,
             highestBitrate: targetBitrate,

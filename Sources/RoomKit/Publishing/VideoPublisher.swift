@@ -13,34 +13,8 @@ import VideoProcessing
 /// be turned, as the options say. If a size was requested that the source does not make itself, it is made by cropping and scaling
 /// down. The frames of a source that compresses them itself go to the only encoding as they are.
 final class VideoPublisher: EncodedVideoSink, Sendable {
-    /// Connects a publisher to its session, once the server has accepted the track.
-    struct Route: Sendable {
-        var trackID: String
-        var codec: TrackCodec
-        var packetizer: Packetizer
-        /// The encodings that the track was announced with, the smallest first.
-        var plans: [EncodingLane.Plan]
-        /// The size of the pictures as they are encoded; no larger picture is sent.
-        var dimensions: Dimensions
-        /// The approximate rate of the pictures.
-        var frameRate: FrameRate
-        var clock: ClockBox
-        /// What the connection carries, shared with its other tracks.
-        var uplink: Uplink
-        /// Makes the connection ask for packets; any thread may call it.
-        var wake: @Sendable () -> Void
-        /// Tells the server the present value of `isEnabled`.
-        var announceEnabled: @Sendable () async -> Void
-        /// Reports that pictures cannot be encoded.
-        ///
-        /// It is called on an encoder's thread, once for each series of failures.
-        var reportFailure: @Sendable (RoomError) -> Void
-        /// Reports that the pictures have another size from now on; called on the source's thread.
-        var reportDimensions: @Sendable (Dimensions) -> Void = { _ in }
-    }
-
     fileprivate struct State: Sendable {
-        var route: Route?
+        var route: PublishingRoute?
         var lanes: [EncodingLane] = []
         /// What subscribers receive, by the server's last word.
         var wanted: [WantedLayer] = []
@@ -157,8 +131,20 @@ final class VideoPublisher: EncodedVideoSink, Sendable {
     var trackID: String? { state.withLock { $0.route?.trackID } }
 
     /// Waits at most `timeout` for the first picture; returns its upright size.
+    ///
+    /// A source that compresses its frames itself is asked for a keyframe meanwhile, which states the size: again and
+    /// again, because an encoder may miss a request, and not on the caller's executor, because the application answers.
     func firstDimensions(within timeout: Duration) async -> Dimensions? {
-        (await firstFrame.value(within: timeout) ?? nil)?.upright
+        let asking = relay.map { _ in
+            Task.detached { [requestFrame, firstFrame] in
+                while firstFrame.current == nil {
+                    requestFrame()
+                    try await Task.sleep(for: RelayBacklog.requestInterval)
+                }
+            }
+        }
+        defer { asking?.cancel() }
+        return (await firstFrame.value(within: timeout) ?? nil)?.upright
     }
 
     /// Ends the wait for the first picture.
@@ -169,7 +155,7 @@ final class VideoPublisher: EncodedVideoSink, Sendable {
     /// Begins to encode, for the track that the server has accepted.
     ///
     /// - Throws: `outOfResources` if there is no thread.
-    func begin(_ route: Route) throws(RoomError) {
+    func begin(_ route: PublishingRoute) throws(RoomError) {
         let track = EncodingLane.Track(
             route: route,
             chain: ScalingChain(
@@ -195,7 +181,7 @@ final class VideoPublisher: EncodedVideoSink, Sendable {
             state.lanes = lanes
             for lane in lanes {
                 if !state.isEnabled { lane.setEnabled(false) }
-                lane.setWanted(state.bounds(of: lane))
+                lane.setWanted(bounds(of: lane, state))
             }
         }
     }
@@ -204,7 +190,7 @@ final class VideoPublisher: EncodedVideoSink, Sendable {
     func setWanted(_ layers: [WantedLayer]) {
         state.withLock { state in
             state.wanted = layers
-            for lane in state.lanes { lane.setWanted(state.bounds(of: lane)) }
+            for lane in state.lanes { lane.setWanted(bounds(of: lane, state)) }
         }
         if !layers.isEmpty, relay == nil { requestFrame() }
     }
@@ -234,11 +220,6 @@ final class VideoPublisher: EncodedVideoSink, Sendable {
         if relay == nil { requestFrame() }
     }
 
-    /// Asks a source that compresses its frames itself for a keyframe, which states their size.
-    func requestFirstKeyframe() {
-        if relay != nil, firstFrame.current == nil { requestFrame() }
-    }
-
     /// Ends the encodings and waits for their threads; a picture that still waits is dropped.
     func stop() async {
         let lanes = lanes
@@ -253,7 +234,7 @@ final class VideoPublisher: EncodedVideoSink, Sendable {
         isRetired.store(true, ordering: .releasing)
     }
 
-    private func note(_ failure: RoomError?, _ route: Route) {
+    private func note(_ failure: RoomError?, _ route: PublishingRoute) {
         let isFirst = error.withLock { error in
             defer { error = failure }
             return error == nil
@@ -262,9 +243,10 @@ final class VideoPublisher: EncodedVideoSink, Sendable {
     }
 }
 
-extension VideoPublisher.State {
-    /// What subscribers can use of an encoding; `nil` if nobody receives it.
-    fileprivate func bounds(of lane: EncodingLane) -> LayerBounds? {
-        wanted.first { $0.simulcastLayer == lane.plan.simulcastLayer }.map { LayerBounds($0) }
+extension VideoPublisher {
+    /// What subscribers can use of an encoding; `nil` if nobody receives it and it is not sent all the same.
+    private func bounds(of lane: EncodingLane, _ state: State) -> LayerBounds? {
+        let wanted = state.wanted.first { $0.simulcastLayer == lane.plan.simulcastLayer }
+        return wanted.map { LayerBounds($0) } ?? (options.isSentUnreceived ? LayerBounds() : nil)
     }
 }

@@ -12,8 +12,10 @@ struct ReceivedFrame: Sendable {
     var relayed: MonotonicInstant?
     /// When it was decoded; `nil` if it was not.
     var decoded: MonotonicInstant?
-    /// The size of its picture, once decoded; a frame without a picture has the size of the one before.
+    /// The size of its picture as it was encoded, once decoded; a frame without a picture has that of the one before.
     var dimensions: Dimensions?
+    /// The size of its picture as it is shown, once decoded; a frame without a picture has that of the one before.
+    var uprightDimensions: Dimensions?
     /// Whether its picture was decoded in time, and handed to the slots of the renderers if there are any.
     var isShown = false
     /// The decoded picture, if a renderer or sink wanted it.
@@ -25,12 +27,19 @@ struct ReceivedFrame: Sendable {
     /// What the publisher sent with it: orientation and metadata.
     var extensions = PacketExtensions()
 
+    /// The size in which a picture that was encoded in the size `encoded` is shown with this frame's orientation.
+    func upright(_ encoded: Dimensions) -> Dimensions {
+        extensions.rotation.swapsDimensions ? encoded.transposed : encoded
+    }
+
     /// A decoded picture of this frame, made upright and with the frame's metadata.
     func finished(_ picture: VideoFrame, by scaler: FrameScaler) -> VideoFrame {
         var picture = picture
         picture.rotation = extensions.rotation
         picture.isMirrored = extensions.isMirrored
         picture.metadata = extensions.metadata
+        picture.isRepeat = frame.info.isRepeat
+        picture.isSubstitute = frame.info.isSubstitute
         return picture.isUpright ? picture : scaler.upright(picture)
     }
 }

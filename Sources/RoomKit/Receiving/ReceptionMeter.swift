@@ -9,7 +9,7 @@ struct ReceptionMeter: Sendable {
     /// A frame that has been decoded.
     struct Decoded {
         var info: EncodedFrameInfo
-        /// The size of the picture; `nil` for a frame that has no picture to show.
+        /// The size of the last picture up to this frame, as it is shown; `nil` if there has been none.
         var dimensions: Dimensions?
         var isCatchUp: Bool
         var isShown: Bool
@@ -28,7 +28,8 @@ struct ReceptionMeter: Sendable {
     private var freezes: FreezeDetector
     private var lastShown: MonotonicInstant?
 
-    /// The time between the frames of a screen that stands still, which is no freeze.
+    /// The time between the frames of a screen that stands still, which is no freeze; for publishers that do not mark
+    /// repeats.
     static let screenGap = Duration.seconds(1)
 
     /// A meter of a track of which nothing was received.
@@ -59,6 +60,7 @@ struct ReceptionMeter: Sendable {
     /// Notes a frame that was decoded.
     mutating func decoded(_ frame: Decoded) {
         statistics.framesDecoded += 1
+        if frame.info.isRepeat { statistics.framesRepeated += 1 }
         statistics.totalDecodeTime += frame.decodeTime
         statistics.simulcastLayer = Int(frame.info.simulcastLayer)
         statistics.clock = FrameAgeClock(frame.clock.basis)
@@ -74,11 +76,11 @@ struct ReceptionMeter: Sendable {
         statistics.framesRendered += 1
         statistics.timeToFirstFrame = statistics.timeToFirstFrame ?? frame.at.duration(since: frame.subscribed)
         ages.record(age)
-        freezes.shown(at: frame.at)
+        freezes.shown(FreezeDetector.Frame(frame.info), at: frame.at)
         lastShown = frame.at
     }
 
-    /// The size of the last frame that was decoded.
+    /// The size of the last picture that was decoded, as it is shown.
     var dimensions: Dimensions? { statistics.dimensions }
 
     /// Notes that no frames are expected until the next one, so that the time up to it is no freeze.

@@ -69,7 +69,7 @@ public final class RemoteVideoTrack: Sendable {
         state = Monitor(State(isEnabled: info.enabled))
     }
 
-    /// The size of the last frame; before the first one, that with which the track was published.
+    /// The size of the last picture, made upright; before the first one, that with which the track was published.
     ///
     /// `RoomEvent.trackDimensionsChanged` reports changes.
     public var dimensions: Dimensions { meter.withLock { $0.dimensions } ?? publishedDimensions }

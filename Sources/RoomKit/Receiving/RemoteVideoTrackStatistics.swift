@@ -69,7 +69,7 @@ public struct RemoteVideoTrackStatistics: Hashable, Sendable {
     public var bitrate = Bitrate(bitsPerSecond: 0)
     /// The frames that were decoded in the last second.
     public var framesPerSecond = 0
-    /// The size of the last decoded picture; `nil` before the first.
+    /// The size of the last decoded picture, made upright; `nil` before the first.
     public var dimensions: Dimensions?
     /// How many times a decoded picture had another size than the one before.
     public var sizeChanges = 0
@@ -79,10 +79,13 @@ public struct RemoteVideoTrackStatistics: Hashable, Sendable {
     public var totalDecodeTime = Duration.zero
     /// The mean time that decoding a frame of the last five seconds took; `nil` if there is none.
     public var decodeTime: Duration?
+    /// Decoded frames that show the picture before again, because the source stood still; part of `framesDecoded`.
+    public var framesRepeated = 0
     /// The freezes that have ended.
     ///
     /// A freeze is a time between two shown pictures of at least three times the mean of the last 30 such times, and
-    /// at least 150 ms longer than that mean. A paused track is not frozen.
+    /// at least 150 ms longer than that mean. A paused track is not frozen, and neither is a source that stands still
+    /// (`framesRepeated`).
     public var freezeCount = 0
     /// The time of all freezes that have ended, each from one shown picture to the next.
     public var totalFreezesDuration = Duration.zero

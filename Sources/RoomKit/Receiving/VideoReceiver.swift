@@ -139,7 +139,7 @@ final class VideoReceiver: Sendable {
         let scaler = FrameScaler()
         var (opening, display) = (OpeningGate(), DisplayGate())
         var badKeyframes = 0
-        var dimensions: Dimensions?
+        var (dimensions, uprightDimensions): (Dimensions?, Dimensions?)
         while var received = queue.take() {
             let began = MonotonicClock.now
             let isInTime = isLive(received, &opening) && isInTime(received, &display, at: began)
@@ -162,7 +162,9 @@ final class VideoReceiver: Sendable {
             badKeyframes = 0
             let ended = MonotonicClock.now
             received.decoded = ended
+            if hasPicture { uprightDimensions = dimensions.map { received.upright($0) } }
             received.dimensions = dimensions
+            received.uprightDimensions = uprightDimensions
             received.isShown = isInTime && hasPicture
             received.picture = picture.map { received.finished($0, by: scaler) }
             count(received, at: ended, decodeTime: ended.duration(since: began))
@@ -226,7 +228,7 @@ final class VideoReceiver: Sendable {
     private func count(_ received: ReceivedFrame, at now: MonotonicInstant, decodeTime: Duration) {
         let decoded = ReceptionMeter.Decoded(
             info: received.frame.info,
-            dimensions: received.dimensions,
+            dimensions: received.uprightDimensions,
             isCatchUp: received.isCatchUp,
             isShown: received.isShown,
             at: now,

@@ -16,6 +16,11 @@ package struct FrameLogEntry: Codable, Hashable, Sendable {
     package var base: Int
     /// Whether the frame decodes without any other.
     package var key: Bool
+    /// Whether the frame shows the picture before again, because the source stood still; `nil` in logs of older
+    /// programs.
+    package var repeated: Bool?
+    /// Whether the frame shows a slate instead of the camera's picture; `nil` in logs of older programs.
+    package var substitute: Bool?
     /// The length of the compressed frame.
     package var bytes: Int
     /// The width of its picture; `nil` in logs of older programs.
@@ -54,6 +59,8 @@ extension FrameLogEntry {
         layer = Int(info.temporalLayer)
         base = Int(info.baseLayerIndex)
         key = info.isKeyframe
+        repeated = info.isRepeat
+        substitute = info.isSubstitute
         bytes = frame.frame.size.bytes
         width = frame.dimensions?.width
         height = frame.dimensions?.height
@@ -88,6 +95,8 @@ extension FrameLogEntry {
         try container.encode(layer, forKey: .layer)
         try container.encode(base, forKey: .base)
         try container.encode(key, forKey: .key)
+        try container.encodeIfPresent(repeated, forKey: .repeated)
+        try container.encodeIfPresent(substitute, forKey: .substitute)
         try container.encode(bytes, forKey: .bytes)
         try container.encodeIfPresent(width, forKey: .width)
         try container.encodeIfPresent(height, forKey: .height)
@@ -105,7 +114,7 @@ extension FrameLogEntry {
 
     private enum CodingKeys: CodingKey {
         case number, simulcastLayer, layer, base, key, bytes, width, height, captured, received, decoded, shown, catchUp
-        case clock, clockError, rotation, mirrored, metadata
+        case clock, clockError, rotation, mirrored, metadata, repeated, substitute
     }
 
     /// Reads the lines of a `.frames.jsonl`; an incomplete last line is ignored.
@@ -121,13 +130,21 @@ extension FrameLogEntry {
 struct FrameLogWriter: ~Copyable {
     private let descriptor: Int32
     private let path: String
+    /// Whether the file had a name at first, so that it can be seen to lose it: some file systems count no links.
+    private let hasName: Bool
     private let encoder = JSONEncoder()
 
     init(path: String) throws(RecordingError) {
         let descriptor = unsafe open(path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0o644)
         guard descriptor >= 0 else { throw RecordingError(MediaFileError(.create, path, status: errno)) }
+        self.init(adopting: descriptor, path: path)
+    }
+
+    /// Takes over `descriptor`, which is open for writing.
+    init(adopting descriptor: Int32, path: String) {
         self.descriptor = descriptor
         self.path = path
+        hasName = Self.linkCount(of: descriptor).map { $0 > 0 } ?? false
         encoder.outputFormatting = .sortedKeys
     }
 
@@ -142,9 +159,16 @@ struct FrameLogWriter: ~Copyable {
         } catch {
             preconditionFailure("a frame's numbers cannot be encoded: \(error)")
         }
+        if hasName, Self.linkCount(of: descriptor) == 0 { throw RecordingError(MediaFileError(removed: path)) }
         let written = unsafe line.withUnsafeBytes { unsafe Glibc.write(descriptor, $0.baseAddress, $0.count) }
         guard written == line.count else {
             throw RecordingError(MediaFileError(.write, path, status: written < 0 ? errno : ENOSPC))
         }
+    }
+
+    /// The names that a file has; `nil` if that cannot be found out.
+    private static func linkCount(of descriptor: Int32) -> Int? {
+        var status = stat()
+        return unsafe fstat(descriptor, &status) == 0 ? Int(status.st_nlink) : nil
     }
 }

@@ -226,7 +226,9 @@ extension PacketPath: WebSocketHandler {
 
     func hasMessage(for connection: WebSocketConnection) -> Bool { hasMessage }
 
-    func nextMessage(for connection: WebSocketConnection) -> OutgoingMessage? { nextMessage(at: MonotonicClock.now) }
+    func nextMessage(for connection: WebSocketConnection, at now: MonotonicInstant) -> OutgoingMessage? {
+        nextMessage(at: now)
+    }
 
     func closed(_ connection: WebSocketConnection, _ closure: WebSocketClosure) {
         connectionEnded()

@@ -136,6 +136,7 @@ public actor Room {
         }
         let joined = try result.get()
         link.sid = joined.room.id
+        link.server = joined.server
     }
 
     // MARK: Driving the session

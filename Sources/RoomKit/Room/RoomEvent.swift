@@ -28,7 +28,8 @@ public enum RoomEvent: Sendable {
     ///
     /// It follows each `trackSubscribed` once, unless the session ends first.
     case trackUnsubscribed(RemoteVideoTrack, RemoteParticipant)
-    /// The pictures of a track arrive in another size from now on: its source has changed, or what the networks carry.
+    /// The pictures of a track, made upright, have another size from now on: its source has changed or was turned, or
+    /// what the networks carry has changed.
     case trackDimensionsChanged(RemoteVideoTrack, RemoteParticipant, Dimensions)
     /// The publisher of a track sends again.
     case trackEnabled(RemoteVideoTrack, RemoteParticipant)
@@ -44,6 +45,8 @@ public enum RoomEvent: Sendable {
     case localTrackDimensionsChanged(LocalVideoTrack, Dimensions)
     /// The source of a local track goes on, but not as requested, or some of its frames cannot be used; the error says
     /// what to do.
+    ///
+    /// It also comes, while `publish` still waits, if the source gives no first picture for longer than is usual.
     case localTrackWarning(LocalVideoTrack, any Error)
     /// The server sends nothing of a track for now, for example because this program's network does not carry it.
     ///

@@ -12,6 +12,8 @@ struct SessionLink {
     var joinSent = MonotonicClock.now
     /// The server's id for the room.
     var sid = ""
+    /// Program and version of the server; empty until it has joined us.
+    var server = ""
     var hasJoined = false
     var hasEnded = false
     var isHangingUp = false

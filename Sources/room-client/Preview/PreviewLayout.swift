@@ -16,12 +16,14 @@ struct PreviewLayout: Hashable, Sendable {
     var row: Int
     var column: Int
 
+    /// The most cells of a picture in each direction: terminals may claim 65,535, and each cell takes 40 bytes.
+    private static let mostCells = 1000
+
     /// The layout for cells of two pixels, one above the other; `nil` if the terminal has no room.
     init?(halfBlocksFor picture: Dimensions, on terminal: TerminalSize) {
         let rows = terminal.rows - 1
         guard terminal.columns > 0, rows > 0, picture.area > 0 else { return nil }
-        let most = Dimensions.largestCodable
-        let room = Dimensions(width: min(terminal.columns, most.width), height: min(2 * rows, most.height))
+        let room = Dimensions(width: min(terminal.columns, Self.mostCells), height: 2 * min(rows, Self.mostCells))
         let fitted = picture.fitted(into: room)
         dimensions = Dimensions(width: fitted.width, height: max(2, fitted.height & ~1))
         row = 1 + (rows - dimensions.height / 2) / 2

@@ -121,8 +121,10 @@ private struct PreviewCanvas {
             painter.paint(scaler.fit(upright, to: layout.dimensions).buffer, layout, into: &output)
         }
         output.append(row: terminal.rows, column: 1)
+        // Without wrapping: characters may be two cells wide, and a wrapped line would move the picture up.
+        output.append("\u{1B}[?7l")
         output += Array(status.filter { !$0.isNewline }.prefix(terminal.columns - 1).utf8)
-        output.append("\u{1B}[K")
+        output.append("\u{1B}[K\u{1B}[?7h")
         return output
     }
 

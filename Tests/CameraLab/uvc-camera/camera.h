@@ -21,8 +21,14 @@
 // packets of 512 bytes at most, so that is the payload which one transfer can carry.
 enum { PAYLOAD_BYTES = 32 * 512, PAYLOAD_HEADER_BYTES = 2 };
 
+// USB 2.0 5.6.3: an isochronous endpoint takes at most three packets of 1,024 bytes in a microframe of 125 us. A payload
+// is what one microframe carries.
+enum { ISOCHRONOUS_PACKET_BYTES = 1024, PACKETS_PER_MICROFRAME = 3, MICROFRAME_NANOSECONDS = 125000 };
+enum { ISOCHRONOUS_PAYLOAD_BYTES = ISOCHRONOUS_PACKET_BYTES * PACKETS_PER_MICROFRAME };
+
 enum { FRAME_SIZES = 3, FRAME_RATES = 2 };
 enum { FORMAT_YUYV = 1, FORMAT_MJPEG = 2 };  // bFormatIndex
+enum { CAMERA_TERMINAL = 1, OUTPUT_TERMINAL = 2, PROCESSING_UNIT = 3 };
 enum { VIDEO_CONTROL_INTERFACE = 0, VIDEO_STREAMING_INTERFACE = 1, STREAMING_ENDPOINT = 1 };
 
 struct frame_size {
@@ -46,15 +52,34 @@ struct faults {
 
 // ---- descriptors.c ----
 
-// Copies the descriptor that GET_DESCRIPTOR names into `answer`; gives its length, or -1 if there is none.
+// Makes the camera stream isochronously, in alternate setting 1, instead of in bulk.
+void set_isochronous(void);
+bool is_isochronous(void);
+
+// Copies the descriptor that GET_DESCRIPTOR names into `answer`; gives its length, or -EPIPE if there is none.
 int copy_descriptor(uint8_t type, uint8_t index, uint8_t *answer, size_t capacity);
 
 // Sets the serial number; false if it has no letter, or more than 31.
 bool set_serial_number(const char *text);
 
+// ---- bus.c ----
+
+// Puts the camera on the bus that all cameras with the same file share.
+void join_bus(const char *path);
+
+// Reserves bandwidth for a stream, in bytes a second; false if the bus has none left. A bus of one's own has enough.
+bool reserve_bandwidth(uint64_t bytes_per_second);
+void release_bandwidth(void);
+
+// ---- settings.c ----
+
+// Answers a request to the camera terminal or the processing unit, as `answer_control` does.
+int answer_setting(const struct usb_ctrlrequest *request, const uint8_t *data, size_t size, uint8_t *answer);
+
 // ---- control.c ----
 
-// Answers a control transfer: the length of the answer, or -1 to stall. `data` is what the host sent with it.
+// Answers a control transfer: the length of the answer, or a negative errno; -EPIPE is a stall. `data` is what the host
+// sent with it.
 int answer_control(const struct usb_ctrlrequest *request, const uint8_t *data, size_t size, uint8_t *answer,
                    size_t capacity);
 
@@ -65,6 +90,9 @@ void load_clip(const char *path);
 
 // Ends the program unless every one of `frame_sizes` has a clip.
 void require_clips(void);
+
+// The bytes of the largest picture.
+uint32_t largest_picture(uint8_t format, uint8_t frame_index);
 
 // The picture of frame `number`; the bytes are valid until the next call.
 const uint8_t *picture(uint8_t format, uint8_t frame_index, uint32_t number, uint32_t *bytes);
@@ -92,7 +120,8 @@ int plug_in(void);
 // Reads one request and does what it asks. False: the cable has been pulled.
 bool handle_request(int cable);
 
-bool has_transfer(void);
+// Nanoseconds until the oldest waiting transfer is to be sent, 0 for now, -1 for not before something else happens.
+int64_t transfer_wait(int64_t now);
 
 // Fills the oldest waiting transfer from the stream. False: the cable has been pulled.
 bool send_payload(int cable, int64_t now);

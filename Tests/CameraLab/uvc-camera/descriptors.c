@@ -1,4 +1,6 @@
 // What the camera tells the host about itself when it is plugged in.
+#include <errno.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "camera.h"
@@ -8,7 +10,12 @@ const struct frame_size frame_sizes[FRAME_SIZES] = {{640, 480}, {320, 240}, {128
 enum { INTERVAL_30_FPS = 333333, INTERVAL_15_FPS = 666666 };  // in 100 ns (UVC-U 3.1.2, dwFrameInterval)
 const uint32_t frame_intervals[FRAME_RATES] = {INTERVAL_30_FPS, INTERVAL_15_FPS};
 
-enum { CAMERA_TERMINAL = 1, OUTPUT_TERMINAL = 2 };
+// UVC 3.7.2.3 and 3.7.2.5: the bits of the controls that the terminal and the unit have (settings.c).
+enum { AUTO_EXPOSURE_MODE = 1 << 1, EXPOSURE_TIME_ABSOLUTE = 1 << 3 };
+enum {
+    BRIGHTNESS = 1 << 0, CONTRAST = 1 << 1, SATURATION = 1 << 3, WHITE_BALANCE = 1 << 6,
+    GAIN = 1 << 9, POWER_LINE_FREQUENCY = 1 << 10, WHITE_BALANCE_AUTO = 1 << 12
+};
 enum { STRING_LANGUAGES, STRING_MANUFACTURER, STRING_PRODUCT, STRING_SERIAL, STRINGS };
 enum { BULK_PACKET_BYTES = 512 };   // USB 2.0 5.8.3, high speed
 enum { UVC_VERSION = 0x0110, USB_VERSION = 0x0200, LANGUAGE_US_ENGLISH = 0x0409 };
@@ -42,6 +49,7 @@ static const struct usb_device_descriptor device = {
 struct control_part {
     struct UVC_HEADER_DESCRIPTOR(1) header;
     struct uvc_camera_terminal_descriptor camera;
+    struct uvc_processing_unit_descriptor processing;
     struct uvc_output_terminal_descriptor output;
 } __attribute__((packed));
 
@@ -55,7 +63,7 @@ struct streaming_part {
     struct uvc_color_matching_descriptor mjpeg_colors;
 } __attribute__((packed));
 
-struct bulk_endpoint {  // usb_endpoint_descriptor without the two fields that only audio has
+struct streaming_endpoint {  // usb_endpoint_descriptor without the two fields that only audio has
     uint8_t bLength, bDescriptorType, bEndpointAddress, bmAttributes;
     uint16_t wMaxPacketSize;
     uint8_t bInterval;
@@ -107,7 +115,7 @@ static const struct {
     struct control_part control;
     struct usb_interface_descriptor streaming_interface;
     struct streaming_part streaming;
-    struct bulk_endpoint endpoint;
+    struct streaming_endpoint endpoint;
 } __attribute__((packed)) configuration = {
     .configuration = {
         .bLength = USB_DT_CONFIG_SIZE,
@@ -145,6 +153,17 @@ static const struct {
             .bTerminalID = CAMERA_TERMINAL,
             .wTerminalType = UVC_ITT_CAMERA,
             .bControlSize = 3,
+            .bmControls = {AUTO_EXPOSURE_MODE | EXPOSURE_TIME_ABSOLUTE},
+        },
+        .processing = {
+            .bLength = UVC_DT_PROCESSING_UNIT_SIZE(2),
+            .bDescriptorType = USB_DT_CS_INTERFACE,
+            .bDescriptorSubType = UVC_VC_PROCESSING_UNIT,
+            .bUnitID = PROCESSING_UNIT,
+            .bSourceID = CAMERA_TERMINAL,
+            .bControlSize = 2,
+            .bmControls = {BRIGHTNESS | CONTRAST | SATURATION | WHITE_BALANCE,
+                           (GAIN | POWER_LINE_FREQUENCY | WHITE_BALANCE_AUTO) >> 8},
         },
         .output = {
             .bLength = UVC_DT_OUTPUT_TERMINAL_SIZE,
@@ -152,7 +171,7 @@ static const struct {
             .bDescriptorSubType = UVC_VC_OUTPUT_TERMINAL,
             .bTerminalID = OUTPUT_TERMINAL,
             .wTerminalType = UVC_TT_STREAMING,
-            .bSourceID = CAMERA_TERMINAL,
+            .bSourceID = PROCESSING_UNIT,
         },
     },
     .streaming_interface = VIDEO_INTERFACE(VIDEO_STREAMING_INTERFACE, UVC_SC_VIDEOSTREAMING, 1),
@@ -200,8 +219,42 @@ static const struct {
     },
 };
 
+// What takes the place of the bulk endpoint in an isochronous camera: a second setting of the streaming interface.
+static const struct {
+    struct usb_interface_descriptor streaming_interface;
+    struct streaming_endpoint endpoint;
+} __attribute__((packed)) isochronous_setting = {
+    .streaming_interface = {
+        .bLength = USB_DT_INTERFACE_SIZE,
+        .bDescriptorType = USB_DT_INTERFACE,
+        .bInterfaceNumber = VIDEO_STREAMING_INTERFACE,
+        .bAlternateSetting = 1,
+        .bNumEndpoints = 1,
+        .bInterfaceClass = USB_CLASS_VIDEO,
+        .bInterfaceSubClass = UVC_SC_VIDEOSTREAMING,
+    },
+    .endpoint = {
+        .bLength = USB_DT_ENDPOINT_SIZE,
+        .bDescriptorType = USB_DT_ENDPOINT,
+        .bEndpointAddress = USB_DIR_IN | STREAMING_ENDPOINT,
+        .bmAttributes = USB_ENDPOINT_XFER_ISOC | USB_ENDPOINT_SYNC_ASYNC,
+        .wMaxPacketSize = ISOCHRONOUS_PACKET_BYTES | (PACKETS_PER_MICROFRAME - 1) << 11,
+        .bInterval = 1,
+    },
+};
+
+static bool isochronous;
+
+void set_isochronous(void) {
+    isochronous = true;
+}
+
+bool is_isochronous(void) {
+    return isochronous;
+}
+
 static int copy(const void *descriptor, size_t size, uint8_t *answer, size_t capacity) {
-    if (size > capacity) return -1;
+    if (size > capacity) return -EPIPE;
     memcpy(answer, descriptor, size);
     return (int)size;
 }
@@ -213,11 +266,24 @@ bool set_serial_number(const char *text) {
     return *text && strlen(text) < 32;
 }
 
+static int copy_configuration(uint8_t *answer, size_t capacity) {
+    if (!isochronous) return copy(&configuration, sizeof configuration, answer, capacity);
+    size_t kept = sizeof configuration - sizeof configuration.endpoint;
+    size_t size = kept + sizeof isochronous_setting;
+    if (size > capacity) return -EPIPE;
+    memcpy(answer, &configuration, kept);
+    memcpy(answer + kept, &isochronous_setting, sizeof isochronous_setting);
+    ((struct usb_config_descriptor *)answer)->wTotalLength = (uint16_t)size;
+    size_t setting = offsetof(__typeof__(configuration), streaming_interface);
+    ((struct usb_interface_descriptor *)(answer + setting))->bNumEndpoints = 0;
+    return (int)size;
+}
+
 // USB 2.0 9.6.7: UTF-16 without a terminator; string 0 lists the languages.
 static int copy_string(uint8_t index, uint8_t *answer, size_t capacity) {
     const char *const strings[STRINGS] = {
         [STRING_MANUFACTURER] = "Camera lab", [STRING_PRODUCT] = "Lab UVC camera", [STRING_SERIAL] = serial_number};
-    if (index >= STRINGS) return -1;
+    if (index >= STRINGS) return -EPIPE;
     uint16_t text[32] = {LANGUAGE_US_ENGLISH};
     size_t characters = 1;
     if (index != STRING_LANGUAGES) {
@@ -225,7 +291,7 @@ static int copy_string(uint8_t index, uint8_t *answer, size_t capacity) {
         for (size_t i = 0; i < characters; i++) text[i] = (uint8_t)strings[index][i];
     }
     size_t size = 2 + 2 * characters;
-    if (size > capacity) return -1;
+    if (size > capacity) return -EPIPE;
     answer[0] = (uint8_t)size;
     answer[1] = USB_DT_STRING;
     memcpy(answer + 2, text, 2 * characters);
@@ -235,8 +301,8 @@ static int copy_string(uint8_t index, uint8_t *answer, size_t capacity) {
 int copy_descriptor(uint8_t type, uint8_t index, uint8_t *answer, size_t capacity) {
     switch (type) {
         case USB_DT_DEVICE: return copy(&device, sizeof device, answer, capacity);
-        case USB_DT_CONFIG: return copy(&configuration, sizeof configuration, answer, capacity);
+        case USB_DT_CONFIG: return copy_configuration(answer, capacity);
         case USB_DT_STRING: return copy_string(index, answer, capacity);
-        default: return -1;
+        default: return -EPIPE;
     }
 }

@@ -1,4 +1,4 @@
-// uvc-camera [--damage N] [--damage-first N] [--error N] [--stall-after N] [--serial TEXT] CLIP...
+// uvc-camera [--damage N] [--damage-first N] [--error N] [--stall-after N] [--serial TEXT] [--bus FILE] CLIP...
 //
 // A USB Video Class camera in user space: plugs itself into this kernel's virtual USB host controller (vhci_hcd), so
 // that the real uvcvideo driver binds to it. MJPEG and YUYV, 640x480, 320x240 and 1280x720, 30 and 15 frames a second.
@@ -10,6 +10,7 @@
 //   --error N         every Nth payload carries the UVC error bit
 //   --stall-after N   after N frames the camera is silent until the next stream
 //   --serial TEXT     the camera's serial number (default 0001)
+//   --bus FILE        streams isochronously, and shares the bandwidth of a USB 2.0 bus with all cameras of this FILE
 #include <errno.h>
 #include <getopt.h>
 #include <poll.h>
@@ -33,7 +34,7 @@ static int64_t monotonic_now(void) {
 
 static void usage(void) {
     fprintf(stderr, "usage: uvc-camera [--damage N] [--damage-first N] [--error N] [--stall-after N] "
-                    "[--serial TEXT] CLIP...\n");
+                    "[--serial TEXT] [--bus FILE] CLIP...\n");
     exit(EXIT_USAGE);
 }
 
@@ -52,6 +53,7 @@ static struct faults parse_options(int count, char **words) {
         {"error", required_argument, NULL, 'e'},
         {"stall-after", required_argument, NULL, 's'},
         {"serial", required_argument, NULL, 'n'},
+        {"bus", required_argument, NULL, 'b'},
         {0},
     };
     struct faults faults = {0};
@@ -63,6 +65,10 @@ static struct faults parse_options(int count, char **words) {
             case 's': faults.stall_after = positive_number(optarg); break;
             case 'n':
                 if (!set_serial_number(optarg)) usage();
+                break;
+            case 'b':
+                set_isochronous();
+                join_bus(optarg);
                 break;
             default: usage();
         }
@@ -84,7 +90,7 @@ static int ending_signals(void) {
 // Requests come first: an answered one may cancel what the stream is about to send.
 static void serve(int cable, int signals) {
     for (;;) {
-        int64_t wait = has_transfer() ? stream_wait(monotonic_now()) : -1;
+        int64_t wait = transfer_wait(monotonic_now());
         struct timespec timeout = {wait / NANOSECONDS, wait % NANOSECONDS};
         struct pollfd events[] = {{cable, POLLIN, 0}, {signals, POLLIN, 0}};
         int ready = ppoll(events, 2, wait < 0 ? NULL : &timeout, NULL);
@@ -92,7 +98,7 @@ static void serve(int cable, int signals) {
         if (events[1].revents) return;
         if (events[0].revents) {
             if (!handle_request(cable)) return;
-        } else if (has_transfer() && stream_wait(monotonic_now()) == 0) {
+        } else if (transfer_wait(monotonic_now()) == 0) {
             if (!send_payload(cable, monotonic_now())) return;
         }
     }
@@ -109,6 +115,7 @@ int main(int count, char **words) {
         return EXIT_FAILURE;
     }
     serve(cable, signals);
+    release_bandwidth();
     stream_report();
     close(cable);
     return EXIT_SUCCESS;

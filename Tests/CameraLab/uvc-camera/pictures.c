@@ -141,6 +141,15 @@ static void paint(uint8_t frame_index, uint32_t number) {
     paint_number(size, number);
 }
 
+uint32_t largest_picture(uint8_t format, uint8_t frame_index) {
+    if (format != FORMAT_MJPEG) return yuyv_bytes(frame_sizes[frame_index - 1]);
+    const struct clip *clip = &clips[frame_index - 1];
+    uint32_t largest = 0;
+    for (uint32_t i = 0; i < clip->count; i++)
+        if (clip->pictures[i].bytes > largest) largest = clip->pictures[i].bytes;
+    return largest;
+}
+
 const uint8_t *picture(uint8_t format, uint8_t frame_index, uint32_t number, uint32_t *bytes) {
     if (format == FORMAT_MJPEG) {
         const struct clip *clip = &clips[frame_index - 1];

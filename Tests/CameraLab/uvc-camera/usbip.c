@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "camera.h"
@@ -31,10 +32,19 @@ struct message {
 };
 _Static_assert(sizeof(struct message) == 48, "USB/IP header");
 
+// USB/IP, struct usbip_iso_packet_descriptor, big-endian: the packets of an isochronous transfer.
+struct packet {
+    uint32_t offset, length, actual, status;
+};
+enum { MAX_PACKETS = 32 };  // uvcvideo, UVC_MAX_PACKETS
+
 enum { PORTS = 8, DEVICE = 1 << 16 | 2, ANSWER_BYTES = 4096, MAX_TRANSFERS = 64 };
 
 static struct transfer {
     uint32_t sequence, length;
+    uint32_t packets;    // of an isochronous transfer, 0 for bulk
+    int64_t due;         // when an isochronous transfer is over, ns
+    struct packet packet[MAX_PACKETS];
 } transfers[MAX_TRANSFERS];  // the host's waiting reads, oldest first
 static unsigned transfer_count;
 
@@ -95,8 +105,9 @@ static bool write_all(int cable, const void *data, size_t size) {
 // A message and the data behind it, so that they go out with one call.
 struct reply {
     struct message head;
-    uint8_t data[PAYLOAD_BYTES];
+    uint8_t data[MAX_PACKETS * (ISOCHRONOUS_PAYLOAD_BYTES + sizeof(struct packet))];
 };
+_Static_assert(sizeof(((struct reply *)0)->data) > PAYLOAD_BYTES, "room for a bulk transfer");
 
 static bool send_submitted(int cable, struct reply *reply, uint32_t sequence, int status, uint32_t actual,
                            uint32_t data_bytes) {
@@ -112,15 +123,30 @@ static bool handle_control(int cable, const struct message *message, const uint8
     static struct reply reply;
     uint32_t sequence = ntohl(message->sequence);
     int length = answer_control(&message->submit.setup, data, size, reply.data, ANSWER_BYTES);
-    if (length < 0) return send_submitted(cable, &reply, sequence, -EPIPE, 0, 0);
+    if (length < 0) return send_submitted(cable, &reply, sequence, length, 0, 0);
     bool is_in = ntohl(message->direction) == DIRECTION_IN;
     uint32_t answer = is_in ? (uint32_t)length : 0;
     return send_submitted(cable, &reply, sequence, 0, is_in ? answer : size, answer);
 }
 
+// Reads the packets of an isochronous transfer, and says when it is over: microframes pass one after another.
+static bool read_packets(int cable, const struct message *message, struct transfer *transfer) {
+    static int64_t last_due;
+    transfer->packets = ntohl(message->submit.packets);
+    if (transfer->packets == 0 || transfer->packets > MAX_PACKETS) return false;
+    if (!read_all(cable, transfer->packet, transfer->packets * sizeof *transfer->packet)) return false;
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    int64_t now = time.tv_sec * 1000000000ll + time.tv_nsec;
+    last_due = (last_due > now ? last_due : now) + transfer->packets * (int64_t)MICROFRAME_NANOSECONDS;
+    transfer->due = last_due;
+    return true;
+}
+
 static bool queue_transfer(int cable, const struct message *message) {
     static struct reply reply;
-    struct transfer transfer = {ntohl(message->sequence), ntohl(message->submit.length)};
+    struct transfer transfer = {.sequence = ntohl(message->sequence), .length = ntohl(message->submit.length)};
+    if (is_isochronous() && !read_packets(cable, message, &transfer)) return false;
     if (transfer_count == MAX_TRANSFERS || transfer.length <= PAYLOAD_HEADER_BYTES)
         return send_submitted(cable, &reply, transfer.sequence, -EPIPE, 0, 0);
     transfers[transfer_count++] = transfer;
@@ -170,13 +196,35 @@ bool handle_request(int cable) {
 
 // ---- the video endpoint ----
 
-bool has_transfer(void) {
-    return transfer_count > 0;
+int64_t transfer_wait(int64_t now) {
+    if (transfer_count == 0) return -1;
+    if (!is_isochronous()) return stream_wait(now);
+    return transfers[0].due > now ? transfers[0].due - now : 0;
+}
+
+// Each packet carries a payload, or nothing where the stream has none.
+static bool send_packets(int cable, struct transfer *transfer, struct reply *reply, int64_t now) {
+    uint32_t bytes = 0;
+    for (uint32_t i = 0; i < transfer->packets; i++) {
+        uint32_t room = ntohl(transfer->packet[i].length), actual = 0;
+        if (room > ISOCHRONOUS_PAYLOAD_BYTES) room = ISOCHRONOUS_PAYLOAD_BYTES;
+        if (room > PAYLOAD_HEADER_BYTES && stream_wait(now) == 0) actual = stream_payload(now, reply->data + bytes, room);
+        transfer->packet[i].actual = htonl(actual);
+        transfer->packet[i].status = 0;
+        bytes += actual;
+    }
+    uint32_t descriptors = transfer->packets * sizeof *transfer->packet;
+    memcpy(reply->data + bytes, transfer->packet, descriptors);
+    reply->head = (struct message){.command = htonl(RET_SUBMIT), .sequence = htonl(transfer->sequence)};
+    reply->head.submitted.length = htonl(bytes);
+    reply->head.submitted.packets = htonl(transfer->packets);
+    return write_all(cable, reply, sizeof reply->head + bytes + descriptors);
 }
 
 bool send_payload(int cable, int64_t now) {
     static struct reply reply;
     struct transfer transfer = remove_transfer(0);
+    if (transfer.packets) return send_packets(cable, &transfer, &reply, now);
     uint32_t capacity = transfer.length < PAYLOAD_BYTES ? transfer.length : PAYLOAD_BYTES;
     uint32_t bytes = stream_payload(now, reply.data, capacity);
     return send_submitted(cable, &reply, transfer.sequence, 0, bytes, bytes);

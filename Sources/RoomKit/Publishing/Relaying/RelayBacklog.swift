@@ -27,7 +27,7 @@ struct RelayBacklog: Sendable {
     /// The most frames and bytes that wait: a source that comes in faster than its frames are shown is no live source.
     private static let (mostFrames, mostBytes) = (120, 8 << 20)
     /// The shortest time between two requests to the source: that of the server's.
-    private static let requestInterval: Duration = .seconds(1)
+    static let requestInterval: Duration = .seconds(1)
 
     /// The frames that wait, the oldest first.
     private(set) var entries: [Entry] = []

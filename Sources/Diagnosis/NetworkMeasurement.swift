@@ -1,0 +1,196 @@
+package import MediaCore
+package import RoomKit
+import SyntheticSources
+
+/// What the path to a server and back carries, measured by a published track in a room of its own.
+package struct NetworkMeasurement: Hashable, Sendable {
+    /// The rate that reached the server.
+    package var up: Bitrate
+    /// Whether the path set that rate; otherwise it carries more.
+    package var isUpLimited: Bool
+    /// The rate that came back; it is never higher than `up`.
+    package var down: Bitrate
+    /// Whether the way back set that rate; otherwise it carries more.
+    package var isDownLimited: Bool
+    /// The shortest round trip; `nil` if the server acknowledges nothing.
+    package var roundTrip: Duration?
+    /// The round trip under load that 95 of 100 samples do not exceed.
+    package var loadedRoundTrip: Duration?
+    /// The time from capture to decoding, there and back, that 95 of 100 frames do not exceed.
+    package var frameAge: Duration?
+
+    /// A measurement with the given values.
+    package init(
+        up: Bitrate,
+        isUpLimited: Bool,
+        down: Bitrate,
+        isDownLimited: Bool,
+        roundTrip: Duration? = nil,
+        loadedRoundTrip: Duration? = nil,
+        frameAge: Duration? = nil
+    ) {
+        self.up = up
+        self.isUpLimited = isUpLimited
+        self.down = down
+        self.isDownLimited = isDownLimited
+        self.roundTrip = roundTrip
+        self.loadedRoundTrip = loadedRoundTrip
+        self.frameAge = frameAge
+    }
+
+    /// The rate that a published track can have.
+    package var usableRate: Bitrate { min(up, down) }
+}
+
+/// Measures a network by the real publisher and subscriber: the uplink's control finds the rate that the path carries.
+///
+/// First the track goes to the server and no further, then a second participant of this program receives it. The track
+/// is noise, which takes any rate at little cost. It stays within the limits of every server (`docs/protocol.md`,
+/// section 11).
+package struct NetworkProbe: Sendable {
+    /// The room to join as the second participant.
+    package var options: ConnectOptions
+    /// The rate that is tried at most.
+    package var highestRate: Bitrate
+    /// The time for both directions.
+    package var duration: Duration
+
+    /// The part of the time for the way there.
+    ///
+    /// It begins at 600 kbit/s; the way back begins at the rate that it found.
+    private static let upPart = 0.6
+    /// The rate is measured in this last part of the time for a direction.
+    private static let measuredPart = 0.3
+
+    /// 160x120 takes up to some 6 Mbit/s at 30 fps, so no higher rate can be tried.
+    private static let dimensions = Dimensions(width: 160, height: 120)
+    /// How often the connection is asked.
+    private static let interval = Duration.milliseconds(25)
+    /// A rate below this part of what was tried is the path's.
+    private static let limitedPart = 0.8
+    /// How long the first frame may take to come back.
+    private static let patience = Duration.seconds(5)
+
+    /// A probe with the given settings.
+    package init(options: ConnectOptions, highestRate: Bitrate, duration: Duration) {
+        self.options = options
+        self.highestRate = highestRate
+        self.duration = duration
+    }
+
+    /// Bytes at two times.
+    private struct Count {
+        var bytes: Int
+        var time: MonotonicInstant
+
+        func rate(since former: Count) -> Bitrate {
+            let seconds = time.duration(since: former.time).seconds
+            return Bitrate(bitsPerSecond: seconds > 0 ? Int(Double(bytes - former.bytes) * 8 / seconds) : 0)
+        }
+    }
+
+    /// Measures from `room`, which stays joined.
+    ///
+    /// - Throws: `RoomError`, or `CancellationError`; nothing is published then.
+    package func run(from room: Room) async throws -> NetworkMeasurement {
+        let track = LocalVideoTrack(source: NoiseSource(dimensions: Self.dimensions), name: "doctor")
+        var publishing = VideoPublishOptions()
+        publishing.maxBitrate = highestRate
+        publishing.simulcast = false
+        publishing.isSentUnreceived = true
+        try await room.localParticipant.publish(track, options: publishing)
+        do {
+            let measurement = try await measure(track, from: room)
+            await room.localParticipant.unpublish(track)
+            return measurement
+        } catch {
+            await room.localParticipant.unpublish(track)
+            throw error
+        }
+    }
+
+    private func measure(_ track: LocalVideoTrack, from room: Room) async throws -> NetworkMeasurement {
+        var trips: [Duration] = []
+        let sent = { Count(bytes: track.statistics.bytesSent, time: .now) }
+        let watch: () -> Void = {
+            guard let connection = track.statistics.connection, let trip = connection.roundTripTime else { return }
+            trips.append(trip + (connection.queueDelay ?? .zero))
+        }
+        let up = try await rate(of: sent, for: duration * Self.upPart, in: room, watch)
+        let connection = track.statistics.connection
+        let layers = track.statistics.layers
+        let isBusy = layers.contains { $0.qualityLimitation == .cpu }
+        // A rate that still rises when the time is over is nobody's limit.
+        let hasQueued = layers.contains { $0.qualityLimitationDurations[.bandwidth] ?? .zero > .zero }
+        let viewer = try await RoomClient.connect(options: options)
+        do {
+            let remote = try await firstTrack(of: viewer)
+            let received = { Count(bytes: remote.statistics.bytes, time: .now) }
+            let down = try await rate(of: received, for: duration * (1 - Self.upPart), in: viewer, watch)
+            let age = remote.statistics.recentFrameAge?.p95
+            await viewer.disconnect()
+            return NetworkMeasurement(
+                up: up,
+                isUpLimited: !isBusy && hasQueued && isLimited(up, highestRate),
+                down: down,
+                isDownLimited: isLimited(down, up),
+                roundTrip: connection?.roundTripTime,
+                loadedRoundTrip: Self.percentile95(of: trips),
+                frameAge: age
+            )
+        } catch {
+            await viewer.disconnect()
+            throw error
+        }
+    }
+
+    private func isLimited(_ rate: Bitrate, _ tried: Bitrate) -> Bool {
+        Double(rate.bitsPerSecond) < Self.limitedPart * Double(tried.bitsPerSecond)
+    }
+
+    /// The rate at the end of `time`.
+    private func rate(
+        of count: () -> Count,
+        for time: Duration,
+        in room: Room,
+        _ watch: () -> Void
+    ) async throws -> Bitrate {
+        try await wait(time * (1 - Self.measuredPart), in: room, watch)
+        let start = count()
+        try await wait(time * Self.measuredPart, in: room, watch)
+        return count().rate(since: start)
+    }
+
+    private func wait(_ time: Duration, in room: Room, _ watch: () -> Void) async throws {
+        let deadline = MonotonicInstant.now + time
+        while MonotonicInstant.now < deadline {
+            try await Task.sleep(for: Self.interval)
+            guard await room.state == .connected else {
+                throw DiagnosisFailure(description: "the server ended the session during the measurement")
+            }
+            watch()
+        }
+    }
+
+    /// The track of the first participant, once a frame of it has come.
+    private func firstTrack(of viewer: Room) async throws -> RemoteVideoTrack {
+        let deadline = MonotonicInstant.now + Self.patience
+        while MonotonicInstant.now < deadline {
+            let tracks = await viewer.remoteParticipants.flatMap(\.videoTracks)
+            if let track = tracks.first, track.statistics.framesReceived > 0 { return track }
+            try await Task.sleep(for: Self.interval)
+        }
+        throw DiagnosisFailure(description: "no frame has come back from the server in \(Int(Self.patience.seconds)) s")
+    }
+
+    private static func percentile95(of samples: [Duration]) -> Duration? {
+        guard !samples.isEmpty else { return nil }
+        return samples.sorted()[samples.count * 95 / 100]
+    }
+}
+
+/// Why a measurement failed, if no other module has an error for it.
+struct DiagnosisFailure: Error, CustomStringConvertible {
+    /// What happened, without a capital letter and a full stop.
+    let description: String
+}

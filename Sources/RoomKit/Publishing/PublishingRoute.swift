@@ -1,0 +1,28 @@
+import MediaCore
+import RoomProtocol
+
+/// Connects a publisher to its session, once the server has accepted the track.
+struct PublishingRoute: Sendable {
+    var trackID: String
+    var codec: TrackCodec
+    var packetizer: Packetizer
+    /// The encodings that the track was announced with, the smallest first.
+    var plans: [EncodingPlan]
+    /// The size of the pictures as they are encoded; no larger picture is sent.
+    var dimensions: Dimensions
+    /// The approximate rate of the pictures.
+    var frameRate: FrameRate
+    var clock: ClockBox
+    /// What the connection carries, shared with its other tracks.
+    var uplink: Uplink
+    /// Makes the connection ask for packets; any thread may call it.
+    var wake: @Sendable () -> Void
+    /// Tells the server the present value of `isEnabled`.
+    var announceEnabled: @Sendable () async -> Void
+    /// Reports that pictures cannot be encoded.
+    ///
+    /// It is called on an encoder's thread, once for each series of failures.
+    var reportFailure: @Sendable (RoomError) -> Void
+    /// Reports that the pictures have another size from now on; called on the source's thread.
+    var reportDimensions: @Sendable (Dimensions) -> Void = { _ in }
+}

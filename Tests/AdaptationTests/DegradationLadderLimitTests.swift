@@ -1,0 +1,76 @@
+import MediaCore
+import Testing
+
+@testable import Adaptation
+
+/// Limits other than the bitrate: CPU, receivers' bounds, and what the application prefers.
+@Suite("Degradation ladder, other limits", .timeLimit(.minutes(1)))
+struct DegradationLadderLimitTests {
+    @Test("The CPU takes one rung for each verdict, gives it back, and is named as the limitation")
+    func cpu() {
+        var run = LadderRun(complexity: 20)
+        run.run(5) { _ in 2500 }
+        run.run(5, cpu: .overused) { _ in 2500 }
+        #expect(run.size == "960x540" && run.step?.limitation == .cpu && run.step?.reason == .cpuOverused)
+        run.run(5, cpu: .overused) { _ in 2500 }
+        #expect(run.size == "640x360")
+        run.run(5, cpu: .underused) { _ in 2500 }
+        #expect(run.size == "960x540" && run.step?.reason == .cpuUnderused)
+        run.run(5, cpu: .underused) { _ in 2500 }
+        #expect(run.size == "1280x720" && run.step?.limitation == QualityLimitation.Reason.none)
+        run.run(5, cpu: .underused) { _ in 2500 }
+        #expect(run.size == "1280x720")
+    }
+
+    @Test("While the network limits more, the CPU's limit is not lifted")
+    func cpuBehindNetwork() {
+        var run = LadderRun(complexity: 60)
+        run.run(5) { _ in 2500 }
+        run.run(5, cpu: .overused) { _ in 2500 }
+        run.run(20) { _ in 250 }
+        #expect(run.size == "480x270" && run.step?.limitation == .bandwidth)
+        run.run(5, cpu: .underused) { _ in 250 }
+        run.run(30) { _ in 2500 }
+        #expect(run.size == "960x540" && run.step?.limitation == .cpu)
+    }
+
+    @Test("A verdict that comes too soon after a change is carried out later")
+    func cpuSoon() {
+        var run = LadderRun(complexity: 20)
+        run.run(5) { _ in 2500 }
+        run.run(0.5, cpu: .overused) { _ in 2500 }
+        run.run(0.5, cpu: .overused) { _ in 2500 }
+        #expect(run.size == "960x540")
+        run.run(2) { _ in 2500 }
+        #expect(run.size == "640x360")
+    }
+
+    @Test("Receivers' bounds are kept: size and frame rate, down and up again")
+    func bounds() {
+        var run = LadderRun(complexity: 20)
+        run.run(5) { _ in 2500 }
+        let small = Dimensions(width: 640, height: 400)
+        run.run(3, bounds: (small, FrameRate(15))) { _ in 2500 }
+        #expect(run.size == "640x360" && run.step?.frameRate == FrameRate(15))
+        #expect(run.step?.reason == .bounds && run.step?.limitation == .other)
+        run.run(3, bounds: (small, nil)) { _ in 2500 }
+        #expect(run.size == "640x360" && run.step?.frameRate == FrameRate(30))
+        run.run(3) { _ in 2500 }
+        #expect(run.size == "1280x720" && run.step?.limitation == QualityLimitation.Reason.none)
+    }
+
+    @Test("Keeping the size, only the frame rate changes; balanced changes both")
+    func preferences() {
+        var sharp = LadderRun(preference: .maintainResolution, complexity: 60)
+        sharp.run(10) { _ in 2500 }
+        sharp.run(30) { _ in 450 }
+        #expect(sharp.changes.allSatisfy { $0.step.dimensions == Dimensions(width: 1280, height: 720) })
+        #expect(sharp.step.map { $0.frameRate < FrameRate(15) } == true)
+        sharp.run(30) { _ in 2500 }
+        #expect(sharp.step?.frameRate == FrameRate(30))
+        var balanced = LadderRun(preference: .balanced, complexity: 60)
+        balanced.run(10) { _ in 2500 }
+        balanced.run(30) { _ in 220 }
+        #expect(balanced.step.map { $0.frameRate <= FrameRate(15) } == true && balanced.size == "640x360")
+    }
+}

@@ -1,0 +1,136 @@
+import MediaCore
+import TestTools
+import Testing
+
+@testable import Adaptation
+
+@Suite("Degradation ladder, properties", .timeLimit(.minutes(2)))
+struct DegradationLadderPropertyTests {
+    private static let minute: Int64 = 60_000_000
+
+    @Test(
+        "Any inputs: even sizes within the limits, 6 changes a minute, 2 s apart except after a cut",
+        arguments: 0..<25 as Range<UInt64>
+    )
+    func anyInputs(seed: UInt64) {
+        var random = SeededGenerator(seed: seed)
+        let largest = Dimensions(
+            width: Int.random(in: 2...2600, using: &random),
+            height: Int.random(in: 2...1500, using: &random)
+        )
+        let preference = DegradationPreference.allCases.randomElement(using: &random) ?? .balanced
+        var ladder = DegradationLadder(largest: largest, frameRate: FrameRate(30), preference: preference)
+        var now: Int64 = 0
+        var latest: Int64 = 0
+        var rate = 1e6
+        var bounds: (dimensions: Dimensions?, frameRate: FrameRate?) = (nil, nil)
+        var last: Dimensions?
+        var changes: [Int64] = []
+        for _ in 0..<3000 {
+            switch Int.random(in: 0..<60, using: &random) {
+            case 0: rate = Double.random(in: 0...6e6, using: &random)
+            case 1: rate *= Double.random(in: 0.2...3, using: &random)
+            case 2:
+                let side = Int.random(in: -1...2000, using: &random)
+                bounds.dimensions = Bool.random(using: &random) ? nil : Dimensions(width: side, height: side)
+            case 3:
+                bounds.frameRate = Bool.random(using: &random) ? nil : FrameRate(.random(in: 1...60, using: &random))
+            case 4: now += Int64.random(in: -3_000_000...5_000_000, using: &random)
+            default: rate *= Double.random(in: 0.97...1.03, using: &random)
+            }
+            rate = min(rate, 1e12)
+            now += Int64.random(in: 0...60_000, using: &random)
+            latest = max(latest, now)
+            let verdict: CPUController.Verdict =
+                switch Int.random(in: 0..<40, using: &random) {
+                case 0: .overused
+                case 1: .underused
+                default: .normal
+                }
+            let quantizer: UInt8? =
+                Int.random(in: 0..<8, using: &random) == 0 ? nil : .random(in: 0...255, using: &random)
+            let step = ladder.update(
+                bitrate: Bitrate(bitsPerSecond: Int(rate)),
+                quantizer: quantizer,
+                cpu: verdict,
+                bounds: bounds,
+                at: MonotonicInstant(microseconds: now)
+            )
+            #expect(step.dimensions.width % 2 == 0 && step.dimensions.height % 2 == 0)
+            #expect(step.dimensions.width <= largest.width && step.dimensions.height <= largest.height)
+            #expect(step.frameRate <= FrameRate(30))
+            if let last, last != step.dimensions {
+                if let previous = changes.last, step.reason != .bitrateCut { #expect(latest - previous >= 2_000_000) }
+                changes.append(latest)
+                #expect(changes.count { latest - $0 < Self.minute } <= 6)
+            }
+            last = step.dimensions
+        }
+        #expect(last != nil)
+    }
+
+    @Test("Constant inputs settle", arguments: 0..<40 as Range<UInt64>)
+    func settles(seed: UInt64) {
+        var random = SeededGenerator(seed: seed)
+        let preference = DegradationPreference.allCases.randomElement(using: &random) ?? .balanced
+        let complexity = Double.random(in: 0...1, using: &random)
+        var run = LadderRun(preference: preference, complexity: 2 + 1000 * complexity * complexity * complexity)
+        let rate = Double.random(in: 50...3000, using: &random)
+        run.run(60, framesPerSecond: 5) { _ in rate }
+        let settled = run.changes.count
+        run.run(300, framesPerSecond: 5) { _ in rate }
+        #expect(run.changes.count == settled, "\(preference), \(rate) kbit/s, \(run.complexity ?? 0): \(run.changes)")
+    }
+
+    @Test(
+        "Noise of ±15 % around any threshold does not change the size, fast or slow",
+        arguments: 0..<25 as Range<UInt64>
+    )
+    func noise(seed: UInt64) {
+        var random = SeededGenerator(seed: seed)
+        let rungs = LadderRungs(
+            largest: Dimensions(width: 1280, height: 720),
+            frameRate: FrameRate(30),
+            preference: .maintainFramerate
+        )
+        let threshold = rungs[Int.random(in: 0..<4, using: &random)].needed / 1000
+        let centre = threshold * Double.random(in: 0.8...1.3, using: &random)
+        // Seconds for which the noise keeps its value: from a frame to half a minute.
+        let holds = [0.1, 0.3, 1, 3, 7, 15, 30]
+        let hold = holds.randomElement(using: &random) ?? 1
+        var run = LadderRun(complexity: 60)
+        var value = centre
+        var until = 0.0
+        func noisy(_ time: Double) -> Double {
+            if time >= until {
+                value = centre * Double.random(in: 0.85...1.15, using: &random)
+                until = time + hold
+            }
+            return value
+        }
+        run.run(30, framesPerSecond: 10) { _ in centre }
+        let settled = run.changes.count
+        run.run(300, framesPerSecond: 10) { noisy($0) }
+        #expect(run.changes.count <= settled + 1, "\(centre) kbit/s, \(hold) s: \(run.changes)")
+    }
+
+    @Test("A bitrate that swings widely for minutes costs fewer and fewer size changes")
+    func swings() {
+        var run = LadderRun(complexity: 60)
+        run.run(600, framesPerSecond: 10) { Int($0 / 15) % 2 == 0 ? 2500 : 450 }
+        let firstMinutes = run.changes.count { $0.time < 7_000_000 + 2 * Self.minute }
+        let lastMinutes = run.changes.count { $0.time > 7_000_000 + 8 * Self.minute }
+        #expect(firstMinutes >= 2 && lastMinutes <= 2, "\(run.changes.map(\.time))")
+    }
+
+    // Each failure doubled the wait up to a minute, however short the times with a high bitrate had been.
+    @Test("After many short rises that failed, a bitrate that stays high is used within 12 s")
+    func staysHigh() throws {
+        var run = LadderRun(complexity: 60)
+        run.run(240, framesPerSecond: 10) { Int($0 / 5) % 2 == 0 ? 2500 : 450 }
+        let high = run.now.microseconds
+        run.run(40, framesPerSecond: 10) { _ in 2500 }
+        let full = try #require(run.changes.first { $0.time >= high && $0.step.dimensions.area == 1280 * 720 })
+        #expect(full.time - high < 12_000_000)
+    }
+}

@@ -1,0 +1,111 @@
+import MediaCore
+import RoomProtocol
+import Testing
+
+@testable import Adaptation
+
+@Suite("What acknowledgements tell of a path") struct PathEstimatorTests {
+    private func acknowledgement(_ bytes: Int, _ received: Int64) -> MediaAcknowledgement {
+        MediaAcknowledgement(
+            cumulativeBytes: UInt64(bytes),
+            receiveTime: .init(microseconds: UInt64(received)),
+            trackAlias: 0,
+            frameNumber: 0
+        )
+    }
+
+    // The time at which the beginning of a frame came counted as that of the end of the frame before it.
+    @Test("On an empty path, acknowledgements that end within a message tell of no queue")
+    func parts() throws {
+        var path = PathEstimator()
+        for frame in 1...60 {
+            let now = Int64(frame) * 33_000
+            path.wrote(8000, at: now)
+            // The first frames are acknowledged whole, 20 ms after they were written. Of the later ones, half is there after
+            // 10 ms, and acknowledged together with the rest of the frame before.
+            let isWhole = frame <= 10
+            let bytes = frame * 8000 - (isWhole ? 0 : 4000)
+            let received = now + (isWhole ? 20_000 : 10_000)
+            let sample = path.acknowledged(acknowledgement(bytes, received), at: now + 25_000)
+            guard frame > 11 else { continue }
+            let told = try #require(sample)
+            #expect(told.queue == 0 && told.standingQueue == 0 && told.written == now)
+        }
+    }
+
+    @Test("On a path with a queue, they tell of it as those do that end with a message")
+    func queue() throws {
+        var path = PathEstimator()
+        var last: PathEstimator.Sample?
+        for frame in 1...60 {
+            let now = Int64(frame) * 33_000
+            path.wrote(4000, at: now)
+            // From the tenth frame on each waits for 100 ms, and comes with the first bytes of the next one.
+            let wait: Int64 = frame > 10 ? 110_000 : 10_000
+            guard frame > 4 else { continue }
+            let frames = frame - (frame > 10 ? 4 : 1)
+            let written = Int64(frames) * 33_000
+            last = path.acknowledged(acknowledgement(frames * 4000 + 100, written + wait), at: now + 20_000) ?? last
+        }
+        let sample = try #require(last)
+        #expect((66_000...100_000).contains(sample.standingQueue), "\(sample)")
+    }
+
+    /// What a path of `kilobits` per second tells that carries messages of `bytes` one after another; the receiver counts
+    /// whole ones.
+    private func samples(kilobits: Int, bytes: Int, silence: Int64 = 0) -> [PathEstimator.Sample] {
+        var settings = PathEstimator.Settings()
+        settings.slowMargin = 1.5
+        var path = PathEstimator(settings)
+        let each = Int64(bytes * 8000 / kilobits)
+        for _ in 0..<20 { path.wrote(bytes, at: 0) }
+        for message in 1...20 { path.wrote(bytes, at: Int64(message)) }
+        return (1...20).compactMap { message in
+            let time = Int64(message) * each + (message > 10 ? silence : 0)
+            return path.acknowledged(acknowledgement((20 + message) * bytes, time), at: time + 20_000)
+        }
+    }
+
+    // Each message took longer than a stall, so that nothing that was delayed counted.
+    @Test(
+        "A receiver that counts whole messages on a slow link tells of its rate and its queue",
+        arguments: [100, 300, 900]
+    )
+    func slow(kilobits: Int) throws {
+        let last = try #require(samples(kilobits: kilobits, bytes: 12_000).last)
+        #expect(!last.isAfterStall && last.standingQueue > 500_000, "\(last)")
+        #expect(abs(last.activeRate - Double(kilobits) * 1000) < 0.02 * last.activeRate, "\(last)")
+    }
+
+    @Test("A silence of a link that was faster before is a stall still")
+    func stall() throws {
+        let samples = samples(kilobits: 2000, bytes: 6000, silence: 600_000)
+        #expect(samples.prefix(7).allSatisfy { !$0.isAfterStall })
+        #expect(samples.last?.isAfterStall == true)
+        #expect(try #require(samples.last).activeRate > 1_000_000)
+    }
+
+    // The age of what is not acknowledged counted as time on the way of the media.
+    @Test("Acknowledgements that come late tell how late, for two seconds, and a queue of the media is no lateness")
+    func lateness() {
+        var path = PathEstimator()
+        var written = 0
+        /// Ten frames a second, each a queue after its write, acknowledged with `lateness`.
+        func play(_ frames: Range<Int>, lateness: Int64, queue: Int64) -> Int64 {
+            for frame in frames {
+                let now = Int64(frame) * 100_000
+                written += 4000
+                path.wrote(4000, at: now)
+                let received = now + 10_000 + queue
+                _ = path.acknowledged(acknowledgement(written, received), at: received + 10_000 + lateness)
+            }
+            return path.unsaidTime
+        }
+        #expect(play(1..<10, lateness: 0, queue: 0) == 0)
+        #expect(play(10..<20, lateness: 10_000, queue: 0) == 0, "a receiver may wait as long for more bytes")
+        #expect(play(20..<30, lateness: 70_000, queue: 0) == 70_000)
+        #expect(play(30..<36, lateness: 0, queue: 30_000) == 40_000, "what waits has not come")
+        #expect(play(36..<60, lateness: 0, queue: 70_000) == 0)
+        #expect(play(60..<70, lateness: 900_000, queue: 0) == 500_000)
+    }
+}

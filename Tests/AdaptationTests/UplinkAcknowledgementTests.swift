@@ -1,0 +1,156 @@
+import Adaptation
+import MediaCore
+import RoomProtocol
+import TestTools
+import Testing
+
+/// What the controller makes of acknowledgements: none, late ones and false ones.
+@Suite("Uplink controller, acknowledgements", .timeLimit(.minutes(1)))
+struct UplinkAcknowledgementTests {
+    @Test("In an outage nothing is encoded; with the first acknowledgement it goes on at the old rate")
+    func outage() {
+        var bench = UplinkBench()
+        let id = bench.add()
+        _ = bench.play(id, seconds: 10)
+        let before = bench.uplink.status.rate
+        bench.write(20_000)
+        var encoded = 0
+        for _ in 0..<90 {
+            bench.now += 33_333
+            if case .encode = bench.decide(id) { encoded += 1 }
+        }
+        #expect(encoded == 0)
+        #expect(bench.uplink.status.mode == .outage)
+        #expect(bench.uplink.status.rate == before)
+        bench.acknowledge()
+        guard case .encode = bench.decide(id, isNewFrame: false) else {
+            Issue.record("the outage does not end")
+            return
+        }
+        #expect(bench.uplink.status.mode == .acknowledged)
+        #expect(bench.uplink.status.rate.bitsPerSecond > before.bitsPerSecond / 2)
+    }
+
+    // The server acknowledges nothing before the first media packet; all text counted as on its way.
+    @Test("A publisher that was idle for long begins at once, whatever it has written", arguments: [true, false])
+    func longIdle(isText: Bool) {
+        var bench = UplinkBench()
+        let id = bench.add(wanted: false)
+        for _ in 0..<200 {
+            if isText { bench.write(46) } else { bench.uplink.wroteAcknowledgement(48, at: bench.instant) }
+            bench.now += 5_000_000
+        }
+        bench.uplink.setWanted(LayerBounds(), of: id, at: bench.instant)
+        guard case .encode = bench.decide(id) else {
+            Issue.record("the first picture has to wait")
+            return
+        }
+    }
+
+    // Each text that was acknowledged after a silence was read as the end of a stall, and cut the rate.
+    @Test("A pause in which nothing but text is sent leaves the rate as it is")
+    func pauseWithText() {
+        var bench = UplinkBench()
+        let id = bench.add()
+        _ = bench.play(id, seconds: 10)
+        let before = bench.uplink.status.rate
+        bench.uplink.setWanted(nil, of: id, at: bench.instant)
+        for _ in 0..<12 {
+            bench.write(46)
+            bench.now += 20_000
+            bench.acknowledge()
+            bench.now += 5_000_000
+        }
+        bench.uplink.setWanted(LayerBounds(), of: id, at: bench.instant)
+        _ = bench.play(id, seconds: 1)
+        #expect(bench.uplink.status.rate.bitsPerSecond > before.bitsPerSecond * 9 / 10)
+    }
+
+    // A time that was over made the encoder's thread ask without a pause.
+    @Test("In an outage, a frame that the socket has not taken is waited for without a time")
+    func outageWithQueue() {
+        var bench = UplinkBench()
+        let id = bench.add()
+        _ = bench.play(id, seconds: 10)
+        bench.write(20_000)
+        bench.uplink.queueChanged(5000, of: id)
+        bench.now += 6_000_000
+        #expect(bench.decide(id, isNewFrame: false) == .wait(until: nil))
+        #expect(bench.uplink.status.mode == .outage)
+    }
+
+    @Test("A server that never acknowledges gets the whole rate, and two queued frames at most")
+    func neverAcknowledged() {
+        var bench = UplinkBench()
+        let id = bench.add(1200)
+        var encoded = 0
+        for _ in 0..<300 {
+            if case .encode(let target) = bench.decide(id) {
+                encoded += 1
+                bench.encoded(id, bytes: target.bitrate.bitsPerSecond / 240)
+                bench.write(target.bitrate.bitsPerSecond / 240)
+            }
+            bench.now += 33_333
+        }
+        #expect(bench.uplink.status.mode == .unacknowledged)
+        #expect(encoded > 230)
+        #expect(bench.share(id) == 1_200_000)
+        bench.uplink.queueChanged(11_000, of: id)
+        #expect(bench.decide(id) == .wait(until: nil))
+        bench.uplink.queueChanged(4000, of: id)
+        #expect(bench.decide(id, isNewFrame: false) != .wait(until: nil))
+        bench.acknowledge()
+        _ = bench.decide(id)
+        #expect(bench.uplink.status.mode == .acknowledged)
+    }
+
+    @Test(
+        "Whatever a receiver says, nothing overflows, and honest acknowledgements bring it back",
+        arguments: UInt64(0)..<60
+    )
+    func lies(seed: UInt64) {
+        var random = SeededGenerator(seed: seed)
+        var bench = UplinkBench()
+        let id = bench.add()
+        if seed % 2 == 0 { _ = bench.play(id, seconds: 3) }
+        for _ in 0..<500 {
+            bench.now += Int64.random(in: 0...100_000, using: &random)
+            if case .encode(let target) = bench.decide(id, keyframeDue: .random(using: &random)) {
+                bench.encoded(id, bytes: target.bitrate.bitsPerSecond / 240, isKeyframe: .random(using: &random))
+                bench.write(target.bitrate.bitsPerSecond / 240)
+            }
+            bench.uplink.acknowledged(Self.lie(bench, &random), at: bench.instant)
+            let status = bench.uplink.status
+            #expect((60_000...2_100_000).contains(status.rate.bitsPerSecond))
+            #expect(status.unacknowledged.bytes >= 0 && status.unacknowledged.bytes <= bench.written)
+        }
+        #expect(bench.uplink.status.disregardedAcknowledgements > 0)
+        // Honest from here on, by a clock of its own.
+        bench.now += 1_000_000
+        bench.acknowledge()
+        _ = bench.play(id, seconds: 40)
+        #expect(bench.play(id, seconds: 10) > 280)
+        #expect(bench.uplink.status.rate.bitsPerSecond > 1_500_000)
+    }
+
+    private static func lie(_ bench: UplinkBench, _ random: inout SeededGenerator) -> MediaAcknowledgement {
+        func number(near value: UInt64) -> UInt64 {
+            switch Int.random(in: 0..<6, using: &random) {
+            case 0: .random(in: 0 ... .max, using: &random)
+            case 1: .random(in: 0...100, using: &random)
+            case 2: value &+ .random(in: 0...100_000, using: &random)
+            case 3: value &- min(value, .random(in: 0...100_000, using: &random))
+            default: value
+            }
+        }
+        let received = UInt64(bench.now)
+        return MediaAcknowledgement(
+            cumulativeBytes: number(near: bench.written),
+            receiveTime: .init(microseconds: number(near: received)),
+            trackAlias: .random(in: 0...3, using: &random),
+            frameNumber: .random(in: 0...3, using: &random),
+            firstByteTime: Bool.random(using: &random) ? nil : .init(microseconds: number(near: received)),
+            lastByteTime: Bool.random(using: &random) ? nil : .init(microseconds: number(near: received))
+        )
+    }
+}

@@ -1,0 +1,17 @@
+import ClientCommandLine
+import Testing
+
+@Suite("Text for a terminal")
+struct HarmlessTextTests {
+    // A name in a hostile server's message could clear the screen, or write to the clipboard.
+    @Test(
+        "Control characters do not reach the terminal, and everything else does",
+        arguments: [
+            ("caf\u{E9} \u{1F600} \u{5F20}\u{4E09}\n\tnext", "caf\u{E9} \u{1F600} \u{5F20}\u{4E09}\n\tnext"),
+            ("\u{1B}[2Jrobot\u{7}", "\u{FFFD}[2Jrobot\u{FFFD}"), ("\u{9B}2J\r", "\u{FFFD}2J\u{FFFD}"), ("", ""),
+        ]
+    )
+    func controls(text: String, expected: String) {
+        #expect(harmless(text) == expected)
+    }
+}

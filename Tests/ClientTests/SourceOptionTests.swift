@@ -1,0 +1,21 @@
+import ArgumentParser
+import Testing
+
+@testable import room_client
+
+@Suite("The options for the source")
+struct SourceOptionTests {
+    // A slate was promised for windows, which have none, and with `--camera-wait 0`, which turns slates off.
+    @Test(
+        "What viewers see during an interruption is said as it is",
+        arguments: [
+            ([], true, "A slate is shown meanwhile."), (["--camera-wait", "30"], true, "A slate is shown meanwhile."),
+            (["--camera-wait", "0"], true, "Nothing is sent meanwhile."),
+            (["--source", "screen"], true, "The last picture is shown meanwhile."),
+            (["--source", "screen"], false, "Nothing is sent meanwhile."),
+        ]
+    )
+    func interruption(arguments: [String], hasPictures: Bool, words: String) throws {
+        #expect(try SourceOptions.parse(arguments).shownMeanwhile(hasPictures: hasPictures) == words)
+    }
+}

@@ -1,0 +1,20 @@
+import ArgumentParser
+import RoomKit
+import Testing
+
+@testable import room_client
+
+@Suite("Options of the source")
+struct SourceOptionsTests {
+    @Test("The options of a camera's orientation make its transform")
+    func cameraTransform() throws {
+        #expect(try SourceOptions.parse([]).cameraTransform == CameraTransform())
+        let arguments = ["--rotate", "90", "--mirror", "--crop", "320x200", "--orientation", "tagged"]
+        var expected = CameraTransform()
+        expected.rotation = .clockwise90
+        expected.isMirrored = true
+        expected.crop = Dimensions(width: 320, height: 200)
+        expected.tagsOrientation = true
+        #expect(try SourceOptions.parse(arguments).cameraTransform == expected)
+    }
+}

@@ -1,0 +1,115 @@
+import MediaCore
+import RelayServer
+import RoomKit
+import TestSupport
+import Testing
+
+@testable import Diagnosis
+
+@Suite("Measuring a network", .timeLimit(.minutes(2)))
+struct NetworkProbeTests {
+    let stage: Stage
+
+    init() throws {
+        stage = try Stage(isLenient: false)
+    }
+
+    /// Measures from a member that connects to `port` to one that connects to `viewerPort`.
+    private func measure(port: UInt16, viewerPort: UInt16) async throws -> NetworkMeasurement {
+        var joining = stage.options("up", room: "doctor-test")
+        joining.url = "ws://127.0.0.1:\(port)"
+        joining.isAutomaticSubscriptionEnabled = false
+        let room = try await RoomClient.connect(options: joining)
+        var viewing = stage.options("down", room: "doctor-test")
+        viewing.url = "ws://127.0.0.1:\(viewerPort)"
+        let probe = NetworkProbe(
+            options: viewing,
+            highestRate: Bitrate.kilobitsPerSecond(2000),
+            duration: .seconds(5)
+        )
+        let measurement = try await probe.run(from: room)
+        #expect(await room.localParticipant.videoTracks.isEmpty)
+        await room.disconnect()
+        return measurement
+    }
+
+    @Test("On this machine both ways carry something, and nobody of the measurement stays in the room")
+    func free() async throws {
+        let measurement = try await measure(port: stage.server.port, viewerPort: stage.server.port)
+        #expect(!measurement.isUpLimited, "\(measurement)")
+        #expect(measurement.up.bitsPerSecond > 0 && measurement.down.bitsPerSecond > 0, "\(measurement)")
+        #expect(measurement.roundTrip != nil && measurement.loadedRoundTrip != nil && measurement.frameAge != nil)
+        let witness = try await stage.join("witness", room: "doctor-test")
+        #expect(await witness.room.remoteParticipants.isEmpty)
+        await witness.room.disconnect()
+    }
+
+    @Test("A thin way to the server is the rate that is found")
+    func thinUplink() async throws {
+        let link = try ThinLink(to: stage.server.port, rate: .kilobitsPerSecond(400), direction: .fromClient)
+        defer { link.stop() }
+        let measurement = try await measure(port: link.port, viewerPort: stage.server.port)
+        #expect(measurement.isUpLimited, "\(measurement)")
+        #expect(measurement.up < .kilobitsPerSecond(1000), "\(measurement)")
+    }
+
+    @Test("A thin way back limits what comes back, and not what goes there")
+    func thinDownlink() async throws {
+        let link = try ThinLink(to: stage.server.port, rate: .kilobitsPerSecond(300))
+        defer { link.stop() }
+        let measurement = try await measure(port: stage.server.port, viewerPort: link.port)
+        #expect(!measurement.isUpLimited, "\(measurement)")
+        #expect(measurement.isDownLimited && measurement.down < measurement.up, "\(measurement)")
+    }
+}
+
+@Suite("What a network suits")
+struct NetworkCheckTests {
+    private func check(
+        _ up: Int,
+        _ down: Int,
+        loaded: Duration = .milliseconds(50),
+        isLimited: Bool = true
+    ) -> NetworkCheck {
+        NetworkCheck(
+            NetworkMeasurement(
+                up: .kilobitsPerSecond(up),
+                isUpLimited: isLimited,
+                down: .kilobitsPerSecond(down),
+                isDownLimited: false,
+                roundTrip: .milliseconds(40),
+                loadedRoundTrip: loaded
+            )
+        )
+    }
+
+    @Test(
+        "The size is the largest whose usual rate both ways carry",
+        arguments: [
+            (6000, 6000, "1280x720"), (6000, 1800, "640x480"), (1699, 6000, "320x240"), (599, 6000, nil),
+        ]
+    )
+    func sizes(up: Int, down: Int, size: String?) {
+        #expect(check(up, down).suitableSize?.description == size)
+    }
+
+    @Test("A thin network gets options that it carries, and one that carries nothing is a problem")
+    func thin() {
+        let thin = check(790, 800).findings()
+        #expect(thin.contains { $0.advice?.contains("--size 320x240 --max-bitrate 750k") == true }, "\(thin)")
+        #expect(check(20, 20).findings().contains { $0.code == "noBandwidth" && $0.level == .problem })
+    }
+
+    @Test("A rate that the network did not set is no fault of it", arguments: [50, 400, 1000, 2000])
+    func untried(rate: Int) {
+        let findings = check(rate, rate, isLimited: false).findings()
+        #expect(findings.allSatisfy { $0.level != .problem && $0.code != "thin" }, "\(findings)")
+        #expect(findings.contains { $0.advice?.contains("higher --max-bitrate") == true } == (rate < 1700))
+    }
+
+    @Test("A long queue under load is noted with what to do")
+    func queue() {
+        #expect(check(6000, 6000, loaded: .milliseconds(500)).findings().contains { $0.code == "queue" })
+        #expect(check(6000, 6000).findings().allSatisfy { $0.level == .ok })
+    }
+}
