@@ -12,7 +12,7 @@ PACKAGES = $(LIBRARIES) $(TOOLCHAIN) $(TOOLS) $(LAB)
 
 SUDO = $(if $(filter 0,$(shell id -u)),,sudo)
 
-.PHONY: all deps build release check symbol-graphs api api-check test test-release test-thread test-address lab demo bench bench-network docs clean
+.PHONY: all deps build build-ahead release check symbol-graphs api api-check test test-release test-thread test-address lab demo bench bench-network docs clean
 
 all: build
 
@@ -44,11 +44,16 @@ test: deps
 	Examples/check
 	@echo "Left to 'make lab': cameras, which are tested against the kernel's own drivers in a small virtual machine."
 
+# Each kind of build has a folder of its own.
+RELEASE = --configuration release -Xswiftc -enable-testing --scratch-path .build-release
+THREAD = --sanitize=thread --scratch-path .build-thread
+ADDRESS = --sanitize=address --scratch-path .build-address
+
 # The optimizer's code, which is what users run.
 test-release: deps release
 	.ci/lost-errors .build/release/room-client .build/release/room-server .build/release/room-view
 	.ci/large-copies .build/release/room-server
-	Tests/run --configuration release -Xswiftc -enable-testing --scratch-path .build-release $(IN_PROCESS)
+	Tests/run $(RELEASE) $(IN_PROCESS)
 
 # The tests that start the programs run for seconds each, and show the sanitizers nothing that those in one process do not.
 IN_PROCESS = --skip EndToEndTests.Program --skip EndToEndTests.Verify
@@ -58,10 +63,17 @@ VALUES = --skip '^(Adaptation|RelayCore|RoomProtocol|Charts)Tests'
 
 test-thread: deps
 	TSAN_OPTIONS="suppressions=$(CURDIR)/Tests/ThreadSanitizer.supp" \
-	    Tests/run --sanitize=thread --scratch-path .build-thread $(IN_PROCESS) $(VALUES)
+	    Tests/run $(THREAD) $(IN_PROCESS) $(VALUES)
 
 test-address: deps
-	Tests/run --sanitize=address --scratch-path .build-address $(IN_PROCESS) $(VALUES)
+	Tests/run $(ADDRESS) $(IN_PROCESS) $(VALUES)
+
+# What the tests in other kinds of builds need, built before they run.
+build-ahead:
+	swift build --build-tests $(RELEASE)
+	swift build -c release
+	swift build --build-tests $(THREAD)
+	swift build --build-tests $(ADDRESS)
 
 lab: deps
 	Tests/CameraLab/run
