@@ -70,8 +70,8 @@ test-address: deps
 
 # What the tests in other kinds of builds need, built before they run.
 build-ahead:
-	swift build --build-tests $(RELEASE)
 	swift build -c release
+	swift build --build-tests $(RELEASE)
 	swift build --build-tests $(THREAD)
 	swift build --build-tests $(ADDRESS)
 
