@@ -41,6 +41,13 @@ package struct LayerBounds: Hashable, Sendable {
         temporalLayers = layer.temporalLayers.flatMap { $0 > 0 ? min($0, Self.mostTemporalLayers) : nil }
     }
 
+    /// The bounds of the same pictures, turned by a quarter.
+    package var transposed: LayerBounds {
+        var bounds = self
+        bounds.dimensions = dimensions?.transposed
+        return bounds
+    }
+
     /// Higher bounds than 10 Gbit/s limit nothing.
     private static let highestBitrate = 10_000_000_000
     private static let lowestFrameRate = 0.1

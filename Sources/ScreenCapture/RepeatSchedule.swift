@@ -2,14 +2,18 @@ import MediaCore
 
 /// Decides when the last picture of a screen that stands still, or of a hidden window, is delivered again.
 ///
-/// After a motion the picture is repeated a few times in short intervals, so that the encoder can make it sharp. Then it
-/// is repeated at a low rate, so that somebody who joins late has something to see. A pure value; the driver passes in
+/// After a motion the picture is repeated for two seconds in short intervals, so that the encoder can make it sharp. Then it
+/// is repeated at a low rate, so that somebody who joins late has something to see. A picture that was asked for may be a
+/// keyframe, which is coarse, so the short intervals begin anew. A pure value; the driver passes in
 /// the time.
 struct RepeatSchedule: Equatable {
     /// The time from the last change to the first repeat, and between the first repeats.
-    static let settling = Duration.milliseconds(200)
+    ///
+    /// It is that of two pictures at 15 a second. A repeat gets no more bytes than any other frame, so that a motion that
+    /// begins never waits for longer behind it.
+    static let settling = Duration.milliseconds(130)
     /// The number of repeats after which a picture counts as sharp.
-    static let settlingCount = 3
+    static let settlingCount = 15
     /// The time between further repeats.
     static let interval = Duration.seconds(1)
 
@@ -26,7 +30,7 @@ struct RepeatSchedule: Equatable {
     /// Records that the last picture was delivered again.
     mutating func repeated(at now: MonotonicInstant) {
         last = now
-        repeats += 1
+        repeats = isRequested ? 0 : repeats + 1
         isRequested = false
     }
 

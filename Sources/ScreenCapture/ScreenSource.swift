@@ -6,8 +6,8 @@ import Threading
 /// The screen, a monitor or a window of an X11 display.
 ///
 /// Pictures are fetched and converted on one thread of the source's own, which alone speaks to the X server. Only the
-/// parts that changed are fetched. A frame of a screen that stands still is delivered again three times at intervals of
-/// 200 ms, so that it becomes sharp, then once a second, so that somebody who joins late sees it. Such a repeat is
+/// parts that changed are fetched. A frame of a screen that stands still is delivered again 15 times at intervals of
+/// 130 ms, so that it becomes sharp, then once a second, so that somebody who joins late sees it. Such a repeat is
 /// stamped with the time at which the screen was found unchanged, marked (`VideoFrame.isRepeat`) up to the subscribers'
 /// frame logs, and counts in `framesRepeated`. It is neither a failure nor an interruption, and no freeze.
 ///

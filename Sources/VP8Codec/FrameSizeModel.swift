@@ -18,6 +18,11 @@ struct QuantizerRange: Hashable {
         )
     }
 
+    /// The range of one quantizer.
+    init(exactly setting: Int) {
+        self.init(lowest: setting, highest: setting)
+    }
+
     private init(lowest: Int, highest: Int) {
         self.lowest = lowest
         self.highest = highest
@@ -35,7 +40,7 @@ struct FrameSizeModel {
 
     /// Notes the size that a frame came to with a quantizer from 0 to 127.
     mutating func encoded(_ size: DataSize, quantizer: UInt8, dimensions: Dimensions, isKeyframe: Bool) {
-        let step = Double(Self.steps[Int(min(quantizer, 127))])
+        let step = Double(Self.step(of: quantizer))
         let effort = Double(size.bytes) * step / Double(dimensions.area)
         if isKeyframe { keyframe = effort } else { other = effort }
     }
@@ -46,7 +51,15 @@ struct FrameSizeModel {
     func quantizer(for limit: DataSize, dimensions: Dimensions, isKeyframe: Bool) -> Int? {
         guard let effort = isKeyframe ? keyframe : other else { return nil }
         let step = effort * Double(dimensions.area) / Double(max(limit.bytes, 1))
-        return Self.indices.firstIndex { Double(Self.steps[$0]) >= step } ?? QuantizerRange.coarsest
+        return Self.setting(forStep: step)
+    }
+
+    /// The step of a quantizer from 0 to 127.
+    static func step(of quantizer: UInt8) -> Int { steps[Int(min(quantizer, 127))] }
+
+    /// The quantizer in the scale of libvpx's settings: the finest whose step is at least `step`, or the coarsest.
+    static func setting(forStep step: Double) -> Int {
+        indices.firstIndex { Double(steps[$0]) >= step } ?? QuantizerRange.coarsest
     }
 
     /// The quantizer in the scale of libvpx's settings: the finest that is at least as coarse as `quantizer`.

@@ -17,6 +17,7 @@ package import MediaCore
     private var pattern: TemporalLayerPattern
     private var references = ReferenceBuffers()
     private var sizes = FrameSizeModel()
+    private var refinement = StillPictureRefinement()
     private var timeline = EncodingTimeline()
     private var keyframeIsDue = true
     private var nextNumber: UInt32 = 0
@@ -54,6 +55,9 @@ package import MediaCore
     /// than the target allows, it is encoded again more coarsely, up to twice. If it is still larger, or rate control
     /// has no coarser quantizer left, `body` gets the larger frame.
     ///
+    /// A frame that is a repeat (`VideoFrame.isRepeat`) shows the picture of the frame before. It is never left out, and
+    /// makes that picture sharper, as far as the target's `largestFrame` allows.
+    ///
     /// `number` counts the frames that `body` took, from 0; `baseLayerIndex` counts those of layer 0. `isLayerSync` is
     /// true for frames above layer 0 that refer only to the latest frame of layer 0 (bit Y of RFC 7741). It is false
     /// for every frame of layer 0. With more than one layer, no other frame refers to a frame of the highest layer.
@@ -86,17 +90,18 @@ package import MediaCore
             isRepeat: frame.isRepeat,
             largestFrame: longestFrameTime
         )
-        var quantizers = firstQuantizers
+        let refined = refinement.begin(isRepeat: frame.isRepeat && !keyframeIsDue)
+        var quantizers = refined.map(QuantizerRange.init(exactly:)) ?? firstQuantizers
         var triesLeft = Self.extraTries
         while true {
             do throws(VP8Error) {
                 let isFirst = triesLeft == Self.extraTries
-                try configure(quantizers, mayDropFrames: isFirst, at: frame.timestamp)
+                try configure(quantizers, mayDropFrames: isFirst && refined == nil, at: frame.timestamp)
                 guard let coded = try encodeOnce(frame, slot) else {
                     pattern.advance(.dropped)
                     return nil
                 }
-                if triesLeft > 0, let coarser = quantizersForAnotherTry(after: coded) {
+                if triesLeft > 0, let coarser = quantizersForAnotherTry(after: coded, refined != nil, triesLeft) {
                     takeBack(coded)
                     quantizers = coarser
                     triesLeft -= 1
@@ -166,7 +171,10 @@ package import MediaCore
         let quantizer = UInt8(clamping: try context.value(of: VP8E_GET_LAST_QUANTIZER))
         let info = describe(role, isKeyframe: isKeyframe, quantizer: quantizer, timestamp: frame.timestamp)
         let coded = unsafe CodedFrame(info: info, role: role, use: use, packet: packet)
-        sizes.encoded(coded.size, quantizer: quantizer, dimensions: info.dimensions, isKeyframe: isKeyframe)
+        // A repeat says nothing of what a change would come to.
+        if isKeyframe || !frame.isRepeat {
+            sizes.encoded(coded.size, quantizer: quantizer, dimensions: info.dimensions, isKeyframe: isKeyframe)
+        }
         return coded
     }
 
@@ -195,6 +203,7 @@ package import MediaCore
             references.encoded(coded.use, isSent: true)
             pattern.advance(.encoded)
         }
+        refinement.encoded(coded.info, size: coded.size, limit: target.largestFrame)
         nextNumber &+= 1
         baseLayerIndex = coded.info.baseLayerIndex
         return result
@@ -244,13 +253,24 @@ extension VP8Encoder {
     }
 
     /// The quantizers with which `coded` would fit; `nil` if it fits already, or encoding it again cannot help.
-    private func quantizersForAnotherTry(after coded: CodedFrame) -> QuantizerRange? {
+    ///
+    /// `isRefined` says that its quantizer was chosen to make a still picture sharper.
+    private mutating func quantizersForAnotherTry(
+        after coded: CodedFrame,
+        _ isRefined: Bool,
+        _ triesLeft: Int
+    ) -> QuantizerRange? {
         let isKeyframe = coded.info.isKeyframe
         guard let limit = AppliedTarget.limit(target, isKeyframe: isKeyframe) else { return nil }
         guard Double(coded.size.bytes) > Double(limit.bytes) * Self.tolerance else { return nil }
         guard isKeyframe || ReferenceBuffers.canTakeBack(coded.role, layerCount: pattern.layerCount) else { return nil }
-        let used = FrameSizeModel.setting(for: coded.info.quantizer)
-        let size = target.dimensions
+        let (used, size) = (FrameSizeModel.setting(for: coded.info.quantizer), target.dimensions)
+        if isRefined {
+            let (size, tried) = (coded.size, coded.info.quantizer)
+            let isLastTry = triesLeft == 1
+            return refinement.quantizer(for: limit, afterResultOf: size, with: tried, isLastTry: isLastTry)
+                .map(QuantizerRange.init(exactly:))
+        }
         guard let lowest = sizes.quantizer(for: limit, dimensions: size, isKeyframe: isKeyframe), lowest > used else {
             return nil
         }

@@ -1,3 +1,4 @@
+import Glibc
 import MediaCore
 import RoomProtocol
 import TestTools
@@ -88,6 +89,46 @@ struct OrientationTests {
         let made = chain.picture(frame, sizing: sizing, dimensions: size, for: 0)
         #expect(made.dimensions == size && made.uprightDimensions == Dimensions(width: 48, height: 80))
         #expect(made.rotation == (isTagged ? .clockwise90 : .none))
+    }
+
+    /// Publishes pictures that are turned by `rotation`, until one is sent in the upright size `expected`; returns the
+    /// last size that was sent.
+    private func publish(
+        to bench: PublisherBench,
+        from index: inout Int,
+        rotation: VideoRotation,
+        until expected: Dimensions
+    ) throws -> Dimensions? {
+        var last: Dimensions?
+        for _ in 0..<1500 where last != expected {
+            usleep(10_000)
+            index += 1
+            bench.publisher.onVideoFrame(picture(320, 240, at: index, rotation: rotation))
+            for frame in try bench.send() {
+                let bytes = frame.bytes
+                guard let size = TrackCodec.forPublishing.keyframeDimensions(bytes.span.bytes) else { continue }
+                last = frame.extensions.rotation.swapsDimensions ? size.transposed : size
+            }
+        }
+        return last
+    }
+
+    // The wish limited the picture as it lay, so that one of 120x160 made 90x120 of a turned picture.
+    @Test(
+        "Subscribers wish for a size of the upright picture, tagged or not, and a turn in mid-stream changes its meaning",
+        arguments: VideoPublishOptions.Orientation.allCases
+    )
+    func wishedSize(orientation: VideoPublishOptions.Orientation) async throws {
+        var options = VideoPublishOptions()
+        options.orientation = orientation
+        let bench = try PublisherBench(options: options, isWanted: false)
+        bench.publisher.setWanted([WantedLayer(simulcastLayer: 0, width: 120, height: 160)])
+        let (tall, wide) = (Dimensions(width: 120, height: 160), Dimensions(width: 120, height: 90))
+        var index = 0
+        #expect(try publish(to: bench, from: &index, rotation: .clockwise90, until: tall) == tall)
+        #expect(try publish(to: bench, from: &index, rotation: .none, until: wide) == wide)
+        #expect(try publish(to: bench, from: &index, rotation: .clockwise270, until: tall) == tall)
+        await bench.publisher.stop()
     }
 
     // The size was that of the picture as it lay, so that it was wrong throughout, and a turn was no change.

@@ -11,6 +11,8 @@ enum Content {
     case busy
     /// A different noise in every picture.
     case noise
+    /// Lines of small dark marks on white, as text has, that scroll.
+    case page
 }
 
 /// The picture of a clip at `index`, thirty of them a second.
@@ -26,6 +28,7 @@ func picture(_ dimensions: Dimensions, at index: Int, _ content: Content = .movi
                     case .moving: pattern
                     case .busy: pattern / 2 + UInt8(truncatingIfNeeded: generator.next()) / 8
                     case .noise: UInt8(truncatingIfNeeded: generator.next())
+                    case .page: pagePixel(column, row + 3 * index)
                     }
             }
         }
@@ -33,6 +36,14 @@ func picture(_ dimensions: Dimensions, at index: Int, _ content: Content = .movi
         chromaV.update(repeating: 140)
     }
     return VideoFrame(buffer: buffer, timestamp: timestamp(at: index))
+}
+
+/// A pixel of an endless page.
+private func pagePixel(_ column: Int, _ row: Int) -> UInt8 {
+    let (line, mark) = (UInt64(row / 16), UInt64(column / 5))
+    let hash = (line &* 0x9E37_79B9_7F4A_7C15 ^ mark &* 0xD1B5_4A32_D192_ED03) &* 0x94D0_49BB_1331_11EB >> 32
+    let (width, height) = (Int(hash % 3), 5 + Int(hash / 3 % 6))
+    return column % 5 < width && row % 16 < height ? 20 : 235
 }
 
 /// When the picture at `index` was captured.

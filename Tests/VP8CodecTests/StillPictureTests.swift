@@ -7,7 +7,7 @@ import VP8Codec
 struct StillPictureTests {
     /// The PSNR-Y of what is shown `seconds` after a dense picture has come to stand still.
     ///
-    /// A screen repeats its picture after 0.2, 0.4 and 0.6 s, and then once a second.
+    /// The picture is repeated after 0.2, 0.4 and 0.6 s, and then once a second.
     private func sharpness(after seconds: Int, at bitrate: Bitrate, marked: Bool) throws -> Double {
         let size = Dimensions(width: 640, height: 360)
         var encoder = try VP8Encoder(
@@ -38,5 +38,55 @@ struct StillPictureTests {
         let marked = try sharpness(after: seconds, at: bitrate, marked: true)
         let unmarked = try sharpness(after: seconds, at: bitrate, marked: false)
         #expect(marked > 35 && marked > unmarked + 5, "\(marked) dB, unmarked \(unmarked) dB")
+    }
+
+    /// What a frame came to.
+    private struct Shown {
+        var bytes: Int
+        var sharpness: Double
+    }
+
+    /// Somebody leafs through a document of 1280x720 at 15 pictures a second, stops at a page that is repeated 16 times,
+    /// and leafs on; `nil` stands for a picture that was left out.
+    private func leaf(limit: Int, marked: Bool) throws -> (still: [Shown], moving: [Shown?]) {
+        let size = Dimensions(width: 1280, height: 720)
+        let rate = Bitrate.kilobitsPerSecond(2500)
+        var encoder = try VP8Encoder(
+            VP8EncoderSettings(dimensions: size, targetBitrate: rate, frameRate: FrameRate(15))
+        )
+        var decoder = try VP8Decoder()
+        var time = timestamp(at: 0)
+        func show(_ page: VideoFrame, after milliseconds: Int, isRepeat: Bool) throws -> Shown? {
+            time = time + .milliseconds(milliseconds)
+            var frame = page
+            (frame.timestamp, frame.isRepeat) = (time, isRepeat)
+            guard let coded = try encoder.coded(frame, { $0.largestFrame = DataSize(bytes: limit) }) else { return nil }
+            let shown = try #require(try decoder.picture(coded.bytes))
+            return Shown(bytes: coded.bytes.count, sharpness: lumaPSNR(shown, page))
+        }
+        // Nothing of a page was on the one before.
+        func page(_ index: Int) -> VideoFrame { picture(size, at: 47 * index, .page) }
+        for index in 0..<30 { _ = try show(page(index), after: 67, isRepeat: false) }
+        // The last page may have been left out.
+        let last = page(30)
+        while try show(last, after: 67, isRepeat: false) == nil {}
+        let still = try (0..<16).compactMap { _ in try show(last, after: 133, isRepeat: marked) }
+        let moving = try (31..<46).map { try show(page($0), after: 67, isRepeat: false) }
+        return (still, moving)
+    }
+
+    // libvpx left the page as it was, at 300 bytes a repeat: its estimate of sizes came from the motion before.
+    @Test("A dense page becomes sharp by frames that are no larger than others, and costs the motion after it nothing")
+    func page() throws {
+        // What the controller allows a frame of a screen at its highest rate, and much less.
+        for (limit, sharp) in [(27_000, 35.0), (10_000, 25)] {
+            let (still, moving) = try leaf(limit: limit, marked: true)
+            let last = try #require(still.last)
+            #expect(still.count == 16 && last.sharpness > sharp, "\(still)")
+            #expect(still.allSatisfy { $0.bytes <= limit * 11 / 10 }, "\(still)")
+            #expect(zip(still, still.dropFirst()).allSatisfy { $0.sharpness < $1.sharpness + 0.05 }, "\(still)")
+            let unmarked = try leaf(limit: limit, marked: false)
+            #expect(moving.count { $0 == nil } <= unmarked.moving.count { $0 == nil })
+        }
     }
 }

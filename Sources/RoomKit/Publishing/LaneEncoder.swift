@@ -118,7 +118,8 @@ struct LaneEncoder: ~Copyable {
         )
         // The chain knows pictures by their memory and time.
         scaled.metadata = picture.frame.metadata
-        scaled.isRepeat = picture.frame.isRepeat
+        // If the picture's first frame was left out, this one is the first to show it.
+        scaled.isRepeat = picture.frame.isRepeat && picture.frame.buffer === lastEncoded
         scaled.isSubstitute = picture.frame.isSubstitute
         var target = target
         target.dimensions = scaled.dimensions
@@ -127,8 +128,6 @@ struct LaneEncoder: ~Copyable {
                 scaled,
                 target: target,
                 forceKeyframe: order.isKeyframeDue,
-                // If the picture's first frame was left out, this one is the first to show it.
-                isRepeat: picture.frame.isRepeat && picture.frame.buffer === lastEncoded,
                 clock: track.route.clock
             )
             guard let info else {

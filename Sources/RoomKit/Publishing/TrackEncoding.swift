@@ -30,14 +30,14 @@ struct TrackEncoding: ~Copyable {
 
     /// Encodes a picture of the target's size and cuts it into `packets`; returns `nil` if the encoder left it out.
     ///
-    /// `isRepeat` says that the frame encoded last shows the same picture, which marks this one for the subscribers.
+    /// `picture.isRepeat` says that the frame encoded last shows the same picture. It makes this one sharper, and marks it
+    /// for the subscribers.
     ///
     /// - Throws: `encodingFailed`; the next frame is then a keyframe.
     mutating func encode(
         _ picture: VideoFrame,
         target: EncodingTarget,
         forceKeyframe: Bool,
-        isRepeat: Bool,
         clock: ClockBox
     ) throws(RoomError) -> EncodedFrameInfo? {
         guard picture.dimensions.fits(in: settings.largestDimensions) else {
@@ -51,7 +51,6 @@ struct TrackEncoding: ~Copyable {
                 picture,
                 target,
                 forceKeyframe: forceKeyframe,
-                isRepeat: isRepeat,
                 clock: clock,
                 isTooLarge: &isTooLarge
             )
@@ -69,7 +68,6 @@ struct TrackEncoding: ~Copyable {
         _ picture: VideoFrame,
         _ target: EncodingTarget,
         forceKeyframe: Bool,
-        isRepeat: Bool,
         clock: ClockBox,
         isTooLarge: inout Bool
     ) throws -> EncodedFrameInfo? {
@@ -92,7 +90,7 @@ struct TrackEncoding: ~Copyable {
             }
             var frame = info
             frame.simulcastLayer = simulcastLayer
-            frame.isRepeat = isRepeat
+            frame.isRepeat = picture.isRepeat
             frame.isSubstitute = picture.isSubstitute
             packetizer.packetize(
                 frame,

@@ -19,6 +19,8 @@ final class VideoPublisher: EncodedVideoSink, Sendable {
         /// What subscribers receive, by the server's last word.
         var wanted: [WantedLayer] = []
         var isEnabled = true
+        /// Whether the last picture is encoded with rows and columns exchanged.
+        var isTransposed = false
     }
 
     /// What the application wants of the encodings.
@@ -64,10 +66,9 @@ final class VideoPublisher: EncodedVideoSink, Sendable {
         if firstFrame.current == nil {
             let sizing = FrameTransform(size: wantedSize.withLock { $0 })
             let upright = sizing.outputDimensions(for: frame.uprightDimensions)
-            let isTransposed = options.orientation == .tagged && frame.rotation.swapsDimensions
-            firstFrame.fulfill((upright, isTransposed ? upright.transposed : upright))
+            firstFrame.fulfill((upright, isTransposed(frame) ? upright.transposed : upright))
         }
-        let lanes = state.withLock { $0.lanes }
+        let lanes = lanes(for: frame)
         noteSize(of: frame, lanes.first?.track.chain)
         offer(frame, to: lanes)
         renderers.offer(frame)
@@ -79,6 +80,23 @@ final class VideoPublisher: EncodedVideoSink, Sendable {
             note(frame.info.dimensions)
         }
         relay?.put(frame, at: MonotonicClock.now)
+    }
+
+    /// Whether the picture is encoded with the rows and columns of its upright form exchanged.
+    private func isTransposed(_ frame: VideoFrame) -> Bool {
+        options.orientation == .tagged && frame.rotation.swapsDimensions
+    }
+
+    /// The encodings, with bounds that suit how `frame` is turned.
+    private func lanes(for frame: VideoFrame) -> [EncodingLane] {
+        let isTransposed = isTransposed(frame)
+        return state.withLock { state in
+            if state.isTransposed != isTransposed {
+                state.isTransposed = isTransposed
+                for lane in state.lanes { lane.setWanted(bounds(of: lane, state)) }
+            }
+            return state.lanes
+        }
     }
 
     /// Notes the size in which a picture is published.
@@ -245,8 +263,12 @@ final class VideoPublisher: EncodedVideoSink, Sendable {
 
 extension VideoPublisher {
     /// What subscribers can use of an encoding; `nil` if nobody receives it and it is not sent all the same.
+    ///
+    /// Subscribers wish for sizes of the upright picture.
     private func bounds(of lane: EncodingLane, _ state: State) -> LayerBounds? {
-        let wanted = state.wanted.first { $0.simulcastLayer == lane.plan.simulcastLayer }
-        return wanted.map { LayerBounds($0) } ?? (options.isSentUnreceived ? LayerBounds() : nil)
+        guard let wanted = state.wanted.first(where: { $0.simulcastLayer == lane.plan.simulcastLayer }) else {
+            return options.isSentUnreceived ? LayerBounds() : nil
+        }
+        return state.isTransposed ? LayerBounds(wanted).transposed : LayerBounds(wanted)
     }
 }
