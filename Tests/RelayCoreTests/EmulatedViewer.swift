@@ -172,6 +172,8 @@ struct EmulatedRoom {
     /// The camera's highest rate, in bits per second.
     let cap: Double
     private(set) var milliseconds = 0
+    /// The time from one frame to the next, in milliseconds; what the camera announces stays 30 frames a second.
+    var frameInterval = 33
     /// The encodings that the camera sends if they are wanted.
     var sendsLayer: (Int) -> Bool = { _ in true }
 
@@ -200,7 +202,7 @@ struct EmulatedRoom {
         for _ in 0..<duration {
             bench.advance(.milliseconds(1))
             milliseconds += 1
-            if milliseconds % 33 == 0 { sendFrames() }
+            if milliseconds % frameInterval == 0 { sendFrames() }
             for viewer in viewers { viewer.tick(at: milliseconds) }
             bench.pull(camera.publisher)
             body(milliseconds)
@@ -213,7 +215,7 @@ struct EmulatedRoom {
             guard let wanted = encoding.wanted else { continue }
             let most = announced.isEmpty ? cap : announced[encoding.simulcastLayer].bitrate.map(Double.init) ?? cap
             let rate = min(most, wanted.bitrate.map(Double.init) ?? most)
-            encoding.bytesPerFrame = max(200, Int(rate * 0.033 / 8) - 48)
+            encoding.bytesPerFrame = max(200, Int(rate * Double(frameInterval) / 8000) - 48)
             bench.frame(encoding)
         }
     }

@@ -3,19 +3,23 @@
 /// The frames wait for one another, 100 ms at most, and leave at one moment. The queue that they cause tells the rate of
 /// the path. Nothing is sent that the peer would not get anyway, and no frame comes late enough to be seen: on a path
 /// without room, two frames tell so, and the queue is that of one frame. Three trains, of two, three and four frames, must
-/// pass one after the other.
+/// pass one after the other. Where frames come more rarely than 30 times a second, fewer of them make a train, which has as
+/// many bytes, because each is larger.
 package struct PathProbe: Sendable {
     /// What the trains have shown.
     package enum Finding: Sendable {
         case nothing, carries, carriesNot
+        /// Frames come so rarely that no two may wait for one another.
+        case tooFewFrames
     }
 
     private enum Phase: Sendable {
         case idle
         /// Waits for two frames, which show the time from one to the next.
         case measuring(since: Int64?)
-        /// Frames wait for one another.
-        case gathering(until: Int64)
+        /// Frames wait for one another: until one comes after `until`, or else to the time `latest`, which is known once a
+        /// frame waits.
+        case gathering(until: Int64, latest: Int64?)
         /// The train leaves, or is on its way.
         case sent
     }
@@ -26,7 +30,7 @@ package struct PathProbe: Sendable {
         var time: Int64
     }
 
-    /// The numbers of frames in the trains.
+    /// The numbers of frames in the trains, where they come often enough.
     private static let sizes: [Int64] = [2, 3, 4]
     /// How long a frame waits at most; later than after 120 ms, temporal layers would be left out.
     private static let longestHold: Int64 = 105_000
@@ -44,6 +48,11 @@ package struct PathProbe: Sendable {
     private static let margin = 1.1
     /// The part of what a train can show at most that must be shown, where that is less than the needed rate.
     private static let leastPart = 0.85
+    /// The time from one frame to the next by which `mostShown` is meant: where frames come more rarely, they are larger,
+    /// and a path with room needs no longer for them.
+    private static let longestInterval: Int64 = 33_334
+    /// After this many times without a second frame in time, there are too few.
+    private static let mostMisses = 4
     private static let mostWrites = 16
 
     // What each write needs comes first.
@@ -56,6 +65,10 @@ package struct PathProbe: Sendable {
     private var began: Int64 = 0
     private var restsUntil: Int64 = 0
     private var interval: Int64 = 0
+    /// The frames of the tested track that the train has.
+    private var trainFrames: Int64 = 0
+    /// How often no second frame came while a frame may wait.
+    private var misses = 0
     private var need = 0.0
     /// The queue without trains, in microseconds: the jitter of the path.
     private var usualQueue = 0.0
@@ -75,6 +88,7 @@ package struct PathProbe: Sendable {
         began = now
         restsUntil = now
         size = 0
+        misses = 0
         isRunning = true
         phase = .measuring(since: nil)
     }
@@ -87,23 +101,35 @@ package struct PathProbe: Sendable {
 
     /// Whether a frame waits for others before it is sent.
     package mutating func holds(at now: Int64) -> Bool {
-        guard case .gathering(let end) = phase else { return false }
-        if now < end { return true }
+        guard case .gathering(let end, let latest) = phase else { return false }
+        if now < min(end, latest ?? end) { return true }
         phase = .sent
         writes.removeAll(keepingCapacity: true)
+        trainFrames = 0
         return false
     }
 
-    /// Whether frames have waited for one another for long enough, although no other has come.
-    package func isHoldOver(at now: Int64) -> Bool {
-        if case .gathering(let end) = phase { now >= end } else { false }
+    /// Notes that a frame waits, because `holds` said so.
+    package mutating func frameWaits(at now: Int64) {
+        guard case .gathering(let end, nil) = phase else { return }
+        phase = .gathering(until: end, latest: now + Self.longestHold)
+    }
+
+    /// Until when frames wait for one another although no other comes; `nil` while none waits.
+    package var holdEnd: Int64? {
+        if case .gathering(_, let latest) = phase { latest } else { nil }
     }
 
     /// Notes a media packet that was handed to the socket; `end` counts all bytes up to its end.
     ///
     /// The frames of all tracks leave in the trains. The time from one frame to the next is that of the tested track:
     /// between two tracks it may be any.
-    package mutating func wrote(end: UInt64, isOfTestedTrack: Bool = true, at now: Int64) {
+    package mutating func wrote(
+        end: UInt64,
+        isOfTestedTrack: Bool = true,
+        endsFrame: Bool = true,
+        at now: Int64
+    ) {
         switch phase {
         case .idle, .gathering: break
         case .measuring(let since):
@@ -112,17 +138,33 @@ package struct PathProbe: Sendable {
                 phase = .measuring(since: since ?? now)
                 return
             }
-            interval = now - since
-            let wait = Self.sizes[size] * interval - interval / 8
-            // After a gap in what the publisher sends, the next frame comes sooner than after such an interval.
-            phase = .gathering(until: now + min(wait, min(interval, Self.longestHold) + Self.longestHold))
+            gather(interval: now - since, at: now)
         case .sent:
             if writes.count == Self.mostWrites {
                 writes[Self.mostWrites - 1].end = end
             } else {
                 writes.append(Write(end: end, time: now))
             }
+            if isOfTestedTrack, endsFrame, now - writes[0].time <= Self.trainTime { trainFrames += 1 }
         }
+    }
+
+    /// Lets as many frames wait for one another as come while the first of them may wait.
+    private mutating func gather(interval: Int64, at now: Int64) {
+        self.interval = interval
+        guard interval <= Self.longestHold else {
+            phase = .measuring(since: now)
+            return miss()
+        }
+        let frames = min(Self.sizes[size], 1 + Self.longestHold / interval)
+        // What leaves before the last frame has come still belongs to its train.
+        let early = min(interval / 8, Self.trainTime / 2)
+        phase = .gathering(until: now + frames * interval - early, latest: nil)
+    }
+
+    private mutating func miss() {
+        misses += 1
+        if misses == Self.mostMisses { finish(.tooFewFrames) }
     }
 
     /// Notes that the peer has `bytes` bytes, of which the newest were written at `written` and waited for `queue`
@@ -139,7 +181,11 @@ package struct PathProbe: Sendable {
         else { return }
         // A normal frame waits for its own bytes, too: those of the train's first one say nothing.
         let excess = Double(newest.end - first.end) * 8e6
-        guard excess > 0 else { return nextTrain(at: now) }
+        guard excess > 0, trainFrames > 1 else {
+            nextTrain(at: now)
+            return miss()
+        }
+        misses = 0
         // What came behind the train had been sent with the last of its frames at the earliest.
         let start = newest.end == last.end ? first.time : last.time
         let time = Double(written - start) + max(0, Double(queue) - usualQueue)
@@ -157,14 +203,14 @@ package struct PathProbe: Sendable {
             return Self.leastPart * Double(newest.end - first.end) * 8e6 / Double(max(1, newest.time - last.time))
         }
         // If nothing was acknowledged before the next frame, a train shows no more than all its frames in that time.
-        let frames = Double(Self.sizes[size])
+        let frames = Double(trainFrames)
         let mean = Double(last.end - first.end) * 8e6 / max(1, frames - 1)
-        return Self.leastPart * frames * mean / Double(interval)
+        return Self.leastPart * frames * mean / Double(min(interval, Self.longestInterval))
     }
 
     /// Ends a probe that takes too long.
     package mutating func checkTime(at now: Int64) {
-        if isRunning, now - began > Self.longestTime { finish(.carriesNot) }
+        if isRunning, now - began > Self.longestTime { finish(misses > 1 ? .tooFewFrames : .carriesNot) }
     }
 
     private mutating func nextTrain(at now: Int64) {

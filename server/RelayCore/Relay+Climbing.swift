@@ -47,12 +47,9 @@ extension Relay {
             let index = participants.hot[id.index].index(of: track)
         else { return false }
         if viewer.share == nil, participants.hot[id.index].subscriptions[index].choice.isHurried { return false }
-        let isLargerUsed = tracks.hot[track.index].encodings.dropFirst(viewer.current + 1).contains {
+        return tracks.hot[track.index].encodings.dropFirst(viewer.current + 1).contains {
             encodings.hot[$0.index].hasUsers
         }
-        guard isLargerUsed else { return false }
-        // Frames that come more rarely than they may wait for one another cannot be sent together.
-        return tracks[track]?.info.frameRate ?? 30 >= 10
     }
 
     /// The best encoding, and what is known of whether the path carries the next larger one.
@@ -76,6 +73,8 @@ extension Relay {
             case .carries: return (next, .shown)
             case .carriesNot: return (next, .refuted)
             case .nothing: return (next, .missing)
+            // Only an attempt can tell, and that must wait while the path's limit is known.
+            case .tooFewFrames: return viewer.share == nil ? (next, .notNeeded) : (viewer.current, .missing)
             }
         }
         // The present encoding must find room before the path is tested for a larger one.
@@ -112,8 +111,13 @@ extension Relay {
             // An encoding that nobody gets is made for its path, but must be worth the change.
             let need = max(rates[next], Self.leastGain * rates[next - 1])
             traffic[connection.index].path.beginProbe(need: need, at: now)
-        } else if traffic[connection.index].path.probe.isHoldOver(at: now.microseconds) {
-            wakeForMedia(id)
+        } else if let end = traffic[connection.index].path.probe.holdEnd {
+            guard now.microseconds < end else {
+                wakeForMedia(id)
+                return lookAgain(at: track, now)
+            }
+            // No frame waits for the next look.
+            tracks[track]?.wanted.lookAgain(at: MonotonicInstant(microseconds: end))
         }
         lookAgain(at: track, now)
     }

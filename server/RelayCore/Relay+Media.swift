@@ -25,12 +25,16 @@ extension Relay {
                 if traffic[connection.index].path.isTested {
                     let track = participants.hot[id.index].subscriptions[index].track
                     traffic[connection.index].path.servesTestedTrack = traffic[connection.index].probingTrack == track
+                    traffic[connection.index].path.endsFrame =
+                        !participants.hot[id.index].subscriptions[index].cursor.isWithinFrame
                 }
                 noteSent(to: id, subscription: index, at: now)
                 noteProgress(of: id, subscription: index, at: now)
                 return packet
             case .idle:
-                if !isAdmitted { traffic[connection.index].isHeldBack = true }
+                guard !isAdmitted else { continue }
+                traffic[connection.index].isHeldBack = true
+                if traffic[connection.index].path.isTested { traffic[connection.index].path.frameWaits(at: now) }
             case .needsKeyframe:
                 participants.hot[id.index].subscriptions[index].lastSkip = now
                 let wasLive = participants.hot[id.index].subscriptions[index].cursor.wasLiveBeforeSkip

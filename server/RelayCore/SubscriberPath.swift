@@ -65,6 +65,8 @@ package struct SubscriberPath: Sendable {
     package private(set) var isTested = false
     /// Whether the media that are written next are of the track for which the path is tested.
     package var servesTestedTrack = true
+    /// Whether the media packet that is written next is the last one of its frame.
+    package var endsFrame = true
     private var writesSinceAcknowledgement: Int32 = 0
     private var nextProbe: Int64?
     /// From when on the peer may be thinning, if no acknowledgement tells of more than `quietQueue` until then.
@@ -146,7 +148,9 @@ package struct SubscriberPath: Sendable {
         estimator.wroteSilently(unaged)
         estimator.wrote(bytes, at: time)
         unaged = 0
-        if isTested, message == .media { probe.wrote(end: written, isOfTestedTrack: servesTestedTrack, at: time) }
+        if isTested, message == .media {
+            probe.wrote(end: written, isOfTestedTrack: servesTestedTrack, endsFrame: endsFrame, at: time)
+        }
         sent.add(bytes, at: time)
         if isAcknowledged, overdueWrite == nil, time - lastAcknowledgement >= settings.quietInterval {
             overdueWrite = time
@@ -268,6 +272,9 @@ package struct SubscriberPath: Sendable {
         if isTested, probe.holds(at: now.microseconds) { return false }
         return mayBegin(at: now) || admitsProbe(at: now)
     }
+
+    /// Notes that a frame waits, because it was not admitted.
+    package mutating func frameWaits(at now: MonotonicInstant) { probe.frameWaits(at: now.microseconds) }
 
     private mutating func admitsProbe(at now: MonotonicInstant) -> Bool {
         let time = now.microseconds
