@@ -33,7 +33,7 @@ struct ScreenSourceTests {
         await source.stopCapture(for: sink)
     }
 
-    @Test("Without shared memory, unwanted or absent, the pixels come in the server's answer", arguments: [false, true])
+    @Test("Without shared memory, pixels come in the answer", arguments: [false, true])
     func withoutSharedMemory(isWanted: Bool) async throws {
         let display = try await VirtualDisplay(options: isWanted ? ["-extension", "MIT-SHM"] : [])
         _ = try display.makeWindow(area(100, 60, 200, 100), colour: green)
