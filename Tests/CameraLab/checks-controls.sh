@@ -55,7 +55,7 @@ check_bandwidth() {
     truth=$([[ $(wc -w <<<"${gap%|*}") == 1 && ${gap#*|} -eq 0 && $(status_of moved/connect) == 0 ]] && echo 1 || echo 0)
     judge "a change on a bus with room for one camera: the same track goes on" \
         "${gap%|*}ms without a frame, $subscriptions subscription, exit code $(status_of moved/connect)" \
-        "$truth" "$(holds "${subscriptions:-0} == 1")"
+        "$truth" "$(are_gaps "${gap%|*}")" "$(holds "${subscriptions:-0} == 1")"
     judge_dump "a change on a bus with room for one camera" 1
     judge_counts "a change on a bus with room for one camera"
 }

@@ -124,6 +124,19 @@ struct SessionTests {
         await viewer.room.disconnect()
     }
 
+    @Test("The tracks of the options are published when connecting returns")
+    func tracksOfOptions() async throws {
+        let tracks = ["left", "right"].map { makePattern(name: $0) }
+        let author = try await stage.join("author") { $0.videoTracks = tracks }
+        #expect(await author.room.localParticipant.videoTracks.map(\.name) == ["left", "right"])
+        let viewer = try await stage.join("viewer")
+        for name in ["left", "right"] {
+            let remote = try await viewer.subscribedTrack(name)
+            try await eventually("pictures come") { remote.statistics.framesDecoded > 0 }
+        }
+        for member in [author, viewer] { await member.room.disconnect() }
+    }
+
     @Test("Leaving twice, also at once, does nothing more than leaving once")
     func disconnectTwice() async throws {
         let author = try await stage.join("author") { $0.videoTracks = [makePattern()] }

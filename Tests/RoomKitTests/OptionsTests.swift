@@ -97,6 +97,15 @@ struct OptionsTests {
         #expect(ScreenSource().contentHint == .detail && PatternSource().contentHint == .none)
     }
 
+    @Test("A source says whether it is a screencast: what shows a screen is one, and nothing else")
+    func screencasts() {
+        let device = CaptureDevice(path: "/dev/video0", name: "None", busInfo: "none", driver: "none")
+        let sources: [any VideoSource] = [
+            ScreenSource(), PushedSource(kind: .screen), CameraSource(device: device), PushedSource(), PatternSource(),
+        ]
+        #expect(sources.map(\.isScreencast) == [true, true, false, false, false])
+    }
+
     @Test(
         "Each encoding is degraded as the option says, with simulcast or without, and compressed already or not",
         arguments: [DegradationPreference.balanced, .maintainFramerate, .maintainResolution]

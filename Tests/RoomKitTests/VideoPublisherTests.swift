@@ -167,7 +167,10 @@ struct VideoPublisherTests {
         for index in 0..<500 {
             bench.publisher.onVideoFrame(picture(640, 480, at: index))
             usleep(10_000)
-            _ = try bench.send()
+            let keyframes = try bench.send().filter(\.header.isKeyframe)
+            for size in keyframes.map({ TrackCodec.forPublishing.keyframeDimensions($0.bytes.span.bytes) }) {
+                #expect(size.map { $0.width <= wanted.width ?? 640 && $0.height <= wanted.height ?? 480 } == true)
+            }
             let layer = bench.publisher.statistics.layers[0]
             if layer.qualityLimitation == reason, layer.qualityLimitationDurations[reason] ?? .zero > .zero { break }
         }

@@ -33,16 +33,16 @@ struct ScreenSourceTests {
         await source.stopCapture(for: sink)
     }
 
-    @Test("Without shared memory the pixels come in the server's answer")
-    func withoutSharedMemory() async throws {
-        let display = try await VirtualDisplay()
+    @Test("Without shared memory, pixels come in the answer", arguments: [false, true])
+    func withoutSharedMemory(isWanted: Bool) async throws {
+        let display = try await VirtualDisplay(options: isWanted ? ["-extension", "MIT-SHM"] : [])
         _ = try display.makeWindow(area(100, 60, 200, 100), colour: green)
         let source = ScreenSource(
             target: .screen,
             display: display.name,
             showsCursor: true,
             request: VideoFormatRequest(),
-            sharesMemory: false
+            sharesMemory: isWanted
         ) {
             TestConverter()
         }

@@ -16,11 +16,11 @@ final class VirtualDisplay {
     private let client: XConnection
     private let context: xcb_gcontext_t
 
-    /// Starts a display with a screen of `size`.
+    /// Starts a display with a screen of `size`, and with further options of Xvfb.
     ///
     /// - Throws: An error if the package `xvfb` is not installed; `make deps` installs it.
-    init(_ size: Dimensions = Dimensions(width: 640, height: 480)) async throws {
-        let screen = try await XServer(size)
+    init(_ size: Dimensions = Dimensions(width: 640, height: 480), options: [String] = []) async throws {
+        let screen = try await XServer(size, options: options)
         self.screen = screen
         name = screen.display
         client = try XConnection(display: name)

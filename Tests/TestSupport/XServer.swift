@@ -9,13 +9,13 @@ package final class XServer: Sendable {
     /// The server.
     package let program: Program
 
-    /// Starts a server with a screen of `size`.
+    /// Starts a server with a screen of `size`, and with further options of Xvfb.
     ///
     /// - Throws: An error if the package `xvfb` is not installed; `make deps` installs it.
-    package init(_ size: Dimensions) async throws {
+    package init(_ size: Dimensions, options: [String] = []) async throws {
         let program: Program
         do {
-            let screen = ["-screen", "0", "\(size)x24"]
+            let screen = ["-screen", "0", "\(size)x24"] + options
             program = try Program("Xvfb", ["-displayfd", "1", "-nolisten", "tcp", "-noreset"] + screen)
         } catch {
             throw TestFailure("Xvfb does not start; make deps installs the package xvfb: \(error)")

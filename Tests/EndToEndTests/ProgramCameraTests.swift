@@ -1,0 +1,165 @@
+import Glibc
+import MediaCore
+import RoomKit
+import TestSupport
+import TestTools
+import Testing
+import Threading
+
+/// A camera for whole programs, on any machine: `Tests/PreloadedCamera` answers their V4L2 calls.
+private struct PreloadedCamera {
+    /// The file that stands for the camera's node.
+    let path: String
+    private let library: String
+    private let format: String
+
+    /// Builds a camera in `directory` that has one size and rate.
+    init(in directory: TemporaryDirectory, format: String = "640x480@30") async throws {
+        (path, library) = (directory("camera"), directory("camera.so"))
+        self.format = format
+        try store([], at: path)
+        let tests = #filePath.split(separator: "/", omittingEmptySubsequences: false).dropLast(2)
+        let source = tests.joined(separator: "/") + "/PreloadedCamera/camera.c"
+        let compiler = try Program("cc", ["-shared", "-fPIC", "-O1", "-o", library, source])
+        guard try await compiler.end() == .exit(0) else { throw TestFailure("no camera: \(compiler.errors)") }
+    }
+
+    /// Starts `room-client connect`, which publishes the camera.
+    func publish(to stage: Stage, _ options: [String]) throws -> Program {
+        let arguments = ["connect", "--url", stage.url, "--room", "stage", "--device", path, "--json"] + options
+        let settings = ["LD_PRELOAD=\(library)", "TEST_CAMERA=\(format)"]
+        return try Program("env", settings + [Program.path(of: "room-client")] + arguments)
+    }
+}
+
+/// Keeps the last picture.
+private final class LastPicture: VideoRenderer {
+    private let last = Monitor<VideoFrame?>(nil)
+
+    func render(_ frame: VideoFrame) {
+        last.withLock { $0 = frame }
+    }
+
+    /// Waits for an upright picture of `size` whose white quarter is in the corner `corner`.
+    func shows(_ size: Dimensions, white corner: Corner) async throws {
+        do {
+            try await eventually { self.size == size && self.corners == [corner] }
+        } catch {
+            throw TestFailure("\(error): \(size), \(corner) instead of \(self.size, default: "-"), \(corners)")
+        }
+    }
+
+    private var size: Dimensions? { last.withLock { $0 }.flatMap { $0.isUpright ? $0.dimensions : nil } }
+
+    private var corners: Set<Corner> {
+        guard let frame = last.withLock({ $0 }) else { return [] }
+        let isWhite = { (column: Int, row: Int) in
+            frame.buffer.withPlanes { luma, _, _ in luma[row * frame.buffer.lumaStride + column] > 160 }
+        }
+        let (right, bottom) = (frame.dimensions.width - 8, frame.dimensions.height - 8)
+        return Set(Corner.allCases.filter { isWhite($0.isLeft ? 7 : right, $0.isTop ? 7 : bottom) })
+    }
+}
+
+/// A corner of a picture.
+private enum Corner: CaseIterable {
+    case topLeft, topRight, bottomLeft, bottomRight
+
+    var isLeft: Bool { self == .topLeft || self == .bottomLeft }
+    var isTop: Bool { self == .topLeft || self == .topRight }
+}
+
+@Suite("A camera that connect publishes", .timeLimit(.minutes(2)))
+struct ProgramCameraTests {
+    private let directory: TemporaryDirectory
+    private let stage: Stage
+
+    init() throws {
+        directory = try TemporaryDirectory()
+        stage = try Stage()
+    }
+
+    /// Shows the one track of the room.
+    private func show(_ viewer: Member) async throws -> LastPicture {
+        let picture = LastPicture()
+        try await viewer.subscribedTrack().addRenderer(picture)
+        return picture
+    }
+
+    /// What a sensor of a device says that is held with `edge` up.
+    private func hold(_ edge: String, _ sensor: String, isFile: Bool) throws {
+        if isFile { return try store("\(edge)\n".utf8, at: sensor) }
+        mkdir(sensor, 0o700)
+        let (x, y) = edge == "normal" ? (0, -1000) : (edge == "left-up" ? (1000, 0) : (0, 1000))
+        for (axis, value) in [("x", x), ("y", y), ("z", 100)] {
+            try store("\(value)\n".utf8, at: "\(sensor)/in_accel_\(axis)_raw")
+        }
+    }
+
+    @Test("The camera's pictures stay upright as a file, or an accelerometer, says", arguments: [true, false])
+    func orientationSensor(isFile: Bool) async throws {
+        let camera = try await PreloadedCamera(in: directory)
+        let viewer = try await stage.join("viewer")
+        let sensor = directory("sensor")
+        try hold("normal", sensor, isFile: isFile)
+        let publisher = try camera.publish(to: stage, ["--orientation-sensor", sensor])
+        let picture = try await show(viewer)
+        let size = Dimensions(width: 640, height: 480)
+        try await picture.shows(size, white: .topLeft)
+        try hold("left-up", sensor, isFile: isFile)
+        // The upright picture stays within the size that the track began with.
+        let upright = Dimensions(width: 360, height: 480)
+        try await picture.shows(upright, white: .topRight)
+        try hold("bottom-up", sensor, isFile: isFile)
+        try await picture.shows(size, white: .bottomRight)
+        #expect(try await end([publisher], with: SIGINT) == [.exit(0)])
+        let changes = try publisher.events().filter { $0.string("event") == "trackDimensionsChanged" }
+        #expect(changes.map { $0.number("width") } == [360, 640] && changes.map { $0.number("height") } == [480, 480])
+        await viewer.room.disconnect()
+    }
+
+    @Test("What cannot say how the camera is held is refused before anything is joined")
+    func noSensor() async throws {
+        let camera = try await PreloadedCamera(in: directory)
+        try hold("sideways", directory("sensor"), isFile: true)
+        for path in [directory("sensor"), directory("none")] {
+            let publisher = try camera.publish(to: stage, ["--orientation-sensor", path])
+            #expect(try await publisher.end() == .exit(69))
+            #expect(try publisher.events().map { $0.string("event") } == ["failure"])
+            #expect(publisher.errors.contains("Cannot read the orientation from \(path): "), "\(publisher.errors)")
+        }
+    }
+
+    @Test("The pictures are cropped, turned and mirrored, whoever turns them", arguments: ["applied", "tagged"])
+    func turned(orientation: String) async throws {
+        let camera = try await PreloadedCamera(in: directory)
+        let viewer = try await stage.join("viewer")
+        let options = ["--crop", "320x200", "--rotate", "90", "--orientation", orientation]
+        let size = Dimensions(width: 200, height: 320)
+        for (mirroring, corner) in [([], Corner.topRight), (["--mirror"], .topLeft)] {
+            let publisher = try camera.publish(to: stage, options + mirroring + ["--track-name", "\(corner)"])
+            let picture = LastPicture()
+            try await viewer.subscribedTrack("\(corner)").addRenderer(picture)
+            try await picture.shows(size, white: corner)
+            #expect(try await end([publisher], with: SIGINT) == [.exit(0)])
+            // A tag turns nothing before encoding.
+            let encoded = try publisher.events().last?.objects("layers").last?.number("width")
+            #expect(encoded == (orientation == "tagged" ? 320 : 200))
+        }
+        await viewer.room.disconnect()
+    }
+
+    @Test("A warning about the camera is a JSON object, and a line of standard error")
+    func warning() async throws {
+        let camera = try await PreloadedCamera(in: directory, format: "640x480@60")
+        let publisher = try camera.publish(to: stage, [])
+        try await publisher.says("\"published\"")
+        #expect(try await end([publisher], with: SIGINT) == [.exit(0)])
+        let warnings = try publisher.events().filter { $0.string("event") == "warning" }
+        #expect(warnings.map { $0.string("code") } == ["formatLimited"])
+        let sentence = try #require(warnings.first?.string("error"))
+        #expect(sentence.contains("640x480 60 fps") && sentence.contains("at 30 frames per second are delivered"))
+        #expect(warnings.first?.string("track") == "camera")
+        #expect(publisher.errors.contains("\(sentence).\n"), "\(publisher.errors)")
+    }
+}
