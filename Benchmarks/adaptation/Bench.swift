@@ -7,7 +7,7 @@ import MediaCore
 /// Arguments are names of cases (all without any), paths of mahimahi traces, and settings as `name=value`, as logs have
 /// them. `states` prints gaps between frames, and what the controllers knew, twice a second. `golden` prints what the
 /// unit tests expect. `steps` prints what the way back costs after random breakdowns, and with `states` each of them.
-/// `links` prints medians and tails over random links of several kinds.
+/// `links` prints medians and tails over random links of several kinds. `thin` prints what is believed of thin links.
 @main
 struct Bench {
     static func main() {
@@ -16,6 +16,7 @@ struct Bench {
         var printsStates = false
         var printsSteps = false
         var printsLinks = false
+        var printsThin = false
         var cases = BenchCase.all
         for argument in CommandLine.arguments.dropFirst() {
             let parts = argument.split(separator: "=")
@@ -39,6 +40,8 @@ struct Bench {
                 printsSteps = true
             } else if argument == "links" {
                 printsLinks = true
+            } else if argument == "thin" {
+                printsThin = true
             } else if argument == "states" {
                 printsStates = true
             } else {
@@ -47,6 +50,10 @@ struct Bench {
         }
         if printsSteps {
             for line in StepSweep().lines(settings, printsEach: printsStates) { print(line) }
+            return
+        }
+        if printsThin {
+            for line in ThinSweep().lines(settings) { print(line) }
             return
         }
         if printsLinks {

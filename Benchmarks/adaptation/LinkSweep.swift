@@ -13,7 +13,8 @@ struct LinkSweep {
 
     func lines(_ settings: UplinkController.Settings) -> [String] {
         var lines = [
-            "links          used    p50         p95          max          signal      frozen       fps        sizes"
+            "links     used        p50         p95         max         signal      frozen      fps         sizes"
+                + "       means: used, p95, signal"
         ]
         for (name, link) in Self.kinds {
             let results = (0..<count).map { result(link($0), settings) }
@@ -29,9 +30,19 @@ struct LinkSweep {
                     + cell({ Double($0.figures.p95) }, 0.9, 0) + cell({ Double($0.figures.largest) }, 0.9, 0)
                     + cell({ $0.figures.signalMean }, 0.9, 0) + cell({ Double($0.figures.frozen) }, 0.9, 0)
                     + cell({ $0.figures.frameRate }, 0.1, 1) + cell({ Double($0.figures.sizeChanges) }, 0.9, 0)
+                    + means(results)
             )
         }
         return lines
+    }
+
+    /// Geometric means, which show smaller changes than a median does.
+    private func means(_ results: [Result]) -> String {
+        func mean(_ figure: (Result) -> Double) -> Double {
+            exp(results.map { log(max(1e-3, figure($0))) }.reduce(0, +) / Double(results.count))
+        }
+        let values = [mean { Double($0.figures.p95) }, mean { $0.figures.signalMean }].map { BenchCase.text($0, 1) }
+        return "       \(BenchCase.text(mean { $0.used }, 4)) \(values.joined(separator: " "))"
     }
 
     private struct Result {

@@ -7,51 +7,6 @@ package import RoomProtocol
 /// differences of its times are used. What a receiver says is bounded: acknowledgements that go backwards, or beyond
 /// what was written, are disregarded and counted.
 package struct PathEstimator: Hashable, Sendable {
-    /// The settings; all lengths of time in microseconds.
-    package struct Settings: Hashable, Sendable {
-        /// How long the smallest one-way delay counts as that of the empty path.
-        package var baseWindow: Int64 = 10_000_000
-        /// How long it counts for telling that others fill the queue; longer still while they do.
-        package var referenceWindow: Int64 = 30_000_000
-        /// How long the shortest round trip counts: routes change, and a receiver may lie once.
-        package var roundTripWindow: Int64 = 30_000_000
-        /// The queue that stands is the smallest one of this time: shorter ones are bursts, which drain by themselves.
-        ///
-        /// Simulated on 40 links: from 80 to 180 ms the rate on bursty cellular links rises by 15 to 80 %, and the 95th
-        /// percentile of the delay by 6 to 20 %.
-        package var standingWindow: Int64 = 180_000
-        /// The window of the delivery rates.
-        package var rateWindow: Int64 = 400_000
-        /// A silence of the link counts at most this long in the rate while it delivers.
-        package var longestGap: Int64 = 80_000
-        /// A silence of the receiver from this length on is a stall: what waited for its end says nothing of the queue.
-        package var stall: Int64 = 250_000
-        /// For receivers that count whole messages: a silence in which a message arrives is none if it is at most this
-        /// many times as long as its bytes took before; 0 for never.
-        ///
-        /// A publisher's messages are small once its rate is known. With 1.5 it has a quarter less delay on thin links,
-        /// but an eighth less rate on bursty cellular ones, whose bursts look like messages.
-        package var slowMargin = 0.0
-        /// How long a receiver may thin its acknowledgements, with some allowance.
-        package var longestThinning: Int64 = 550_000
-        /// The queueing delay up to which a receiver may thin them.
-        package var thinningQueue: Int64 = 15_000
-        /// The queueing delay of a message's beginning up to which the path was empty before it: its jitter.
-        package var headQueue: Int64 = 8_000
-        /// Writes this far apart in one acknowledgement show that a receiver thins.
-        package var shortestThinning: Int64 = 25_000
-        /// An acknowledgement that is no later than this is on time: receivers wait up to 10 ms for more bytes.
-        package var usualLateness: Int64 = 12_000
-        /// The most by which acknowledgements may be late; on a path that is worse, frames are left out.
-        package var longestLateness: Int64 = 500_000
-        /// How long a late acknowledgement counts, at most.
-        package var latenessWindow: Int64 = 2_000_000
-        /// The smallest number of bytes that make a train whose rate is meaningful (a keyframe has more).
-        package var shortestTrain: Int64 = 4_200
-
-        package init() {}
-    }
-
     /// What an acknowledgement told.
     package struct Sample: Hashable, Sendable {
         /// The queueing delay of the newest acknowledged bytes, in microseconds.
@@ -68,6 +23,8 @@ package struct PathEstimator: Hashable, Sendable {
         package var activeRate: Double
         /// Whether the newest byte was written before the link came back from a stall.
         package var isAfterStall = false
+        /// Whether the path has delivered little for `thinWindow`.
+        package var isThin = false
         /// Bits per second of the frame that ended, from its first byte to its last; `nil` without such a frame.
         package var trainRate: Double?
     }
@@ -121,6 +78,7 @@ package struct PathEstimator: Hashable, Sendable {
     private var wallRate: DeliveryRate
     private var activeRate: DeliveryRate
     private var activeTime: Int64 = 0
+    private var thinness: PathThinness
     private var lastReceiveTime: Int64?
     private var lastAlias: UInt32 = 0
     private var lastFrame: UInt32?
@@ -153,6 +111,7 @@ package struct PathEstimator: Hashable, Sendable {
         standing = .minimum(over: settings.standingWindow)
         wallRate = DeliveryRate(window: settings.rateWindow)
         activeRate = DeliveryRate(window: settings.rateWindow)
+        thinness = PathThinness(settings)
     }
 
     /// The shortest time from a write to its acknowledgement, in microseconds; `nil` before the first.
@@ -235,10 +194,11 @@ package struct PathEstimator: Hashable, Sendable {
         if firstWrite < writes.count, writes[firstWrite].isMessage, writes[firstWrite].start < bytes {
             countsParts = true
         }
+        let transmission = waited >= silence ? transmission(of: bytes - acknowledgedBytes) : 0
         acknowledgedBytes = bytes
         wallRate.add(bytes: bytes, at: received)
         let span = (newest ?? 0) - (newest == nil ? 0 : oldest ?? 0)
-        advance(to: received, bytes, longestGap: max(slowness, thinning > 0 ? span : 0))
+        advance(to: received, bytes, longestGap: max(slowness, transmission, thinning > 0 ? span : 0))
         guard let newest else { return nil }
         roundTrips.add(Double(now - newest), at: now)
         let delay = Double(received - newest)
@@ -262,6 +222,7 @@ package struct PathEstimator: Hashable, Sendable {
             deliveryRate: wall,
             activeRate: active,
             isAfterStall: isAfterStall,
+            isThin: thinness.isThin,
             trainRate: trainRate
         )
     }
@@ -344,12 +305,20 @@ package struct PathEstimator: Hashable, Sendable {
         return countsParts ? 0 : slowness
     }
 
+    /// How long `bytes` may take on a thin path, in microseconds; 0 on any other one.
+    private func transmission(of bytes: Int64) -> Int64 {
+        guard thinness.isThin, let rate = activeRate.bitsPerSecond else { return 0 }
+        return Int64(min(1e9, settings.thinMargin * Double(bytes) * 8e6 / max(1, rate)))
+    }
+
     private mutating func advance(to received: Int64, _ bytes: Int64, longestGap: Int64) {
         // Where acknowledgements are thin, what was written one after another also came one after another.
         let longest = max(settings.longestGap, longestGap)
-        if let last = lastReceiveTime { activeTime += min(received - last, longest) }
+        let silence = received - (lastReceiveTime ?? received)
+        activeTime += min(silence, longest)
         lastReceiveTime = received
         activeRate.add(bytes: bytes, at: activeTime)
+        thinness.note(wallRate.bitsPerSecond, after: silence)
     }
 
     /// Notes how long the writes took that an acknowledgement covers.

@@ -19,6 +19,10 @@ package struct RateController: Hashable, Sendable {
         package var cutFactor = 0.95
         /// Additive increase, in bits per second each second, at 1 Mbit/s.
         package var additiveIncrease = 250_000.0
+        /// The most that this may be on a thin path, as a part of the rate each second.
+        ///
+        /// There a queue shows only after some messages of 50 to 100 ms each, and the rate would have doubled meanwhile.
+        package var thinIncrease = 0.7
         /// How long the path must have had room before the increase becomes multiplicative.
         package var patience = 1.0
         /// How long the multiplicative increase then takes to reach its full strength.
@@ -208,7 +212,8 @@ package struct RateController: Hashable, Sendable {
         if isStarting, rate < settings.highestRate { growth = max(growth, startGrowth(at: now)) }
         let limit = 1.5 * max(sample.activeRate, 0.5 * capacityEstimate) + 50_000
         guard rate < limit else { return }
-        let additive = settings.additiveIncrease * min(2, 1e6 / rate).squareRoot()
+        var additive = settings.additiveIncrease * min(2, 1e6 / rate).squareRoot()
+        if sample.isThin { additive = min(additive, settings.thinIncrease * rate) }
         rate = min(limit, rate + (additive + rate * growth) * room * elapsed)
     }
 

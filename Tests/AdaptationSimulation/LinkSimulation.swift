@@ -25,7 +25,7 @@ package enum LinkSimulation {
             for flow in flows { flow.send(at: now) { row.append($0) } }
             bulk?.send(at: now) { row.append($0) }
             while trace.opportunities[index] + round * trace.duration <= now {
-                var budget = 1500
+                var budget = trace.opportunityBytes
                 while budget > 0, let packet = row.first {
                     let part = min(packet.left, budget)
                     budget -= part
@@ -40,7 +40,7 @@ package enum LinkSimulation {
                     }
                     let flow = flows[packet.flow]
                     flow.left(packet)
-                    pipes[packet.flow].append(Flying(at: now + flow.configuration.delay, packet: packet))
+                    pipes[packet.flow].append(Flying(at: now + flow.timeOnPath(), packet: packet))
                 }
                 index += 1
                 if index == trace.opportunities.count { (index, round) = (0, round + 1) }

@@ -25,8 +25,11 @@ package struct LinkTrace: Hashable, Sendable {
         }
     }
 
-    /// Bits of an opportunity.
+    /// Bits of an opportunity of 1,500 bytes.
     static let packetBits = 12_000.0
+
+    /// The bytes that an opportunity takes at most.
+    package private(set) var opportunityBytes = 1500
 
     /// A trace of the given opportunities.
     package init(opportunities: [Int], duration: Int) {
@@ -48,8 +51,12 @@ package struct LinkTrace: Hashable, Sendable {
     }
 
     /// A link that carries the given rates one after another.
-    package init(_ stretches: [Stretch]) {
+    ///
+    /// `bytes` are those of an opportunity. A real link of 100 kbit/s begins with a packet at once and needs 120 ms for
+    /// one of 1,500 bytes. Small opportunities come near to that; those of 1,500 bytes would be 120 ms apart.
+    package init(_ stretches: [Stretch], bytes: Int = 1500) {
         opportunities = []
+        opportunityBytes = bytes
         var end = 0.0
         var time = 0.0
         for stretch in stretches {
@@ -61,7 +68,7 @@ package struct LinkTrace: Hashable, Sendable {
             time = max(time, end - stretch.seconds * 1000)
             while time < end {
                 opportunities.append(Int(time))
-                time += Self.packetBits * 1000 / stretch.bitsPerSecond
+                time += Double(bytes) * 8000 / stretch.bitsPerSecond
             }
         }
         duration = Int(end)
@@ -166,7 +173,7 @@ package struct LinkTrace: Hashable, Sendable {
                 count += 1
                 advance()
             }
-            sum += min(limit * Double(stop - begin) / 1000, count * Self.packetBits)
+            sum += min(limit * Double(stop - begin) / 1000, count * 8 * Double(opportunityBytes))
             begin = stop
         }
         return sum / (end - start)

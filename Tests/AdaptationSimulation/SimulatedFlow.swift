@@ -34,6 +34,8 @@ package final class SimulatedFlow {
         package var acknowledges = true
         /// What delays acknowledgements, and nothing else, beside `delay`.
         package var lateness = Lateness.none
+        /// The part of the packets that are lost once and come again after a round trip; those behind wait for them.
+        package var lostPart = 0.0
         /// The seed of the encoder.
         package var seed: UInt64 = 100
 
@@ -119,6 +121,7 @@ package final class SimulatedFlow {
     private let id: Int
     private let index: Int
     private var encoder: SimulatedEncoder
+    private var losses: SimulationRandom
     private var schedule: AcknowledgementSchedule
     private var nextFrame: Double
     private var held: Int?
@@ -143,6 +146,7 @@ package final class SimulatedFlow {
         content.floor = configuration.floor
         content.ceiling = configuration.ceiling
         encoder = SimulatedEncoder(content, seed: configuration.seed)
+        losses = SimulationRandom(seed: configuration.seed + 7)
         var settings = AcknowledgementSchedule.Settings()
         settings.longestInterval = Int64(configuration.thinnestAcknowledgements) * 1000
         schedule = AcknowledgementSchedule(settings)
@@ -284,6 +288,12 @@ package final class SimulatedFlow {
     // MARK: Receiver
 
     func left(_ packet: Packet) { inSocket -= packet.payload }
+
+    /// The milliseconds from the link to the receiver for the next packet, without the wait for those before.
+    func timeOnPath() -> Int {
+        let isLost = configuration.lostPart > 0 && losses.uniform() < configuration.lostPart
+        return isLost ? 3 * configuration.delay : configuration.delay
+    }
 
     func arrived(_ packet: Packet, at now: Int) {
         // The receiver's clock has another origin.

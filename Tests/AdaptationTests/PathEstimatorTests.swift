@@ -77,6 +77,46 @@ import Testing
         #expect(abs(last.activeRate - Double(kilobits) * 1000) < 0.02 * last.activeRate, "\(last)")
     }
 
+    /// The active rate of a path of `kilobits` per second whose queue never ends, in kbit/s, as a publisher's estimator has
+    /// it after `seconds` with messages of 1,200 bytes.
+    private func activeRate(kilobits: Int, seconds: Int) throws -> Double {
+        var path = PathEstimator()
+        let each = Int64(1200 * 8000 / kilobits)
+        var last: PathEstimator.Sample?
+        for time in 0..<2 { path.wrote(1200, at: Int64(time)) }
+        for message in 1...(seconds * 1_000_000 / Int(each)) {
+            let now = Int64(message) * each
+            path.wrote(1200, at: now)
+            last = path.acknowledged(acknowledgement(message * 1200, now), at: now + 20_000) ?? last
+        }
+        return try #require(last).activeRate / 1000
+    }
+
+    // Of the 120 ms that a message takes at 80 kbit/s, 80 counted.
+    @Test("The rate is known of a link on which a message takes longer than a silence may", arguments: [60, 80, 100])
+    func thin(kilobits: Int) throws {
+        let rate = try activeRate(kilobits: kilobits, seconds: 10)
+        #expect(abs(rate - Double(kilobits)) < 0.02 * Double(kilobits), "\(rate)")
+    }
+
+    @Test("A silence of a thin link is none of the time in which it delivers")
+    func thinSilence() {
+        var path = PathEstimator()
+        var now: Int64 = 0
+        var samples: [PathEstimator.Sample] = []
+        for time in 0..<4 { path.wrote(1200, at: Int64(time)) }
+        for message in 1...200 {
+            // 100 kbit/s; every tenth message comes 200 ms late, and the two after it with it.
+            let place = message % 10
+            now += message > 10 && place == 0 ? 296_000 : place == 1 || place == 2 ? 1_000 : 96_000
+            path.wrote(1200, at: now)
+            path.acknowledged(acknowledgement(message * 1200, now), at: now + 20_000).map { samples.append($0) }
+        }
+        let last = samples.suffix(10)
+        let mean = last.reduce(0) { $0 + $1.activeRate } / 10
+        #expect(last.allSatisfy(\.isThin) && mean > 110_000, "\(mean)")
+    }
+
     @Test("A silence of a link that was faster before is a stall still")
     func stall() throws {
         let samples = samples(kilobits: 2000, bytes: 6000, silence: 600_000)

@@ -91,6 +91,8 @@ package struct SubscriberPath: Sendable {
     private static let estimation = {
         var settings = PathEstimator.Settings()
         settings.slowMargin = 1.5
+        // With that margin, the rate of a thin path is known.
+        settings.thinRate = 0
         return settings
     }()
     private let settings: Settings
