@@ -7,6 +7,9 @@ import Threading
 
 @Suite("Pushed frames with metadata and orientation", .timeLimit(.minutes(2)))
 struct FrameExtensionTests {
+    /// All bytes but the first of as much metadata as a frame may carry.
+    private static let rest = [UInt8](repeating: 7, count: 899)
+
     /// Keeps what it is told of the pictures that it is shown.
     private final class NotingRenderer: VideoRenderer {
         let frames = Monitor<[(metadata: FrameMetadata?, size: Dimensions, isSubstitute: Bool)]>([])
@@ -33,7 +36,7 @@ struct FrameExtensionTests {
             var number = UInt8(0)
             while !Task.isCancelled {
                 var frame = VideoFrame(buffer: buffer, timestamp: MonotonicClock.now, rotation: .clockwise90)
-                frame.metadata = try FrameMetadata([number, 7])
+                frame.metadata = try FrameMetadata([number] + Self.rest)
                 frame.isSubstitute = number % 4 == 1
                 if track.write(frame) { number &+= 1 }
                 try? await Task.sleep(for: .milliseconds(20))
@@ -58,7 +61,8 @@ struct FrameExtensionTests {
         for member in [viewer, author] { await member.room.disconnect() }
 
         let shown = renderer.frames.withLock { $0 }
-        #expect(shown.allSatisfy { $0.size == Dimensions(width: 64, height: 96) && $0.metadata?.bytes.last == 7 })
+        #expect(shown.allSatisfy { $0.size == Dimensions(width: 64, height: 96) })
+        #expect(shown.allSatisfy { $0.metadata.map { Array($0.bytes.dropFirst()) } == Self.rest })
         let numbers = shown.compactMap { $0.metadata?.bytes.first }
         #expect(numbers.count == shown.count && zip(numbers, numbers.dropFirst()).allSatisfy { $1 &- $0 >= 1 })
         #expect(shown.allSatisfy { $0.isSubstitute == ($0.metadata.map { $0.bytes[0] % 4 } == 1) })
@@ -67,8 +71,8 @@ struct FrameExtensionTests {
             let log = try FrameLogEntry.read(text(of: "\(path.dropLast(4)).frames.jsonl"))
             #expect(!log.isEmpty)
             #expect(log.allSatisfy { $0.rotation == 90 && $0.mirrored == false })
-            // Two bytes, of which the second is 7.
-            #expect(log.allSatisfy { $0.metadata?.hasSuffix("c=") == true })
+            // 900 bytes, of which the last three are 7.
+            #expect(log.allSatisfy { $0.metadata?.count == 1200 && $0.metadata?.hasSuffix("BwcH") == true })
             #expect(log.contains { $0.substitute == true } && log.contains { $0.substitute == false })
             #expect(log.compactMap(\.dimensions).allSatisfy { $0 == Dimensions(width: 96, height: 64) })
             if path.hasSuffix(".ivf") {
