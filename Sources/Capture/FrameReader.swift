@@ -90,11 +90,14 @@ final class FrameReader: Sendable {
 
     /// Ends the reading; returns the watch to cancel, if the source must be stopped now.
     private func close() -> Task<Void, Never>? {
-        slot.finish()
-        return state.withLock { state in
+        let watch = state.withLock { state in
             defer { (state.use, state.watch) = (.ended, nil) }
             return state.watch
         }
+        // Only now: whoever waits for a frame then ends the reader too, and would stop the source in the caller's place, who
+        // would not wait for it.
+        slot.finish()
+        return watch
     }
 
     private static func stop(_ slot: NewestFrameSlot, in source: any VideoSource) async {
