@@ -6,6 +6,12 @@ struct StepSweep {
     var count: UInt64 = 300
 
     func lines(_ settings: UplinkController.Settings, printsEach: Bool) -> [String] {
+        [("steps", false), ("unsteady links", true)].flatMap { name, isUnsteady in
+            [name] + lines(settings, isUnsteady: isUnsteady, printsEach: printsEach)
+        }
+    }
+
+    private func lines(_ settings: UplinkController.Settings, isUnsteady: Bool, printsEach: Bool) -> [String] {
         var lines: [String] = []
         var changes: [Int] = []
         var frozen: [Int] = []
@@ -13,7 +19,7 @@ struct StepSweep {
         var never = 0
         var most = 0
         for seed in 0..<count {
-            let step = RandomStep(seed: seed)
+            let step = RandomStep(seed: seed, isUnsteady: isUnsteady)
             let rise = step.run(settings)
             changes.append(rise.sizeChanges)
             frozen.append(rise.frozen)
@@ -29,7 +35,7 @@ struct StepSweep {
         let runs = Double(count)
         let part = { (hits: Int) in BenchCase.text(100 * Double(hits) / runs, 1) + " %" }
         lines.append(
-            "steps back up: no size change \(part(changes.count { $0 == 0 })), one \(part(changes.count { $0 == 1 }))"
+            "  on the way back: no size change \(part(changes.count { $0 == 0 })), one \(part(changes.count { $0 == 1 }))"
                 + ", two \(part(changes.count { $0 == 2 })), more \(part(changes.count { $0 > 2 }))"
         )
         lines.append(

@@ -12,6 +12,7 @@ extension DegradationLadder {
 
     mutating func change(_ rate: Double, before: Double, at time: Int64) {
         forgive(at: time)
+        if let awaitedRung, rate < awaitedRung.needed * settings.marginDown { self.awaitedRung = nil }
         if boundsAreNew, takeBounds(rate, at: time) { return }
         if answerCut(rate, before: before, at: time) { return }
         if cpuWish != .normal, answerCPU(rate, at: time) { return }
@@ -40,6 +41,7 @@ extension DegradationLadder {
         rungs = new
         bandwidthRung = bandwidth
         boundsAreNew = false
+        awaitedRung = nil
         history.begin(new.count, rate, at: time)
         justifiedSince = nil
         note(old, .bounds, rate, at: time)
@@ -122,13 +124,17 @@ extension DegradationLadder {
         let reserve = reserve(for: target, at: time)
         if move(to: target, isFast ? .bitrateHigh : .quantizerLow, rate, leaving: reserve, at: time) {
             justifiedSince = nil
+        } else if rungs[target].dimensions != rungs[rung].dimensions {
+            awaitedRung = rungs[target]
         }
     }
 
-    /// How many size changes a step up leaves for steps down: the longer it has been justified, the fewer.
+    /// How many size changes a step up leaves for steps down, and for the last step up if this is none: the longer it has
+    /// been justified, the fewer.
     private func reserve(for target: Int, at time: Int64) -> Int {
         if history.justifies(target, for: 4 * settings.timeUp, at: time) { return 0 }
-        return history.justifies(target, for: 2 * settings.timeUp, at: time) ? 1 : ChangeBudget.usualReserve
+        let others = target > cpuRung ? 1 : 0
+        return others + (history.justifies(target, for: 2 * settings.timeUp, at: time) ? 1 : ChangeBudget.usualReserve)
     }
 
     private func justifiedRung(_ rate: Double, for needed: Int64, at time: Int64) -> Int? {
@@ -183,6 +189,7 @@ extension DegradationLadder {
         let new = rungs[rung]
         guard old != new else { return }
         self.reason = reason
+        awaitedRung = nil
         lastChange = time
         quantizer.rungChanged(rate, new.weight)
         if old.dimensions != new.dimensions { sizeChanges.changed(at: time) }

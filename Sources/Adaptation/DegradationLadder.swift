@@ -116,6 +116,10 @@ package struct DegradationLadder: Hashable, Sendable {
     var boundsAreNew = false
     /// The index of the rung that the bitrate and the quantizer allow.
     var bandwidthRung = 0
+    /// The rung that is justified and must wait because the size has changed too often; `nil` if none waits.
+    ///
+    /// Its frame rate comes at once, because that takes no keyframe.
+    var awaitedRung: LadderRungs.Rung?
     /// The pixels in a second that the CPU allows; `nil` for any number.
     var pixelRateLimit: Double?
     /// What the CPU's controller asked for and did not get yet.
@@ -221,7 +225,7 @@ package struct DegradationLadder: Hashable, Sendable {
         let time = max(now.microseconds, lastUpdate)
         let before = history.observe(rate, rungs, bandwidthRung, elapsed: time - lastUpdate, at: time)
         let usedRate = used.map { Double(max(1, $0.bitsPerSecond)) / tableShare } ?? rate
-        self.quantizer.observe(quantizer, usedRate, rungs[rung].weight, elapsed: time - lastUpdate)
+        self.quantizer.observe(quantizer, usedRate, encoded.weight, elapsed: time - lastUpdate)
         history.observe(self.quantizer, rate, rungs, elapsed: time - lastUpdate, at: time)
         lastUpdate = time
         fallsTo = 1
@@ -242,6 +246,14 @@ extension DegradationLadder {
     /// The index of the rung that is encoded.
     var rung: Int { max(bandwidthRung, cpuRung) }
 
+    /// What is encoded: the rung, but perhaps at the frame rate of the one that must wait.
+    private var encoded: LadderRungs.Rung {
+        let current = rungs[rung]
+        guard let awaitedRung, awaitedRung.frameRate > current.frameRate else { return current }
+        let faster = LadderRungs.Rung(current.dimensions, awaitedRung.frameRate)
+        return faster.pixelRate <= pixelRateLimit ?? .infinity ? faster : current
+    }
+
     /// The rung below the one that is encoded; `nil` if that is the last.
     var nextRung: LadderRungs.Rung? { rung + 1 < rungs.count ? rungs[rung + 1] : nil }
 
@@ -251,7 +263,7 @@ extension DegradationLadder {
     }
 
     private var step: Step {
-        let current = rungs[rung]
+        let current = encoded
         return Step(
             dimensions: current.dimensions,
             frameRate: min(current.frameRate, bounds.frameRate ?? current.frameRate),

@@ -185,8 +185,9 @@ struct ChangeBudget: Hashable, Sendable {
     static let most = 6
     /// How many of these a step up leaves for steps down, unless it has been justified for long.
     static let usualReserve = 2
-    /// Microseconds.
-    static let period: Int64 = 60_000_000
+    /// Microseconds: a minute, and some more because a viewer gets the first frames of different sizes after different
+    /// times.
+    static let period: Int64 = 62_000_000
 
     /// The times of the last changes, oldest first.
     private var changes: [Int64] = []

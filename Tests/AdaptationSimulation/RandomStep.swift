@@ -2,12 +2,14 @@ package import Adaptation
 import MediaCore
 
 /// A link that breaks down and comes back, with random rates, delay, times and content; each seed gives another one.
+///
+/// It breaks down once, or is unsteady: it breaks down and comes back some times before it stays.
 package struct RandomStep: Sendable {
     /// The link.
     package let trace: LinkTrace
     /// The flow over it.
     package let flow: SimulatedFlow.Configuration
-    /// When the link breaks down and comes back, and the end of all, in seconds.
+    /// When the link breaks down for the first time and comes back for the last time, and the end of all, in seconds.
     package let fall: Double
     package let rise: Double
     package let end: Double
@@ -29,16 +31,25 @@ package struct RandomStep: Sendable {
     }
 
     /// The step of that seed.
-    package init(seed: UInt64) {
+    package init(seed: UInt64, isUnsteady: Bool = false) {
         var random = SimulationRandom(seed: seed)
         high = 1.5 + 2.5 * random.uniform()
         low = high * (0.12 + 0.3 * random.uniform())
         fall = 15 + 10 * random.uniform()
-        rise = fall + 8 + 20 * random.uniform()
-        end = rise + 25
-        trace = LinkTrace([
-            .init(high, seconds: fall), .init(low, seconds: rise - fall), .init(high, seconds: end - rise),
-        ])
+        var stretches = [LinkTrace.Stretch(high, seconds: fall)]
+        var time = fall
+        let turns = isUnsteady ? 2 + Int(4 * random.uniform()) : 0
+        for _ in 0..<turns {
+            for rate in [low, high] {
+                let length = 2 + 8 * random.uniform()
+                stretches.append(.init(rate, seconds: length))
+                time += length
+            }
+        }
+        let last = isUnsteady ? 2 + 8 * random.uniform() : 8 + 20 * random.uniform()
+        rise = time + last
+        end = rise + (isUnsteady ? 45 : 25)
+        trace = LinkTrace(stretches + [.init(low, seconds: last), .init(high, seconds: end - rise)])
         var flow = SimulatedFlow.Configuration()
         flow.delay = 10 + Int(70 * random.uniform())
         flow.seed = seed

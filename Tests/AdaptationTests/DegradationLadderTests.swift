@@ -84,4 +84,33 @@ struct DegradationLadderTests {
         run.run(30) { _ in 2000 }
         #expect(run.size == "1280x720" && run.changes.last.map { $0.time - back < 21_000_000 } == true)
     }
+
+    // At 10 frames a second, 480x270 used so few bits that the rate could not show that the path carries more.
+    @Test("Where the size may not change yet, the frame rate of the justified size is encoded at once")
+    func earlyFrameRate() throws {
+        var run = LadderRun(preference: .balanced)
+        // Three breakdowns and two ways back are five changes of the size.
+        run.run(30) { [2500, 220, 2500, 220, 2500][Int($0 / 6)] }
+        run.run(8) { _ in 160 }
+        let before = try #require(run.step)
+        #expect(before.frameRate <= FrameRate(10))
+        let changes = run.changes.count
+        run.run(16) { _ in 900 }
+        let first = try #require(run.changes.dropFirst(changes).first)
+        #expect(first.step.dimensions == before.dimensions && first.step.frameRate > before.frameRate)
+        run.run(60) { _ in 2500 }
+        #expect(run.size == "1280x720" && run.step?.frameRate == FrameRate(30))
+    }
+
+    @Test("A frame rate that came early goes again when the bitrate falls")
+    func earlyFrameRateEnds() throws {
+        var run = LadderRun(preference: .balanced)
+        run.run(30) { [2500, 220, 2500, 220, 2500][Int($0 / 6)] }
+        run.run(8) { _ in 160 }
+        let before = try #require(run.step)
+        run.run(16) { _ in 900 }
+        try #require(run.step.map { $0.frameRate > before.frameRate } == true)
+        run.run(5) { _ in 80 }
+        #expect(run.step.map { $0.frameRate <= before.frameRate } == true)
+    }
 }
