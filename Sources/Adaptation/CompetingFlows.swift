@@ -24,6 +24,9 @@ package struct CompetingFlows: Hashable, Sendable {
         package var lastDelivery: Int64 = 1_000_000
         /// Of that, the part that is delivered in the end, at most.
         package var yielded = 0.5
+        /// Of what was delivered before the queue came, the part that is delivered in the end, at most, where all of it may
+        /// fall at once; 0 where it does not.
+        package var collapsed = 0.0
         /// Of what was delivered before, the part that is taken back.
         package var part = 0.5
         /// A queue that is longer by this than before is ours.
@@ -68,6 +71,9 @@ package struct CompetingFlows: Hashable, Sendable {
         queues = .maximum(over: Self.memory)
     }
 
+    /// Notes what was delivered before the first `update`, at `now`.
+    mutating func note(delivered rate: Double, at now: Int64) { delivered.add(rate, at: now) }
+
     /// Takes in the queue that stands, over the delay that the path had before it, and what is delivered.
     ///
     /// `least` is the smallest queue of the last 10 s, and `low` the one that counts as none.
@@ -96,9 +102,8 @@ package struct CompetingFlows: Hashable, Sendable {
         queue = max(queue, standing)
         if now - start <= settings.firstDelivery { return .none }
         if now - start <= settings.lastDelivery { deliveredFirst = max(deliveredFirst, rate) }
-        guard now - start >= settings.patience, rate < settings.yielded * deliveredFirst,
-            queue <= settings.longestQueue
-        else { return .none }
+        let little = max(settings.yielded * deliveredFirst, settings.collapsed * deliveredBefore)
+        guard now - start >= settings.patience, rate < little, queue <= settings.longestQueue else { return .none }
         begun = now
         emptySince = nil
         self.rate = settings.part * deliveredBefore

@@ -123,6 +123,9 @@ package struct RateController: Hashable, Sendable {
         rate = min(rate, settings.highestRate)
     }
 
+    /// Notes what was delivered before the first acknowledgement that is taken in, in bits per second.
+    package mutating func note(delivered rate: Double, at now: Int64) { competing.note(delivered: rate, at: now) }
+
     /// Takes in what an acknowledgement told, at `now` in microseconds.
     package mutating func update(_ sample: PathEstimator.Sample, roundTrip: Int64, at now: Int64) {
         let elapsed = min(0.6, Double(now - (lastSample ?? now)) / 1e6)

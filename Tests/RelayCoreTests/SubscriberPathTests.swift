@@ -298,4 +298,40 @@ struct SubscriberPathTests {
         #expect(room.camera.wanted?.bitrate == nil && room.camera.wanted?.temporalLayers == 3)
         #expect(room.viewers[0].ages.count > 120 && room.viewers[0].peer.allProblems.isEmpty)
     }
+
+    // A viewer beside a download got the lowest rate for good.
+    @Test("Beside a download that fills the queue, a viewer keeps a share, and yields again when the queue grows")
+    func download() {
+        var path = SubscriberPath()
+        var underway: [(arrival: MonotonicInstant, bytes: Int)] = []
+        var written = 0
+        var queue = 0
+        for frame in 0..<2400 {
+            let time = frame * 33
+            let now = start + .milliseconds(time)
+            // The queue of others: none for 10 s, then between 160 and 300 ms, and 800 ms in the last 5 s.
+            queue = time < 10_000 ? 0 : time > 74_000 ? 800 : 160 + abs(time % 2000 - 1000) * 140 / 1000
+            while let first = underway.first, first.arrival + .milliseconds(25) <= now {
+                path.acknowledged(
+                    acknowledgement(first.bytes, at: first.arrival),
+                    at: first.arrival + .milliseconds(25)
+                )
+                underway.removeFirst()
+            }
+            if time == 60_000 / 33 * 33 {
+                #expect(path.rate.map { $0 >= 350_000 && $0 <= 600_000 } == true, "\(String(describing: path.rate))")
+                #expect(path.drainTime(of: 0) < .milliseconds(250))
+                let mayBegin = path.mayBegin(at: now)
+                #expect(mayBegin, "What waits in the queue of others is not too old.")
+            }
+            guard path.admitsFrame(at: now) else { continue }
+            let rate = min(1_000_000, path.rate ?? 1_000_000)
+            let bytes = Int(rate / 8 * 0.033)
+            path.wrote(bytes, .media, at: now)
+            written += bytes
+            let arrival = now + .milliseconds(25 + queue)
+            underway.append((max(arrival, underway.last?.arrival ?? arrival), written))
+        }
+        #expect(path.rate.map { $0 < 200_000 } == true, "\(String(describing: path.rate))")
+    }
 }

@@ -143,4 +143,12 @@ struct DisplayGateTests {
         }
         #expect(isShown)
     }
+
+    // A frame that had arrived just before the program was stopped was shown 29 s later, when it went on.
+    @Test("A frame during whose decoding the program was stopped is not shown, and the next one is")
+    func stoppedWhileDecoding() {
+        var gate = usualGate()
+        let shown = [0.004, 29, 0.004, 0.9, 1.5, 1.5, 1.5].map { gate.stillShows(after: .seconds($0)) }
+        #expect(shown == [true, false, true, true, false, true, false])
+    }
 }

@@ -94,7 +94,8 @@ extension Relay {
         let isWanted = participants.hot[id.index].subscriptions[index].choice.isTestWanted
         let isTested = traffic[connection.index].probingTrack == track
         if isTested, !isWanted {
-            traffic[connection.index].path.endProbe(isBelieved: evidence == .shown)
+            if evidence == .shown { traffic[connection.index].path.believeProbe(at: now) }
+            traffic[connection.index].path.endProbe()
             traffic[connection.index].probingTrack = nil
             if evidence == .shown { divideKnownRate(of: id, at: now) }
             // Frames may have waited for one another.
@@ -129,7 +130,7 @@ extension Relay {
         guard let connection = participants.hot[id.index].connection,
             traffic[connection.index].probingTrack == track
         else { return }
-        traffic[connection.index].path.endProbe(isBelieved: false)
+        traffic[connection.index].path.endProbe()
         traffic[connection.index].probingTrack = nil
         wakeForMedia(id)
     }

@@ -109,6 +109,8 @@ package struct SubscriberPath: Sendable {
     private var probeInterval: Int64 = 0
     /// When a queue last stood.
     private var lastQueueing: Int64 = 0
+    /// The rate of what was sent when no queue stood last, in bits per second.
+    private var rateBeforeQueue = 0.0
 
     /// Acknowledgements that could not be true.
     package private(set) var disregarded = 0
@@ -224,21 +226,35 @@ package struct SubscriberPath: Sendable {
     private mutating func learn(from sample: PathEstimator.Sample, at now: Int64) {
         quietFrom = sample.queue <= settings.quietQueue ? min(quietFrom, now + settings.patience) : .max
         let isQueueing = sample.standingQueue > settings.limitingQueue
-        if isQueueing { lastQueueing = now }
+        if isQueueing { lastQueueing = now } else { rateBeforeQueue = sent.bitsPerSecond(at: now) }
         if controller == nil {
             guard isQueueing, !sample.isAfterStall else { return }
-            var law = RateController.Settings()
-            law.lowestRate = settings.lowestRate
-            law.highestRate = settings.highestRate
-            law.startRate = max(sample.activeRate, settings.lowestRate)
-            // It begins with the first queue, so nothing is known of the time before it.
-            law.competing.standingQueue = 0
-            controller = RateController(law)
+            beginLaw(at: max(sample.activeRate, settings.lowestRate), now)
         }
         let roundTrip = estimator.shortestRoundTrip ?? 0
         controller?.update(sample, roundTrip: roundTrip, at: now)
+        estimator.holdReference(controller?.isCompeting ?? false)
         if isQueueing || sent.bitsPerSecond(at: now) > 0.7 * (controller?.rate ?? 0) { lastLimited = now }
-        if now - lastLimited > settings.limitMemory { controller = nil }
+        if now - lastLimited > settings.limitMemory {
+            controller = nil
+            estimator.holdReference(false)
+        }
+    }
+
+    /// Lets the rate law give the rate from now on, beginning at `rate`.
+    ///
+    /// Others that fill the queue, if there are any, have taken a part of what was sent before.
+    private mutating func beginLaw(at rate: Double, _ now: Int64) {
+        var law = RateController.Settings()
+        law.lowestRate = settings.lowestRate
+        law.highestRate = settings.highestRate
+        law.startRate = rate
+        // Frames of the old rate do not fit, and are left out: what is delivered breaks down at once. A path that has become
+        // this thin looks the same, but there the queue grows, and the attempt ends.
+        law.competing.collapsed = 0.2
+        var controller = RateController(law)
+        controller.note(delivered: rateBeforeQueue, at: now)
+        self.controller = controller
     }
 
     // MARK: Decisions
@@ -293,7 +309,9 @@ package struct SubscriberPath: Sendable {
     package func drainTime(of bytes: Int) -> Duration {
         guard let rate = controller?.rate else { return .zero }
         // What the path carries in a round trip, and what the peer has not acknowledged yet because it thins, does not wait.
-        let carried = rate / 8e6 * Double((estimator.shortestRoundTrip ?? 0) + estimator.thinning)
+        // Nor does what stands in the queue of others.
+        let passing = Double((estimator.shortestRoundTrip ?? 0) + estimator.thinning)
+        let carried = rate / 8e6 * (passing + (controller?.competingQueue ?? 0))
         let waiting = Double(bytes) + max(0, Double(unacknowledgedBytes) - carried)
         return .microseconds(Int64(min(waiting * 8e6 / rate, 1e9)))
     }
@@ -316,17 +334,13 @@ package struct SubscriberPath: Sendable {
         return probe.finding
     }
 
-    /// Ends the test; what it has shown becomes the path's limit if `isBelieved`, and is higher than the known one.
-    package mutating func endProbe(isBelieved: Bool) {
-        defer { probe.cancel() }
+    /// Makes what the test has shown the path's limit, if that is higher than the known one.
+    package mutating func believeProbe(at now: MonotonicInstant) {
         let shown = settings.shownPart * probe.shownRate
-        guard isBelieved, let controller, shown > controller.rate else { return }
-        var law = RateController.Settings()
-        law.lowestRate = settings.lowestRate
-        law.highestRate = settings.highestRate
-        law.startRate = min(shown, settings.highestRate)
-        // As in `learn`: a subscriber's path does not put up with the queue of others.
-        law.competing.standingQueue = 0
-        self.controller = RateController(law)
+        guard let controller, shown > controller.rate else { return }
+        beginLaw(at: min(shown, settings.highestRate), now.microseconds)
     }
+
+    /// Ends the test.
+    package mutating func endProbe() { probe.cancel() }
 }

@@ -29,6 +29,8 @@ struct DisplayGate: Sendable {
     private var lastHidden: MonotonicInstant?
     /// The delay from which a stale frame counts: while it falls, a queue drains, and live is near.
     private var hiddenDelay = Duration.zero
+    /// Whether the last frame was left out because its decoding took long.
+    private var wasHeldUp = false
     private var shownLayer: UInt8?
     private var shownCapture = MonotonicInstant(nanoseconds: .min)
 
@@ -56,6 +58,15 @@ struct DisplayGate: Sendable {
         shownLayer = frame.simulcastLayer
         shownCapture = frame.timestamp
         return true
+    }
+
+    /// Whether to show the frame after all, now that its decoding took `time`.
+    ///
+    /// If the program was stopped meanwhile, the picture is as old as the stop was long. A decoder that always takes so long
+    /// shows every other picture.
+    mutating func stillShows(after time: Duration) -> Bool {
+        wasHeldUp = time > Self.staleness && !wasHeldUp
+        return !wasHeldUp
     }
 
     /// Counts the time in which frames come and are not shown.

@@ -165,7 +165,7 @@ final class VideoReceiver: Sendable {
             if hasPicture { uprightDimensions = dimensions.map { received.upright($0) } }
             received.dimensions = dimensions
             received.uprightDimensions = uprightDimensions
-            received.isShown = isInTime && hasPicture
+            received.isShown = isInTime && hasPicture && display.stillShows(after: ended.duration(since: began))
             received.picture = picture.map { received.finished($0, by: scaler) }
             count(received, at: ended, decodeTime: ended.duration(since: began))
             if received.isShown, let picture = received.picture { track.renderers.offer(picture) }
