@@ -15,8 +15,10 @@ package struct EncodingMeasurement: Hashable, Sendable {
 
     /// The part of the interval that one encoding may take: the rest is for capturing, scaling and the network.
     private static let usablePart = 0.8
-    /// The pictures that are painted, and encoded to and fro.
-    private static let pictures = 10
+    /// The pictures that are painted, at most, and encoded to and fro.
+    private static let mostPictures = 10
+    /// The memory for them, as far as three pictures need no more.
+    private static let memory = DataSize.mebibytes(64)
     /// The frames that are encoded, at most.
     private static let frames = 40
     /// The time after which no further frame is encoded.
@@ -33,19 +35,43 @@ package struct EncodingMeasurement: Hashable, Sendable {
 
     /// Encodes for less than a second.
     ///
-    /// - Returns: `nil` if the encoder cannot be opened, fails or takes longer than 15 s, or the task is cancelled.
+    /// - Returns: `nil` if the encoder cannot be opened, fails, or takes longer than 15 s with the painting before it, or
+    ///   the task is cancelled.
     package static func measure(_ dimensions: Dimensions, _ frameRate: FrameRate) async -> EncodingMeasurement? {
+        // The pattern would be painted in the largest size that there is.
+        guard VP8EncoderSettings.canBeCoded(dimensions) else { return nil }
         let pattern = PatternSource(dimensions: dimensions, frameRate: FrameRate(60))
-        var pictures: [VideoFrame] = []
-        for await frame in pattern.frames {
-            pictures.append(frame)
-            if pictures.count == Self.pictures { break }
+        return await measure(pattern, dimensions, frameRate, within: limit)
+    }
+
+    /// Encodes pictures of `source`, which are painted and encoded within `limit`.
+    static func measure(
+        _ source: any VideoSource,
+        _ dimensions: Dimensions,
+        _ frameRate: FrameRate,
+        within limit: Duration
+    ) async -> EncodingMeasurement? {
+        let deadline = MonotonicClock.now + limit
+        let wanted = pictureCount(dimensions)
+        let painted = await BlockingCall.runTask(within: limit) {
+            var pictures: [VideoFrame] = []
+            for await frame in source.frames {
+                pictures.append(frame)
+                if pictures.count == wanted { break }
+            }
+            return pictures
         }
-        guard pictures.count == Self.pictures else { return nil }
-        let painted = pictures
-        let mean = await BlockingCall.run(within: limit) { encode(painted, dimensions, frameRate) }
+        guard let painted, painted.count == wanted else { return nil }
+        let left = max(.zero, deadline.duration(since: MonotonicClock.now))
+        let mean = await BlockingCall.run(within: left) { encode(painted, dimensions, frameRate) }
         guard let mean, let mean else { return nil }
         return EncodingMeasurement(dimensions: dimensions, frameRate: frameRate, meanTime: mean)
+    }
+
+    /// How many pictures of this size are painted.
+    static func pictureCount(_ dimensions: Dimensions) -> Int {
+        let bytes = max(1, dimensions.area * 3 / 2)
+        return max(3, min(mostPictures, memory.bytes / bytes))
     }
 
     private static func encode(_ pictures: [VideoFrame], _ dimensions: Dimensions, _ frameRate: FrameRate) -> Duration?
@@ -57,8 +83,9 @@ package struct EncodingMeasurement: Hashable, Sendable {
         var total = Duration.zero
         var count = 0
         for number in 0..<frames where MonotonicClock.now.duration(since: began) < longest || count == 0 {
-            let turn = number % (2 * pictures.count)
-            var frame = pictures[turn < pictures.count ? turn : 2 * pictures.count - 1 - turn]
+            // No picture follows itself, which would cost the encoder next to nothing.
+            let turn = number % (2 * pictures.count - 2)
+            var frame = pictures[turn < pictures.count ? turn : 2 * pictures.count - 2 - turn]
             frame.timestamp = began + frameRate.interval * number
             let start = MonotonicClock.now
             guard (try? encoder.encode(frame, forceKeyframe: number == 0) { _, _ in true }) != nil else { return nil }

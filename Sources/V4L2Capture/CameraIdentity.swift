@@ -48,8 +48,6 @@ struct CameraSighting: Sendable {
     /// The device's folder in sysfs.
     var place: String
     /// Whether a camera of the same model with the same serial number, or also without one, was seen in another place.
-    ///
-    /// udev leads the name under `/dev/v4l/by-id` to such a double when the camera goes away.
     var hasDouble: Bool
 }
 
@@ -59,9 +57,11 @@ private let stableNames = "/dev/v4l/by-id/"
 extension CameraDirectory {
     /// Opens `camera` at its current node, and never another camera.
     ///
-    /// A camera is found in the port where it was seen last. In another port it is found by its serial number, or by its
-    /// name under `/dev/v4l/by-id`, but not if a double of it was ever seen beside it: whatever has the serial number or
-    /// the name then may be the double. The number of a node is not used: after unplugging, another camera may have it.
+    /// A camera is found in the port where it was seen last. In another port it is found by its serial number only, and
+    /// not if a double of it was ever seen beside it: whatever has the serial number then may be the double. A camera
+    /// without a serial number is not found in another port: what is there may be any camera of its model, and the name
+    /// under `/dev/v4l/by-id` leads to that one too. The number of a node is not used: after unplugging, another camera
+    /// may have it.
     func open(_ camera: CaptureDevice) throws(CameraError) -> (device: V4L2Device, path: String) {
         let path: String?
         if let hardware = camera.hardware {
@@ -74,6 +74,8 @@ extension CameraDirectory {
                 return try openInPlace(camera)
             }
             path = system.resolve(link)
+            // A name without a serial number in it is that of the model.
+            if let path, system.hardware(of: path)?.serialNumber == nil { return try openInPlace(camera) }
         }
         guard let path else { throw gone(camera) }
         let device = try open(path)
@@ -104,12 +106,9 @@ extension CameraDirectory {
 
     /// The node of a camera that is not where it was seen last; `nil` if none is certain to be this camera.
     private func newPath(of camera: CaptureDevice, _ own: CameraHardware, among nodes: [String]) -> String? {
+        guard own.serialNumber != nil, camera.sighting?.hasDouble != true else { return nil }
         let found = nodes.filter { system.hardware(of: $0)?.isSameDevice(as: own) == true }
-        guard found.count == 1, let path = found.first, camera.sighting?.hasDouble != true else { return nil }
-        if own.serialNumber != nil { return path }
-        // udev makes the link a moment after the node; without a serial number there is nothing else to go by.
-        let links = camera.stableLinks.filter { $0.hasPrefix(stableNames) }
-        return links.contains { system.resolve($0) == path } ? path : nil
+        return found.count == 1 ? found.first : nil
     }
 
     /// Whether a node with `hardware` is the camera's function of a device like it, in the port where it was seen last.
@@ -141,13 +140,19 @@ extension CameraDirectory {
     }
 
     private func gone(_ camera: CaptureDevice) -> CameraError {
-        CameraError(
+        let reason =
+            if camera.sighting?.hasDouble == true {
+                ", because another one cannot be told from it"
+            } else if let hardware = camera.hardware, hardware.model != nil, hardware.serialNumber == nil {
+                ", because it has no serial number by which it is known in another one"
+            } else {
+                " if it has no serial number"
+            }
+        return CameraError(
             .noSuchDevice,
             device: "\(camera.name) (\(camera.busInfo))",
             attempt: "open",
-            explanation: camera.sighting?.hasDouble == true
-                ? "the camera is not there; plug it in again, into the same port, because another one cannot be told from it"
-                : "the camera is not there; plug it in again, into the same port if it has no serial number"
+            explanation: "the camera is not there; plug it in again, into the same port\(reason)"
         )
     }
 }

@@ -251,7 +251,10 @@ extension CaptureDevice {
         guard let hardware, let theirs = other.hardware else { return path == other.path && busInfo == other.busInfo }
         guard hardware.isSameDevice(as: theirs) else { return false }
         if lastPlace == other.lastPlace { return true }
-        guard sighting?.hasDouble != true, other.sighting?.hasDouble != true else { return false }
+        // Without a serial number, a camera in another port may be any of its model.
+        guard hardware.serialNumber != nil, sighting?.hasDouble != true, other.sighting?.hasDouble != true else {
+            return false
+        }
         return path == other.path || hardware.place == theirs.place
     }
 }

@@ -270,8 +270,10 @@ struct ConnectCommand: AsyncParsableCommand {
 
     private func description(of track: LocalVideoTrack) -> String {
         guard let format = (track.source as? any VideoCapturer)?.captureFormat else { return "\"\(track.name)\"" }
-        let size = track.dimensions.flatMap { $0 == format.dimensions ? nil : "\($0) from " } ?? ""
-        return "\"\(track.name)\" (\(size)\(format))"
+        let size = track.dimensions.flatMap { $0 == format.dimensions ? nil : "\($0)" }
+        let rate = track.frameRate.flatMap { $0 == format.frameRate ? nil : "\($0) fps" }
+        let published = [size, rate].compactMap(\.self).joined(separator: " ")
+        return "\"\(track.name)\" (\(published)\(published.isEmpty ? "" : " from ")\(format))"
     }
 
     private func report(_ summary: PublisherSummary, of track: LocalVideoTrack, to reporter: Reporter) {

@@ -20,7 +20,7 @@ struct PublishedEvent: Encodable {
         source = track.sourceKind
         width = track.dimensions?.width
         height = track.dimensions?.height
-        frameRate = format?.frameRate.framesPerSecond
+        frameRate = track.frameRate?.framesPerSecond
         pixelFormat = format?.pixelFormat.description
     }
 }

@@ -19,6 +19,7 @@ struct VideoSystem: ~Copyable {
         unsafe SDL_SetHint(SDL_HINT_VIDEO_X11_NET_WM_BYPASS_COMPOSITOR, "0")
         unsafe SDL_SetHint(SDL_HINT_RENDER_SCALE_QUALITY, "linear")
         guard SDL_Init(SDL_INIT_VIDEO) == 0 else { throw Self.noDisplay(": \(sdlError())") }
+        RefusedFocus.ignore()
         // VP8 carries no colour matrix; ours is always this one. SDL would guess by the picture's size.
         SDL_SetYUVConversionMode(SDL_YUV_CONVERSION_BT601)
         let chosen = ProcessInfo.processInfo.environment["SDL_VIDEODRIVER"] ?? ""

@@ -75,6 +75,22 @@ struct MachineCheckTests {
         }
     }
 
+    // The pictures were painted before the limit began: in the largest size that there is, 4 GB of them.
+    @Test("The limit holds for painting too, and no picture is painted for a size that cannot be encoded")
+    func endlessPainting() async {
+        final class NeverPainted: VideoSource {
+            let sinks = VideoSinks()
+        }
+        let source = NeverPainted()
+        let measured = await EncodingMeasurement.measure(source, .vga, FrameRate(30), within: .milliseconds(50))
+        #expect(measured == nil)
+        for size in [Dimensions(width: 20_000, height: 20_000), Dimensions(width: 16_383, height: 2_000)] {
+            #expect(await EncodingMeasurement.measure(size, FrameRate(30)) == nil)
+        }
+        #expect(EncodingMeasurement.pictureCount(.vga) == 10)
+        #expect(EncodingMeasurement.pictureCount(Dimensions(width: 4096, height: 4096)) == 3)
+    }
+
     @Test("An encoder without a result is a problem")
     func failedEncoder() {
         let finding = EncodingMeasurement.failure(.vga)

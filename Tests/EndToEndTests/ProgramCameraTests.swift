@@ -161,5 +161,8 @@ struct ProgramCameraTests {
         #expect(sentence.contains("640x480 60 fps") && sentence.contains("at 30 frames per second are delivered"))
         #expect(warnings.first?.string("track") == "camera")
         #expect(publisher.errors.contains("\(sentence).\n"), "\(publisher.errors)")
+        // It was the camera's rate, of which every other frame is left out.
+        let published = try publisher.events().filter { $0.string("event") == "published" }
+        #expect(published.map { $0.number("frameRate") } == [30] && published.map { $0.number("width") } == [640])
     }
 }

@@ -63,6 +63,7 @@ struct ProgramDoctorTests {
             (["--only", "server", "--device", "2"], "--device is for cameras"),
             (["--skip", "network", "--seconds", "9"], "--seconds is for network"),
             (["--source", "camera", "--source", "screen"], "doctor captures from one source"),
+            (["--size", "16383x16383"], "more pixels than can be published"),
         ]
     )
     func mistakes(arguments: [String], advice: String) async throws {

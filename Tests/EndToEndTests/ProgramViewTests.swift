@@ -193,6 +193,34 @@ struct ProgramViewTests {
         await theatre.close()
     }
 
+    /// Compiles the window manager of `Tests/HidingManager`, and starts it.
+    private func startHidingManager(in directory: TemporaryDirectory) async throws -> Program {
+        let tests = #filePath.split(separator: "/", omittingEmptySubsequences: false).dropLast(2)
+        let source = tests.joined(separator: "/") + "/HidingManager/manager.c"
+        let compiler = try Program("cc", ["-O1", "-o", directory("manager"), source, "-lxcb"])
+        guard try await compiler.end() == .exit(0) else { throw TestFailure("no manager: \(compiler.errors)") }
+        let manager = try theatre.run(directory("manager"), [])
+        try await manager.says("manages\n")
+        return manager
+    }
+
+    // SDL asked for the keyboard, which a hidden window does not get, and Xlib ended the program.
+    @Test("A window that is hidden the moment it is shown does not end the program, and shows pictures later")
+    func hiddenAtOnce() async throws {
+        let directory = try TemporaryDirectory()
+        let manager = try await startHidingManager(in: directory)
+        let green = try await ColourPublisher("robot-7", 0x20A040, on: theatre.stage)
+        let view = try theatre.run("room-view", ["--url", theatre.stage.url, "--room", "stage"])
+        let window = try await eventual("the window is hidden") { manager.lines.count == 2 ? manager.lines.last : nil }
+        try await theatre.control(["search", "--sync", "--name", "robot-7/camera - stage"])
+        try await theatre.control(["windowmap", "--sync", window])
+        try await theatre.shows(0x20A040, in: PixelArea(whole: WindowStage.screenSize), "the track")
+        #expect(try await end([view], with: SIGTERM) == [.exit(0)], "\(view.errors)")
+        #expect(try await end([manager], with: SIGTERM) == [.signal(SIGTERM)])
+        await green.leave()
+        await theatre.close()
+    }
+
     @Test("A window that shows nothing new costs next to no CPU time")
     func idle() async throws {
         let view = try await theatre.view()

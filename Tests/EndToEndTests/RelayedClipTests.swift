@@ -257,6 +257,21 @@ struct RelayedClipTests {
         #expect(try await end([server.program], with: SIGTERM) == [.exit(0)])
     }
 
+    // The rate that was asked for was announced, and all frames came.
+    @Test("A rate that is asked for is not announced, because no frame is left out for it")
+    func askedForRate() async throws {
+        let stage = try Stage()
+        let clip = try await EncodedClip(directory("clip.ivf"), frames: 30, keyframeInterval: 15)
+        let track = LocalVideoTrack(source: VP8Source(path: clip.path, loop: true))
+        track.requestOutputFormat(VideoFormatRequest(frameRate: FrameRate(5)))
+        let (author, viewer) = (try await stage.join("author"), try await stage.join("viewer"))
+        try await author.room.localParticipant.publish(track)
+        #expect(track.frameRate == FrameRate(30))
+        #expect(try await viewer.subscribedTrack().frameRate == 30)
+        await author.room.disconnect()
+        await viewer.room.disconnect()
+    }
+
     @Test("An application's frames that cannot be sent are refused one by one")
     func refusedFrames() async throws {
         let clip = try await EncodedClip(directory("clip.ivf"), frames: 12, keyframeInterval: 6)

@@ -59,8 +59,9 @@ struct CameraDoubleTests {
         #expect(try directory.open(known).path == "/dev/video4", "the name leads to the double, and is not followed")
     }
 
-    @Test("A camera that never had a double is found in another port", arguments: [nil, "SN0001"])
-    func alone(serial: String?) throws {
+    @Test("A camera with a serial number that never had a double is found in another port")
+    func alone() throws {
+        let serial = "SN0001"
         let system = ScriptedSystem([:])
         let directory = CameraDirectory(system: system)
         plug([("/dev/video0", own, script(10))], serial: serial, in: system)
@@ -72,6 +73,68 @@ struct CameraDoubleTests {
         plug([("/dev/video3", elsewhere, script(20)), ("/dev/video0", own, script(90))], serial: serial, in: system)
         #expect(try directory.open(moved).path == "/dev/video3")
         #expect(moved == directory.withDoubles(moved), "where it was seen is no part of what it is")
+    }
+
+    // Its name under by-id is that of its model, and led to the twin, which had never been seen before.
+    @Test("A twin that is plugged in elsewhere after the camera was lost is not published in its place")
+    func twinAfterwards() async throws {
+        let (first, twin) = (script(10), script(90))
+        let system = ScriptedSystem([:])
+        plug([("/dev/video0", own, first)], serial: nil, in: system)
+        let source = makeSource(
+            system,
+            device: try #require(CameraDirectory(system: system).devices().first),
+            outageLimit: nil
+        )
+        let sink = RecordingSink()
+        source.sink = sink
+        try await source.startCapture()
+        sink.waitForFrames(3)
+        plug([], serial: nil, in: system)
+        first.isUnplugged.withLock { $0 = true }
+        sink.waitForSlates(2)
+        let opened = system.calls(cv4l2_QUERYCAP)
+        plug([("/dev/video0", elsewhere, twin)], serial: nil, in: system)
+        let slates = sink.slates
+        _ = sink.received.wait { $0.substitutes >= slates + 10 || $0.lumas.contains(90) ? true : nil }
+        #expect(system.calls(cv4l2_QUERYCAP) == opened, "the twin is not even opened")
+        // Both are there; the name leads to the one that came last.
+        plug([("/dev/video4", own, script(20)), ("/dev/video0", elsewhere, twin)], serial: nil, in: system)
+        _ = sink.received.wait { $0.lumas.contains(20) || $0.lumas.contains(90) ? true : nil }
+        await source.stopCapture()
+        #expect(!sink.lumas.contains(90) && source.device.path == "/dev/video4")
+    }
+
+    @Test("In the port of a camera without a serial number, another one of its model is taken for it")
+    func twinInThePort() throws {
+        let system = ScriptedSystem([:])
+        let directory = CameraDirectory(system: system)
+        plug([("/dev/video0", own, script(10))], serial: nil, in: system)
+        let known = try #require(directory.devices().first)
+        plug([("/dev/video1", own, script(90))], serial: nil, in: system)
+        #expect(try directory.open(known).path == "/dev/video1", "nothing tells them apart")
+        plug([("/dev/video1", own, script(90))], serial: "SN0002", in: system)
+        #expect(throws: CameraError.self) { try directory.open(known) }
+    }
+
+    // The name alone was followed to a camera of the same model on another bus.
+    @Test("A description that knows nothing of the hardware finds its camera by name only if that has a serial number")
+    func unknownHardware() throws {
+        let system = ScriptedSystem([:])
+        let directory = CameraDirectory(system: system)
+        let known = CaptureDevice(
+            path: "/dev/video0",
+            name: "Scripted",
+            busInfo: own,
+            driver: "scripted",
+            stableLinks: [link]
+        )
+        plug([("/dev/video1", elsewhere, script(90))], serial: nil, in: system)
+        #expect(throws: CameraError.self) { try directory.open(known) }
+        plug([("/dev/video2", own, script(10)), ("/dev/video1", elsewhere, script(90))], serial: nil, in: system)
+        #expect(try directory.open(known).path == "/dev/video2")
+        plug([("/dev/video1", elsewhere, script(10))], serial: "SN0001", in: system)
+        #expect(try directory.open(known).path == "/dev/video1")
     }
 
     @Test(

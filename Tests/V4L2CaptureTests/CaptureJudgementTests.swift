@@ -298,7 +298,12 @@ struct CameraIdentityTests {
         let source = source(device, system)
         var moved = front
         moved.busInfo = "usb-7"
-        system.plug(["/dev/video0": back, "/dev/video5": moved], links: [StableLink(path: link, node: "/dev/video5")])
+        let hardware = CameraHardware(place: "/usb/7", index: 0, interfaceNumber: "00", serialNumber: "1234")
+        system.plug(
+            ["/dev/video0": back, "/dev/video5": moved],
+            links: [StableLink(path: link, node: "/dev/video5")],
+            hardware: ["/dev/video5": hardware]
+        )
         #expect(await attempt(source) == nil)
         // Another one of the same make in the same port: it has another serial number, and so another name.
         system.plug(["/dev/video0": front])

@@ -282,20 +282,30 @@ struct PublishedCameraTests {
     }
 
     // The rate of the driver was announced.
-    @Test("The announced rate is the one asked for where the camera has none so low")
-    func announcedRate() async throws {
+    @Test(
+        "The announced rate is the least of the camera's, the ones that were requested and the default limit",
+        arguments: [
+            (30, 10, nil, 10), (30, 60, nil, 30), (60, nil, nil, 30), (60, 60, nil, 60), (60, nil, 12, 12),
+            (60, 20, 25, 20),
+        ]
+            as [(UInt32, Int?, Int?, Int)]
+    )
+    func announcedRate(stated: UInt32, ofSource: Int?, ofTrack: Int?, announced: Int) async throws {
         var script = script
-        script.statedRate = (30, 1)
-        let request = VideoFormatRequest(frameRate: FrameRate(10))
+        script.statedRate = (stated, 1)
+        let request = VideoFormatRequest(frameRate: ofSource.map { FrameRate($0) })
         let camera = CameraSource(device: testDevice, request: request, system: ScriptedSystem(script)) {
             LumaConverter()
         }
         let track = LocalVideoTrack(source: camera)
+        track.requestOutputFormat(VideoFormatRequest(frameRate: ofTrack.map { FrameRate($0) }))
+        #expect(track.frameRate == nil)
         let stage = try Stage()
         let (robot, viewer) = (try await stage.join("robot"), try await stage.join("viewer"))
         try await robot.room.localParticipant.publish(track)
-        #expect(camera.captureFormat?.frameRate == FrameRate(30))
-        #expect(try await viewer.subscribedTrack().frameRate == 10)
+        #expect(camera.captureFormat?.frameRate == FrameRate(Int(stated)))
+        #expect(track.frameRate == FrameRate(announced))
+        #expect(try await viewer.subscribedTrack().frameRate == Double(announced))
         await robot.room.disconnect()
         await viewer.room.disconnect()
     }

@@ -102,6 +102,12 @@ public final class LocalVideoTrack: Sendable {
     /// encodings may be smaller, as the network and the CPU allow.
     public var dimensions: Dimensions? { attached?.dimensions }
 
+    /// The highest rate at which pictures are published; `nil` before the track is published, and if it is not known.
+    ///
+    /// It is the least of the source's rate, of what was requested of the source and of this track, and of the 30 frames a
+    /// second that a camera delivers by default. It says nothing of what the network and the CPU allow.
+    public var frameRate: FrameRate? { attached.flatMap { frameRate(for: $0) } }
+
     /// Counts of the frames since the track was published; final once the track is unpublished.
     ///
     /// Any thread may read this.
@@ -183,11 +189,13 @@ public final class LocalVideoTrack: Sendable {
         return max(.seconds(10), min(rate.map { $0.interval * 3 } ?? .zero, .seconds(3600)))
     }
 
-    /// The expected frame rate: the source's rate, or a lower requested one; 30 if nothing is known.
-    func expectedFrameRate(for publisher: VideoPublisher) -> FrameRate {
+    /// The highest rate at which pictures go out to `publisher`; `nil` if nothing is known.
+    ///
+    /// Requests do not count for frames that are compressed already: none of them is left out.
+    func frameRate(for publisher: VideoPublisher) -> FrameRate? {
         let captured = (source as? any VideoCapturer)?.captureFormat?.frameRate
-        let requested = source.sinks.rate(of: publisher)
-        return [captured, requested].compactMap(\.self).min() ?? FrameRate(30)
+        let limit = publisher.relay == nil ? source.sinks.rate(of: publisher) : nil
+        return [captured, limit].compactMap(\.self).min()
     }
 
     private var attached: VideoPublisher? { state.withLock { $0.publisher } }

@@ -68,7 +68,7 @@ extension Room {
             if let failure = track.source.failure { throw failure }
             throw RoomError(.noFramesCaptured, "The source of \"\(track.name)\" delivered no frame.")
         }
-        let rate = track.expectedFrameRate(for: publication.publisher)
+        let rate = track.frameRate(for: publication.publisher) ?? FrameRate(30)
         let codec = TrackCodec.forPublishing
         guard codec.allows(dimensions) else { throw tooLarge(dimensions, for: codec) }
         let plans = publication.publisher.plans(for: dimensions)

@@ -112,6 +112,10 @@ struct DoctorCommand: AsyncParsableCommand {
         if let seconds, !(.seconds(2) ... .seconds(120)).contains(seconds.duration) {
             throw ValidationError("--seconds takes 2 to 120.")
         }
+        let largest = VideoPublishOptions.maximumDimensions
+        if let size, size.area > largest.area {
+            throw ValidationError("--size \(size) has more pixels than can be published: \(largest) is the limit.")
+        }
         guard maxBitrate.map({ $0 <= Self.highestRate }) ?? true else {
             throw ValidationError("--max-bitrate takes at most 6M, which suits every usual size.")
         }
