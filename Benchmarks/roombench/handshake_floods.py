@@ -38,7 +38,7 @@ async def half_handshakes(target):
     await persist(target, 1000, visit)
 
 
-@flood("half frames", [CUT_OFF], ["4408 fatal"], turns=5, patience=34)
+@flood("half frames", [CUT_OFF], ["4408 fatal"], turns=8, patience=49)
 async def half_frames(target):
     """WebSocket frames that never come whole: a header, a half, or a byte a second."""
     frame = wire.framed(bytes(15_000))

@@ -11,7 +11,7 @@ from .flood import flood
 from .peers import audience, persist
 
 
-@flood("oversize messages", ["close 1009"], ["close 1002", "close 1007", "4400 fatal"])
+@flood("oversize messages", ["close 1009"], ["close 1002", "close 1007", "4400 fatal", "4429 fatal"])
 async def oversize(target):
     """Messages beyond their limit: whole, in fragments, and with lengths that nobody means."""
     part = bytes(9_000)

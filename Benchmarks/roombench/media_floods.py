@@ -21,7 +21,7 @@ async def media(target, name, batch, peers=8):
     await asyncio.gather(audience(target, name, 2), persist(target, peers, visit))
 
 
-@flood("1-byte chunks", ["4400 fatal"])
+@flood("1-byte chunks", ["4400 fatal"], ["4429 fatal"])
 async def one_byte_chunks(target):
     """Frames cut into packets of one byte."""
     await media(target, "chunks", batches.one_byte_chunks())
@@ -66,7 +66,7 @@ async def tracks(target):
     await asyncio.gather(audience(target, room, 4), persist(target, 20, visit))
 
 
-@flood("peers that never read", [CUT_OFF], [STILL_CONNECTED, "4414 fatal", "close 4414"], turns=5, patience=34)
+@flood("peers that never read", [CUT_OFF], [STILL_CONNECTED, "4414 fatal", "close 4414"], turns=8, patience=49)
 async def deaf_peers(target):
     """Subscribers that take nothing: silent ones, which are cut off, and such as give signs of life."""
     room, owner = "deaf", Owner(target, "deaf", frame_bytes=30_000)
