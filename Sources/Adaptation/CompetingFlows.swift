@@ -27,6 +27,8 @@ package struct CompetingFlows: Hashable, Sendable {
         /// Of what was delivered before the queue came, the part that is delivered in the end, at most, where all of it may
         /// fall at once; 0 where it does not.
         package var collapsed = 0.0
+        /// How long what was delivered counts as delivered before.
+        package var deliveryMemory: Int64 = 20_000_000
         /// Of what was delivered before, the part that is taken back.
         package var part = 0.5
         /// A queue that is longer by this than before is ours.
@@ -67,7 +69,7 @@ package struct CompetingFlows: Hashable, Sendable {
 
     init(_ settings: Settings) {
         self.settings = settings
-        delivered = .maximum(over: Self.memory)
+        delivered = .maximum(over: settings.deliveryMemory)
         queues = .maximum(over: Self.memory)
     }
 

@@ -131,6 +131,7 @@ extension UplinkController.Settings {
         SettingsField("rate.competing.lastDelivery", \.rate.competing.lastDelivery),
         SettingsField("rate.competing.yielded", \.rate.competing.yielded),
         SettingsField("rate.competing.collapsed", \.rate.competing.collapsed),
+        SettingsField("rate.competing.deliveryMemory", \.rate.competing.deliveryMemory),
         SettingsField("rate.competing.part", \.rate.competing.part),
         SettingsField("rate.competing.growth", \.rate.competing.growth),
         SettingsField("rate.competing.leastSpread", \.rate.competing.leastSpread),

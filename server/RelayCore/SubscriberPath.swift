@@ -252,6 +252,7 @@ package struct SubscriberPath: Sendable {
         // Frames of the old rate do not fit, and are left out: what is delivered breaks down at once. A path that has become
         // this thin looks the same, but there the queue grows, and the attempt ends.
         law.competing.collapsed = 0.2
+        law.competing.deliveryMemory = 40_000_000
         var controller = RateController(law)
         controller.note(delivered: rateBeforeQueue, at: now)
         self.controller = controller
