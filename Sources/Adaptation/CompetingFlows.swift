@@ -33,6 +33,8 @@ package struct CompetingFlows: Hashable, Sendable {
         package var part = 0.5
         /// A queue that is longer by this than before is ours.
         package var growth = 150_000.0
+        /// How long it must be that long: a lost packet delays what comes behind it for about a round trip.
+        package var growthPatience: Int64 = 500_000
         /// A queue that varies less than this is none.
         package var leastSpread = 40_000.0
         /// After an error, nothing is tried for this time.
@@ -58,6 +60,7 @@ package struct CompetingFlows: Hashable, Sendable {
     private var deliveredBefore = 0.0
     private var deliveredFirst = 0.0
     private var emptySince: Int64?
+    private var grownSince: Int64?
     private var pausedUntil: Int64 = 0
 
     /// Since when others compete; `nil` while they do not.
@@ -107,7 +110,7 @@ package struct CompetingFlows: Hashable, Sendable {
         let little = max(settings.yielded * deliveredFirst, settings.collapsed * deliveredBefore)
         guard now - start >= settings.patience, rate < little, queue <= settings.longestQueue else { return .none }
         begun = now
-        emptySince = nil
+        (emptySince, grownSince) = (nil, nil)
         self.rate = settings.part * deliveredBefore
         return .began
     }
@@ -119,7 +122,8 @@ package struct CompetingFlows: Hashable, Sendable {
         lasting: Int64,
         at now: Int64
     ) -> Change {
-        if standing > queue + settings.growth {
+        grownSince = standing > queue + settings.growth ? grownSince ?? now : nil
+        if let grownSince, now - grownSince >= settings.growthPatience {
             end(pausedUntil: now + settings.pause)
             return .refuted
         }

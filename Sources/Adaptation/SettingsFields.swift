@@ -134,6 +134,7 @@ extension UplinkController.Settings {
         SettingsField("rate.competing.deliveryMemory", \.rate.competing.deliveryMemory),
         SettingsField("rate.competing.part", \.rate.competing.part),
         SettingsField("rate.competing.growth", \.rate.competing.growth),
+        SettingsField("rate.competing.growthPatience", \.rate.competing.growthPatience),
         SettingsField("rate.competing.leastSpread", \.rate.competing.leastSpread),
         SettingsField("rate.competing.pause", \.rate.competing.pause),
     ]
