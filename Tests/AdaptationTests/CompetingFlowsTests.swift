@@ -27,7 +27,10 @@ struct CompetingFlowsTests {
     }
 
     // What a lost packet of ours held up for a round trip looked like a queue of ours, and the share was given up.
-    @Test("A queue that is much longer for a moment is no reason to yield; one that stays so is", arguments: [400, 600])
+    @Test(
+        "A queue that is much longer for a moment is no reason to yield; one that stays so is",
+        arguments: [400, 600]
+    )
     func longerQueue(milliseconds: Int) {
         var flows = CompetingFlows(CompetingFlows.Settings())
         var changes: [CompetingFlows.Change] = []
