@@ -8,7 +8,7 @@ package struct NetworkMeasurement: Hashable, Sendable {
     package var up: Bitrate
     /// Whether the path set that rate; otherwise it carries more.
     package var isUpLimited: Bool
-    /// The rate that came back; it is never higher than `up`.
+    /// The highest rate that came back for a second; it is never higher than `up`.
     package var down: Bitrate
     /// Whether the way back set that rate; otherwise it carries more.
     package var isDownLimited: Bool
@@ -59,8 +59,14 @@ package struct NetworkProbe: Sendable {
     ///
     /// It begins at 600 kbit/s; the way back begins at the rate that it found.
     private static let upPart = 0.6
-    /// The rate is measured in this last part of the time for a direction.
+    /// The rate to the server is measured in this last part of the time for it.
     private static let measuredPart = 0.3
+    /// The rate back is the highest for so long.
+    ///
+    /// A way back that carries less than the track has is full as soon as the track comes, and then tells its rate. The
+    /// server notices, and has the publisher begin anew from less: at the end of the time, the rate may still be far from
+    /// that of the way. A queue in the network cannot make a second's rate higher than what the way carries.
+    private static let bestTime = Duration.seconds(1)
 
     /// 160x120 takes up to some 6 Mbit/s at 30 fps, so no higher rate can be tried.
     private static let dimensions = Dimensions(width: 160, height: 120)
@@ -76,17 +82,6 @@ package struct NetworkProbe: Sendable {
         self.options = options
         self.highestRate = highestRate
         self.duration = duration
-    }
-
-    /// Bytes at two times.
-    private struct Count {
-        var bytes: Int
-        var time: MonotonicInstant
-
-        func rate(since former: Count) -> Bitrate {
-            let seconds = time.duration(since: former.time).seconds
-            return Bitrate(bitsPerSecond: seconds > 0 ? Int(Double(bytes - former.bytes) * 8 / seconds) : 0)
-        }
     }
 
     /// Measures from `room`, which stays joined.
@@ -111,7 +106,7 @@ package struct NetworkProbe: Sendable {
 
     private func measure(_ track: LocalVideoTrack, from room: Room) async throws -> NetworkMeasurement {
         var trips: [Duration] = []
-        let sent = { Count(bytes: track.statistics.bytesSent, time: .now) }
+        let sent = { ByteCount(bytes: track.statistics.bytesSent, time: .now) }
         let watch: () -> Void = {
             guard let connection = track.statistics.connection, let trip = connection.roundTripTime else { return }
             trips.append(trip + (connection.queueDelay ?? .zero))
@@ -125,8 +120,7 @@ package struct NetworkProbe: Sendable {
         let viewer = try await RoomClient.connect(options: options)
         do {
             let remote = try await firstTrack(of: viewer)
-            let received = { Count(bytes: remote.statistics.bytes, time: .now) }
-            let down = try await rate(of: received, for: duration * (1 - Self.upPart), in: viewer, watch)
+            let down = min(up, try await bestRate(of: remote, for: duration * (1 - Self.upPart), in: viewer, watch))
             let age = remote.statistics.recentFrameAge?.p95
             await viewer.disconnect()
             return NetworkMeasurement(
@@ -150,7 +144,7 @@ package struct NetworkProbe: Sendable {
 
     /// The rate at the end of `time`.
     private func rate(
-        of count: () -> Count,
+        of count: () -> ByteCount,
         for time: Duration,
         in room: Room,
         _ watch: () -> Void
@@ -159,6 +153,23 @@ package struct NetworkProbe: Sendable {
         let start = count()
         try await wait(time * Self.measuredPart, in: room, watch)
         return count().rate(since: start)
+    }
+
+    /// The highest rate at which a track comes for a second in `time`; that of the whole time if it comes too rarely.
+    private func bestRate(
+        of track: RemoteVideoTrack,
+        for time: Duration,
+        in room: Room,
+        _ watch: () -> Void
+    ) async throws -> Bitrate {
+        let count = { ByteCount(bytes: track.statistics.bytes, time: .now) }
+        let start = count()
+        var best = BestRate(over: min(Self.bestTime, time / 2))
+        try await wait(time, in: room) {
+            watch()
+            best.add(count())
+        }
+        return max(best.rate, count().rate(since: start))
     }
 
     private func wait(_ time: Duration, in room: Room, _ watch: () -> Void) async throws {

@@ -60,6 +60,38 @@ struct NetworkProbeTests {
         let measurement = try await measure(port: stage.server.port, viewerPort: link.port)
         #expect(!measurement.isUpLimited, "\(measurement)")
         #expect(measurement.isDownLimited && measurement.down < measurement.up, "\(measurement)")
+        // It was that of the track after it had begun anew.
+        #expect(measurement.down > .kilobitsPerSecond(150), "\(measurement)")
+    }
+}
+
+@Suite("The highest rate")
+struct BestRateTests {
+    /// The highest rate over a second; `counts` are milliseconds and bytes.
+    private func best(_ counts: [(Int, Int)]) -> Int {
+        var best = BestRate(over: .seconds(1))
+        for (time, bytes) in counts {
+            best.add(ByteCount(bytes: bytes, time: MonotonicInstant(nanoseconds: Int64(time) * 1_000_000)))
+        }
+        return best.rate.kilobitsPerSecond
+    }
+
+    @Test("It is that of the best second, whatever came before and after")
+    func bestSecond() {
+        // 400 kbit/s for two seconds, then 80.
+        let fast = (0...20).map { ($0 * 100, 1000 + $0 * 5000) }
+        let slow = (1...20).map { (2000 + $0 * 100, 101_000 + $0 * 1000) }
+        #expect(best(fast + slow) == 400)
+        #expect(best(fast.prefix(9) + []) == 0, "that is less than a second")
+        #expect(best([]) == 0)
+    }
+
+    @Test("A large frame counts for the time in which it came, not for the one that begins with its end")
+    func largeFrame() {
+        // 50,000 bytes in each second, all at once.
+        #expect(best((0...200).map { ($0 * 25, 50_000 * ($0 / 40)) }) == 400)
+        // The first of two frames came before the second began.
+        #expect(best([(0, 0), (25, 90_000), (50, 90_000), (1025, 100_000)]) == 80)
     }
 }
 
