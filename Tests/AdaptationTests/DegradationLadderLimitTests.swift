@@ -59,7 +59,7 @@ struct DegradationLadderLimitTests {
         #expect(run.size == "1280x720" && run.step?.limitation == QualityLimitation.Reason.none)
     }
 
-    @Test("Keeping the size, only the frame rate changes; balanced changes both")
+    @Test("Keeping the size, only the frame rate changes; keeping the frame rate, only the size; balanced changes both")
     func preferences() {
         var sharp = LadderRun(preference: .maintainResolution, complexity: 60)
         sharp.run(10) { _ in 2500 }
@@ -68,6 +68,11 @@ struct DegradationLadderLimitTests {
         #expect(sharp.step.map { $0.frameRate < FrameRate(15) } == true)
         sharp.run(30) { _ in 2500 }
         #expect(sharp.step?.frameRate == FrameRate(30))
+        var smooth = LadderRun(preference: .maintainFramerate, complexity: 60)
+        smooth.run(10) { _ in 2500 }
+        smooth.run(30) { _ in 220 }
+        #expect(smooth.changes.allSatisfy { $0.step.frameRate == FrameRate(30) })
+        #expect(smooth.step.map { $0.dimensions.width <= 640 } == true)
         var balanced = LadderRun(preference: .balanced, complexity: 60)
         balanced.run(10) { _ in 2500 }
         balanced.run(30) { _ in 220 }

@@ -82,6 +82,28 @@ struct VideoSinksTests {
         #expect(own.requests.last == VideoFormatRequest() && other.requests == [large, VideoFormatRequest()])
     }
 
+    @Test("A request leaves alone what it does not set, for all sinks and for one; a reset takes all of it back")
+    func unsetFields() {
+        let source = PassiveSource()
+        let (own, other) = (StampSink(), StampSink())
+        source.sinks.add(own)
+        source.sinks.add(other)
+        let size = VideoFormatRequest(dimensions: Dimensions(width: 8, height: 8))
+        let rate = VideoFormatRequest(frameRate: FrameRate(5))
+        let both = VideoFormatRequest(dimensions: size.dimensions, frameRate: rate.frameRate)
+        source.requestOutputFormat(size)
+        source.requestOutputFormat(rate)
+        #expect(other.requests == [size, both] && source.sinks.request == both)
+        let slower = VideoFormatRequest(frameRate: FrameRate(2))
+        source.sinks.request(slower, for: own)
+        #expect(own.requests.last == VideoFormatRequest(dimensions: size.dimensions, frameRate: FrameRate(2)))
+        source.sinks.request(VideoFormatRequest(dimensions: Dimensions(width: 4, height: 4)), for: own)
+        #expect(own.requests.last?.frameRate == FrameRate(2), "the rate of this sink stays")
+        source.sinks.resetRequest(for: own)
+        source.resetOutputFormat()
+        #expect(own.requests.last == VideoFormatRequest() && other.requests.last == VideoFormatRequest())
+    }
+
     @Test("Frames without a sink are not wanted, and idle sinks are not kept alive")
     func nobody() {
         let source = PassiveSource()

@@ -51,7 +51,7 @@ struct CameraFaultTests {
             (cv4l2_REQBUFS, EBUSY, "busy", "somebody (pid 42)"),
             (cv4l2_STREAMON, ENOSPC, "noBandwidth", "smaller size"),
             (cv4l2_STREAMON, EIO, "driverFailed", "start streaming from /dev/video0"),
-            (cv4l2_S_FMT, EACCES, "permissionDenied", "video"),
+            (cv4l2_S_FMT, EACCES, "permissionDenied", "add this user to the group"),
             (cv4l2_REQBUFS, ENODEV, "deviceLost", "plug it in again"),
             (cv4l2_REQBUFS, ENOMEM, "driverFailed", "smaller size"),
             (cv4l2_QUERYCAP, ENOTTY, "notACamera", "no video device"),

@@ -74,6 +74,25 @@ struct CameraOverlapTests {
         #expect(system.isAllClosed)
     }
 
+    @Test("While the new camera has no frame yet, frames of the present one come")
+    func slowFirstFrame() async throws {
+        let atOpening = Monitor<Int?>(nil)
+        var slow = other()
+        slow.isReady = {
+            let count = sink.lumas.count { $0 == 10 }
+            let first = atOpening.withLock { atOpening in
+                atOpening = atOpening ?? count
+                return atOpening ?? count
+            }
+            return count >= first + 5
+        }
+        let (source, system) = try await start(script(10), slow)
+        try await source.selectCaptureDevice(second)
+        #expect(framesCome { $0 == 90 })
+        await source.stopCapture()
+        #expect(system.isAllClosed)
+    }
+
     // The thread that captures closed the former camera, and the first frames of the new one were late.
     @Test("While the former camera is closed, frames of the new one come; the stop waits for it")
     func slowClosing() async throws {

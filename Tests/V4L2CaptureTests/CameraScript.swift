@@ -97,6 +97,8 @@ struct CameraScript: Sendable {
     var isUnplugged = Monitor(false)
     /// Whether the camera gives nothing at present, to be changed by the test.
     var isSilent = Monitor(false)
+    /// Whether the camera gives frames already; asked at each wait, on the thread that waits.
+    var isReady: @Sendable () -> Bool = { true }
     /// How long after its start a stream gives its first frame, by the real clock.
     var firstFrameDelay = Duration.zero
     /// Whether its format can only be set while no other camera is open, as with two nodes of one device.

@@ -94,7 +94,7 @@ final class ScriptedNode: V4L2Node {
             readError = ENODEV
             return [.failed, .gone]
         }
-        if script.isSilent.withLock({ $0 }) { return [] }
+        if script.isSilent.withLock({ $0 }) || !script.isReady() { return [] }
         if let width = script.silentWidth, width == current.width { return [] }
         guard next < script.events.count else {
             if script.isAlwaysReadable {
