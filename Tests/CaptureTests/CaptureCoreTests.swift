@@ -181,6 +181,31 @@ struct CaptureCoreTests {
         await source.stopCapture(for: staying)
     }
 
+    @Test("A start while the source stops waits for its end, and captures again")
+    func startWhileStopping() async throws {
+        let source = HandCapturer()
+        let (leaving, coming) = (StampSink(), StampSink())
+        try await source.startCapture(for: leaving)
+        let (gate, isInside) = (Monitor(false), Monitor(false))
+        leaving.atNextFrame {
+            isInside.change { $0 = true }
+            _ = gate.wait(until: MonotonicClock.now + patience) { $0 ? true : nil }
+        }
+        source.give(.frame(milliseconds: 0))
+        try await eventually { isInside.withLock { $0 } }
+        let stop = Task { await source.stopCapture(for: leaving) }
+        try await eventually("the stop is under way") { !source.core.isCapturing }
+        let start = Task { try await source.startCapture(for: coming) }
+        for _ in 0..<20 { await Task.yield() }
+        gate.change { $0 = true }
+        await stop.value
+        try await start.value
+        source.give(.frame(milliseconds: 33))
+        try await eventually("a frame comes after the new start") { coming.count > 0 }
+        await source.stopCapture(for: coming)
+        #expect(!source.isCapturing && source.openings == 2)
+    }
+
     @Test("Many users that come and go at once leave the source stopped, and each start succeeds")
     func concurrentUsers() async throws {
         let source = HandCapturer()

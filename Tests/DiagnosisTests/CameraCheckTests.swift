@@ -105,8 +105,14 @@ struct CameraCheckTests {
             (FileAccess(mode: 0o660, group: 44, groupName: "video", user: "ann", isInGroup: true), "policy"),
         ]
     )
-    func permission(access: FileAccess, advice: String) {
+    func permission(access: FileAccess, advice: String) throws {
         #expect(access.advice(for: "/dev/video0").contains(advice))
+        let refused = CameraError(.permissionDenied, device: "/dev/video0", attempt: "open", explanation: "refused")
+        let found = findings(.failed(refused), access: access)
+        #expect(found.map(\.code) == ["permissionDenied"] && found.map(\.level) == [.problem])
+        let finding = try #require(found.first)
+        #expect(finding.found.contains("group \(access.groupName ?? "\(access.group)"), mode"), "\(finding.found)")
+        #expect(finding.advice == access.advice(for: "/dev/video0"))
     }
 
     @Test("The facts of a file are read: its mode, its group and whether this program is in it")

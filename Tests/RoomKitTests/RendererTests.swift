@@ -1,17 +1,18 @@
 import MediaCore
 import Synchronization
+import TestTools
 import Testing
 import Threading
 
 @testable import RoomKit
 
-/// Blocks in its first call until it is let go.
+/// Blocks in its first call until it is let go, or `patience` is over.
 private final class BlockingRenderer: VideoRenderer {
     let state = Monitor((isOpen: false, timestamps: [MonotonicInstant]()))
 
     func render(_ frame: VideoFrame) {
         state.change { $0.timestamps.append(frame.timestamp) }
-        _ = state.wait { $0.isOpen ? true : nil }
+        if state.wait(until: MonotonicClock.now + patience, for: { $0.isOpen ? true : nil }) == nil { open() }
     }
 
     var count: Int { state.withLock { $0.timestamps.count } }

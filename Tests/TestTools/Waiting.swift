@@ -1,5 +1,6 @@
 import MediaCore
-import Threading
+package import Testing
+package import Threading
 
 /// A test that cannot go on, and why.
 package struct TestFailure: Error, CustomStringConvertible {
@@ -43,4 +44,18 @@ package func eventual<Value>(
     }
     if let value = try await value() { return value }
     throw TestFailure("in vain for \(patience.seconds) s: \(what())")
+}
+
+extension Monitor {
+    /// Waits, as `wait` does, but not longer than `patience`: a test that waited for ever would report nothing.
+    ///
+    /// It blocks its thread. A wait in vain is an issue of the test.
+    package func waitPatiently<Result>(
+        sourceLocation: SourceLocation = #_sourceLocation,
+        for body: (inout sending State) -> sending Result?
+    ) -> sending Result? {
+        let result = wait(until: MonotonicClock.now + patience, for: body)
+        if result == nil { Issue.record("waited in vain", sourceLocation: sourceLocation) }
+        return result
+    }
 }

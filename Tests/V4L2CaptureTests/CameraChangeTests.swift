@@ -2,6 +2,7 @@ import CV4L2
 import Capture
 import Glibc
 import MediaCore
+import TestTools
 import Testing
 import Threading
 
@@ -159,7 +160,7 @@ struct CameraChangeTests {
         await #expect(throws: CameraError.self) {
             try await source.selectCaptureDevice(testDevice, format: wrong)
         }
-        _ = sink.received.wait { $0.timestamps.count - $0.substitutes >= 15 ? true : nil }
+        _ = sink.received.waitPatiently { $0.timestamps.count - $0.substitutes >= 15 ? true : nil }
         await source.stopCapture()
     }
 
@@ -188,7 +189,7 @@ struct CameraChangeTests {
         }
         #expect(error?.code == .noFrames)
         let before = sink.pictures
-        _ = sink.received.wait { $0.timestamps.count - $0.substitutes >= before + 5 ? true : nil }
+        _ = sink.received.waitPatiently { $0.timestamps.count - $0.substitutes >= before + 5 ? true : nil }
         #expect(source.captureFormat?.dimensions == Dimensions(width: 64, height: 48) && source.failure == nil)
         await source.stopCapture()
         #expect(system.isAllClosed)

@@ -2,6 +2,7 @@ import CV4L2
 import Capture
 import Glibc
 import MediaCore
+import TestTools
 import Testing
 import Threading
 
@@ -130,7 +131,7 @@ struct CameraControlTests {
         back.events = CameraScript.steady(3) + [.silence]
         system.plug(["/dev/video4": back])
         // The first camera may have been opened again before, and its frames say nothing.
-        _ = sink.received.wait { _ in back.settings.withLock { $0.count } >= 2 ? true : nil }
+        _ = sink.received.waitPatiently { _ in back.settings.withLock { $0.count } >= 2 ? true : nil }
         await source.stopCapture()
         #expect(back.settings.withLock { $0.map(\.id) }.prefix(2) == [20, 10])
         #expect(back.settings.withLock { $0.map(\.value) }.prefix(2) == [1, 7])

@@ -1,6 +1,7 @@
 import CV4L2
 import Capture
 import MediaCore
+import TestTools
 import Testing
 import Threading
 
@@ -158,10 +159,10 @@ struct CameraDoubleTests {
         sink.waitForFrames(sink.count + 3)
         plug([("/dev/video1", elsewhere, double)], serial: serial, in: system)
         first.isUnplugged.withLock { $0 = true }
-        _ = sink.received.wait { $0.substitutes >= 10 || $0.lumas.contains(90) ? true : nil }
+        _ = sink.received.waitPatiently { $0.substitutes >= 10 || $0.lumas.contains(90) ? true : nil }
         #expect(!sink.lumas.contains(90) && source.device.path == "/dev/video0")
         plug([("/dev/video1", elsewhere, double), ("/dev/video2", own, script(20))], serial: serial, in: system)
-        _ = sink.received.wait { $0.lumas.contains(20) || $0.lumas.contains(90) ? true : nil }
+        _ = sink.received.waitPatiently { $0.lumas.contains(20) || $0.lumas.contains(90) ? true : nil }
         await source.stopCapture()
         #expect(!sink.lumas.contains(90) && source.device.path == "/dev/video2")
     }

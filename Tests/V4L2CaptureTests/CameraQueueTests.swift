@@ -1,6 +1,7 @@
 import CV4L2
 import Glibc
 import MediaCore
+import TestTools
 import Testing
 import Threading
 
@@ -114,10 +115,10 @@ struct CameraQueueTests {
         toSecond.withLock { $0 = ask(for: second) }
         #expect(framesCome(of: 90))
         let answer = try #require(toThird.withLock { $0 })
-        let result = try #require(answer.wait { $0 })
+        let result = try #require(answer.waitPatiently { $0 })
         #expect(throws: CameraError.self) { _ = try result.get() }
         #expect(wasOver.withLock { $0 }, "before the third camera was open")
-        let first = try #require(toSecond.withLock { $0 }?.wait { $0 })
+        let first = try #require(toSecond.withLock { $0 }?.waitPatiently { $0 })
         #expect(throws: Never.self) { _ = try first.get() }
         #expect(framesCome(of: 90) && source.device == second, "the last camera that worked")
         await finish(source)
@@ -208,9 +209,9 @@ struct CameraQueueTests {
             came.change { $0 = result }
         }
         let (source, system) = try await start(first, other)
-        let answer = try #require(ask(for: second).wait { $0 })
+        let answer = try #require(ask(for: second).waitPatiently { $0 })
         if failsAtOnce { #expect(throws: CameraError.self) { _ = try answer.get() } }
-        #expect(came.wait { $0 } == true)
+        #expect(came.waitPatiently { $0 } == true)
         await finish(source)
         #expect(system.isAllClosed)
     }
@@ -228,7 +229,7 @@ struct CameraQueueTests {
             holder.withLock { $0 }?.core.abandon(waiting: false)
         }
         let (source, system) = try await start(first, other)
-        let answer = try #require(ask(for: second).wait { $0 })
+        let answer = try #require(ask(for: second).waitPatiently { $0 })
         #expect(throws: (any Error).self) { _ = try answer.get() }
         await finish(source)
         #expect(system.calls(cv4l2_STREAMON) == 1)
@@ -240,9 +241,9 @@ struct CameraQueueTests {
         silent.silentWidth = 64
         let (source, system) = try await start(script(10), silent, patience: .seconds(600))
         let answer = ask(for: second)
-        _ = system.record.wait { $0.calls[cv4l2_STREAMON] == 2 ? true : nil }
+        _ = system.record.waitPatiently { $0.calls[cv4l2_STREAMON] == 2 ? true : nil }
         await finish(source)
-        let result = try #require(answer.wait { $0 })
+        let result = try #require(answer.waitPatiently { $0 })
         #expect(throws: CancellationError.self) { _ = try result.get() }
     }
 }

@@ -82,7 +82,7 @@ struct CameraReplugTests {
         var back = CameraScript(events: CameraScript.steady(20) + [.silence])
         back.intervalMilliseconds = 1
         system.plug(["/dev/video5": back])
-        _ = sink.received.wait { $0.timestamps.count - $0.substitutes >= before + 5 ? true : nil }
+        _ = sink.received.waitPatiently { $0.timestamps.count - $0.substitutes >= before + 5 ? true : nil }
         await source.stopCapture()
         #expect(source.device.path == "/dev/video5" && system.isAllClosed)
         let statistics = source.captureStatistics
@@ -90,7 +90,7 @@ struct CameraReplugTests {
         #expect(statistics.framesSubstituted >= sink.slates && sink.slates >= 4)
         let timestamps = sink.timestamps
         #expect(zip(timestamps, timestamps.dropFirst()).allSatisfy { $0 <= $1 })
-        _ = told.wait { $0.contains("goes on") ? true : nil }
+        _ = told.waitPatiently { $0.contains("goes on") ? true : nil }
         #expect(told.withLock { Array($0.prefix(2)) } == ["interrupted deviceLost", "goes on"])
     }
 
@@ -151,7 +151,7 @@ struct CameraReplugTests {
         system.plug([:], openFailures: ["/dev/video0": EACCES])
         sink.waitForSlates(3)
         system.plug(["/dev/video0": CameraScript(events: CameraScript.steady(5) + [.silence])])
-        _ = told.wait { $0.contains("goes on") ? true : nil }
+        _ = told.waitPatiently { $0.contains("goes on") ? true : nil }
         await source.stopCapture()
         #expect(told.withLock { $0.first } == "interrupted deviceLost")
     }
@@ -165,7 +165,7 @@ struct CameraReplugTests {
         let told = story(of: source)
         try await source.startCapture()
         // It delivers three frames after each start.
-        _ = told.wait { $0.count >= 4 ? true : nil }
+        _ = told.waitPatiently { $0.count >= 4 ? true : nil }
         await source.stopCapture()
         #expect(
             told.withLock { Array($0.prefix(4)) } == [
@@ -197,7 +197,7 @@ struct CameraReplugTests {
         let opened = system.calls(cv4l2_QUERYCAP)
         #expect(opened < 40, "it is not opened all the time")
         system.plug(["/dev/video0": CameraScript(events: CameraScript.steady(5) + [.silence])])
-        _ = told.wait { $0.contains("goes on") ? true : nil }
+        _ = told.waitPatiently { $0.contains("goes on") ? true : nil }
         await source.stopCapture()
         let ending = told.withLock { Array($0.prefix { $0 != "goes on" }) }
         #expect(ending == ["interrupted deviceLost", "interrupted \(code)"])
@@ -220,7 +220,7 @@ struct CameraReplugTests {
         system.plug(["/dev/video0": script])
         try await source.startCapture()
         #expect(source.captureFormat?.pixelFormat == .mjpeg)
-        _ = told.wait { $0.contains("warning noBandwidth") ? true : nil }
+        _ = told.waitPatiently { $0.contains("warning noBandwidth") ? true : nil }
         await source.stopCapture()
     }
 
@@ -237,7 +237,7 @@ struct CameraReplugTests {
         source.sink = sink
         let told = story(of: source)
         try await source.startCapture()
-        _ = told.wait { $0.contains { $0.hasPrefix("failed") } ? true : nil }
+        _ = told.waitPatiently { $0.contains { $0.hasPrefix("failed") } ? true : nil }
         let corrupt = source.captureStatistics.framesDropped[.corrupt]
         #expect(corrupt == 5 && sink.pictures == 55)
         let warnings = told.withLock { told in told.count { $0 == "warning damagedFrames" } }
@@ -249,7 +249,7 @@ struct CameraReplugTests {
         let source = makeSource(ScriptedSystem(CameraScript(events: [.silence])))
         let told = story(of: source)
         try await source.startCapture()
-        _ = told.wait { $0.count >= 2 ? true : nil }
+        _ = told.waitPatiently { $0.count >= 2 ? true : nil }
         #expect(told.withLock { $0 } == ["none yet noFrames", "failed noFrames"])
     }
 

@@ -2,6 +2,7 @@ import CV4L2
 import Glibc
 import Capture
 import MediaCore
+import TestTools
 import Testing
 import Threading
 
@@ -245,7 +246,7 @@ struct CameraSourceTests {
         sink.waitForFrames(3)
         source = nil
         if let failures { for await _ in failures { Issue.record("forgetting is no failure") } }
-        _ = system.record.wait { $0.openNodes == 0 && $0.mappedBuffers == 0 ? true : nil }
+        _ = system.record.waitPatiently { $0.openNodes == 0 && $0.mappedBuffers == 0 ? true : nil }
         #expect(system.isAllClosed)
     }
 

@@ -1,6 +1,8 @@
 import Capture
 import MediaCore
 import Synchronization
+import TestTools
+import Testing
 import Threading
 
 @testable import V4L2Capture
@@ -90,12 +92,12 @@ final class RecordingSink: VideoSink {
 
     /// Waits for `count` frames in all.
     func waitForFrames(_ count: Int) {
-        _ = received.wait { $0.timestamps.count >= count ? true : nil }
+        _ = received.waitPatiently { $0.timestamps.count >= count ? true : nil }
     }
 
     /// Waits for `count` slates in all.
     func waitForSlates(_ count: Int) {
-        _ = received.wait { $0.substitutes >= count ? true : nil }
+        _ = received.waitPatiently { $0.substitutes >= count ? true : nil }
     }
 
     /// The frames that were no slates.

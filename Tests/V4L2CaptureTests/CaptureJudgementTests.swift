@@ -2,6 +2,7 @@ import CV4L2
 import Capture
 import Glibc
 import MediaCore
+import TestTools
 import Testing
 import Threading
 
@@ -135,7 +136,7 @@ struct CaptureJudgementTests {
         let source = makeSource(ScriptedSystem(CameraScript(events: events)), outageLimit: nil)
         source.sink = sink
         try await source.startCapture()
-        _ = sink.received.wait { $0.timestamps.count - $0.substitutes >= 20 ? true : nil }
+        _ = sink.received.waitPatiently { $0.timestamps.count - $0.substitutes >= 20 ? true : nil }
         #expect(source.captureStatistics.interruptions == 1 && sink.slates == 1)
         await source.stopCapture()
     }

@@ -29,14 +29,14 @@ struct SupportedFormatTests {
     @Test("They are ordered by dimensions, then rate, whatever the driver's order, without those that cannot be read")
     func order() {
         let offered = [
-            offer(.mjpeg, [(1280, 720, 30), (640, 480, 30), (640, 480, 15)]),
+            offer(.mjpeg, [(1280, 720, 30), (640, 480, 30), (640, 480, 15), (720, 400, 30)]),
             offer(PixelFormat(rawValue: 1), [(160, 120, 5)], decoding: .unsupported),
-            offer(.yuyv, [(1920, 1080, 5), (640, 480, 30), (320, 240, 30), (640, 480, 30)]),
+            offer(.yuyv, [(1920, 1080, 5), (640, 480, 30), (320, 240, 30), (640, 480, 30), (640, 480, 15)]),
         ]
         #expect(
             offered.supportedFormats.map(\.description) == [
-                "320x240 30 fps YUYV", "640x480 15 fps MJPG", "640x480 30 fps MJPG", "640x480 30 fps YUYV",
-                "1280x720 30 fps MJPG", "1920x1080 5 fps YUYV",
+                "320x240 30 fps YUYV", "720x400 30 fps MJPG", "640x480 15 fps MJPG", "640x480 15 fps YUYV",
+                "640x480 30 fps MJPG", "640x480 30 fps YUYV", "1280x720 30 fps MJPG", "1920x1080 5 fps YUYV",
             ]
         )
         #expect([CaptureFormat]().supportedFormats.isEmpty)
