@@ -129,8 +129,8 @@ extension DegradationLadder {
         }
     }
 
-    /// How many size changes a step up leaves for steps down, and for the last step up if this is none: the longer it has
-    /// been justified, the fewer.
+    /// How many size changes a step up leaves: for steps down the fewer, the longer it has been justified, and one more for
+    /// the last step up where it leads to a size between.
     private func reserve(for target: Int, at time: Int64) -> Int {
         if history.justifies(target, for: 4 * settings.timeUp, at: time) { return 0 }
         let others = target > cpuRung ? 1 : 0

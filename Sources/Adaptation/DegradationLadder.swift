@@ -116,7 +116,7 @@ package struct DegradationLadder: Hashable, Sendable {
     var boundsAreNew = false
     /// The index of the rung that the bitrate and the quantizer allow.
     var bandwidthRung = 0
-    /// The rung that is justified and must wait because the size has changed too often; `nil` if none waits.
+    /// The rung that is justified while the size may not change yet; `nil` if there is none.
     ///
     /// Its frame rate comes at once, because that takes no keyframe.
     var awaitedRung: LadderRungs.Rung?
