@@ -47,10 +47,11 @@ struct ProgramWindowFailureTests {
         await theatre.close()
     }
 
-    private func threads(of program: Program) throws -> [String] {
+    /// The kernel's file of this name about each thread of a program.
+    private func texts(_ name: String, of program: Program) throws -> [String] {
         let tasks = "/proc/\(program.identifier)/task"
         return try FileManager.default.contentsOfDirectory(atPath: tasks).compactMap { task in
-            (try? text(of: "\(tasks)/\(task)/comm"))?.split(separator: "\n").first.map(String.init)
+            try? text(of: "\(tasks)/\(task)/\(name)")
         }
     }
 
@@ -65,8 +66,12 @@ struct ProgramWindowFailureTests {
         )
         try await watcher.says("viewer joined")
         // Others are told first; only who has joined has to leave.
-        try await eventually("the viewer receives the track") { try threads(of: view).contains("decoder") }
+        try await eventually("the viewer receives the track") { try texts("comm", of: view).contains("decoder\n") }
         server.program.send(SIGSTOP)
+        // Until then it may answer.
+        try await eventually("the server stands still") {
+            try texts("status", of: server.program).allSatisfy { $0.contains("\nState:\tT") }
+        }
         try await eventually("the program ends") {
             view.send(SIGINT)
             return !view.isRunning
