@@ -1,3 +1,4 @@
+import Foundation
 import MediaCore
 import RoomProtocol
 import Testing
@@ -9,13 +10,14 @@ import Threading
 struct VideoReceiverTests {
     private func receiver(
         for track: RemoteVideoTrack,
+        codec: TrackCodec = .forPublishing,
         catchUpThrough: UInt32? = nil,
         clock: ClockBox = ClockBox(),
         after former: VideoReceiver? = nil
     ) throws -> VideoReceiver {
         try VideoReceiver(
             track: track,
-            codec: .forPublishing,
+            codec: codec,
             clock: clock,
             start: .init(catchUpThrough: catchUpThrough),
             subscribed: MonotonicClock.now,
@@ -171,6 +173,20 @@ struct VideoReceiverTests {
         #expect(renderer.count == 2 && track.statistics.frameAge != nil)
     }
 
+    // After a stop of 29 s in a decoder, the picture of before it was shown.
+    @Test("A picture whose decoding took longer than a second is counted and not shown")
+    func heldUp() async throws {
+        let frames = try await encodedFrames(2)
+        let track = remoteTrack()
+        let renderer = NotingRenderer()
+        track.addRenderer(renderer)
+        let receiver = try receiver(for: track, codec: .heldUp(at: timestamp(at: 1)))
+        for frame in frames { give(frame, to: receiver, seenBy: renderer) }
+        await receiver.stop()
+        #expect(track.statistics.framesDecoded == 2)
+        #expect(renderer.frames.withLock { $0.map(\.timestamp.microseconds) } == [timestamp(at: 0).microseconds])
+    }
+
     // A track that was requested again had two threads that passed on its pictures at a time.
     @Test("A new receiver of a track waits until the former one has passed on its last frame")
     func succession() async throws {
@@ -219,5 +235,41 @@ struct VideoReceiverTests {
             await receiver.stop()
         }
         #expect(weakReceiver == nil && weakTrack == nil)
+    }
+}
+
+extension TrackCodec {
+    /// The codec of new tracks, with a decoder that is held up in the frame that was captured at `timestamp`.
+    fileprivate static func heldUp(at timestamp: MonotonicInstant) -> TrackCodec {
+        let codec = forPublishing
+        return TrackCodec(
+            kind: codec.kind,
+            name: codec.name,
+            stored: codec.stored,
+            maximumDimensions: codec.maximumDimensions,
+            defaultBitrate: codec.defaultBitrate,
+            makeEncoder: codec.makeEncoder,
+            makeDecoder: { HeldUpDecoder(try codec.makeDecoder(), at: timestamp) },
+            keyframeDimensions: codec.keyframeDimensions
+        )
+    }
+}
+
+private final class HeldUpDecoder: FrameDecoder {
+    private let decoder: any FrameDecoder
+    private let slowFrame: MonotonicInstant
+
+    init(_ decoder: any FrameDecoder, at slowFrame: MonotonicInstant) {
+        self.decoder = decoder
+        self.slowFrame = slowFrame
+    }
+
+    func decode(
+        _ bytes: RawSpan,
+        timestamp: MonotonicInstant,
+        makeBuffer: (Dimensions) -> VideoBuffer?
+    ) throws(DecodingFailure) -> VideoFrame? {
+        if timestamp.microseconds == slowFrame.microseconds { usleep(1_050_000) }
+        return try decoder.decode(bytes, timestamp: timestamp, makeBuffer: makeBuffer)
     }
 }
