@@ -2,23 +2,19 @@ import MediaCore
 
 /// Decides when the last picture of a screen that stands still, or of a hidden window, is delivered again.
 ///
-/// After a motion the picture is repeated for two seconds in short intervals, so that the encoder can make it sharp. Then it
-/// is repeated at a low rate, so that somebody who joins late has something to see. A picture that was asked for may be a
-/// keyframe, which is coarse, so the short intervals begin anew. A pure value; the driver passes in
-/// the time.
+/// A picture is repeated a short time after a motion, so that encoders learn that it stands still. They ask for more repeats
+/// for as long as these make it sharper. Otherwise it is repeated at a low rate, so that somebody who joins late has
+/// something to see. A pure value; the driver passes in the time.
 struct RepeatSchedule: Equatable {
-    /// The time from the last change to the first repeat, and between the first repeats.
-    ///
-    /// It is that of two pictures at 15 a second. A repeat gets no more bytes than any other frame, so that a motion that
-    /// begins never waits for longer behind it.
+    /// The time from the last change to the first repeat: that of two pictures at 15 a second.
     static let settling = Duration.milliseconds(130)
-    /// The number of repeats after which a picture counts as sharp.
-    static let settlingCount = 15
-    /// The time between further repeats.
+    /// The shortest time from one picture to a repeat that was asked for: a little less than that of one at 15 a second.
+    static let shortest = Duration.milliseconds(60)
+    /// The time between repeats that nobody asked for.
     static let interval = Duration.seconds(1)
 
     private var last: MonotonicInstant?
-    private var repeats = 0
+    private var isRepeated = false
     private var isRequested = false
 
     /// Records that a picture with a change was delivered.
@@ -30,11 +26,11 @@ struct RepeatSchedule: Equatable {
     /// Records that the last picture was delivered again.
     mutating func repeated(at now: MonotonicInstant) {
         last = now
-        repeats = isRequested ? 0 : repeats + 1
+        isRepeated = true
         isRequested = false
     }
 
-    /// Makes the next repeat due at once.
+    /// Asks for the next repeat as soon as possible.
     mutating func request() { isRequested = true }
 
     /// Whether the last picture is to be delivered again at `now`.
@@ -42,7 +38,7 @@ struct RepeatSchedule: Equatable {
     /// The next question comes after `tick`. A repeat that is due in less than half of that time is due now.
     func isDue(at now: MonotonicInstant, tick: Duration) -> Bool {
         guard let last else { return false }
-        let gap = repeats < Self.settlingCount ? Self.settling : Self.interval
-        return isRequested || now.duration(since: last) + tick / 2 >= gap
+        let gap = isRequested ? Self.shortest : isRepeated ? Self.interval : Self.settling
+        return now.duration(since: last) + tick / 2 >= gap
     }
 }

@@ -6,9 +6,9 @@ import Threading
 /// The screen, a monitor or a window of an X11 display.
 ///
 /// Pictures are fetched and converted on one thread of the source's own, which alone speaks to the X server. Only the
-/// parts that changed are fetched. A frame of a screen that stands still is delivered again 15 times at intervals of
-/// 130 ms, so that it becomes sharp, then once a second, so that somebody who joins late sees it. Such a repeat is
-/// stamped with the time at which the screen was found unchanged, marked (`VideoFrame.isRepeat`) up to the subscribers'
+/// parts that changed are fetched. A frame of a screen that stands still is delivered again after 130 ms, then as often as
+/// `requestFrame()` asks for it, which a published track does until the picture is sharp, and at least once a second, so that
+/// somebody who joins late sees it. Such a repeat is stamped with the time at which the screen was found unchanged, marked (`VideoFrame.isRepeat`) up to the subscribers'
 /// frame logs, and counts in `framesRepeated`. It is neither a failure nor an interruption, and no freeze.
 ///
 /// If the window or the screen changes its size, the next frame has the new size. Sides are rounded down to even numbers.
@@ -75,7 +75,8 @@ public final class ScreenSource: CoreCapturer {
         core.abandon(waiting: false)
     }
 
-    /// Delivers the last frame again at the next tick, even if nothing has changed; does nothing while stopped.
+    /// Delivers the last frame again at the next tick, even if nothing has changed, but no sooner than 60 ms after it; does
+    /// nothing while stopped.
     public func requestFrame() { refresh.make() }
 }
 

@@ -9,6 +9,8 @@ struct EncodingTimeline {
     struct Slot: Equatable {
         var start: Int64
         var duration: Int64
+        /// The time since the start of the slot before; 0 for the first one.
+        var step: Int64 = 0
     }
 
     /// The intervals that libvpx may get, in µs: from 1,000 frames a second to one.
@@ -42,10 +44,10 @@ struct EncodingTimeline {
         let duration = Self.bounded(interval.wholeMicroseconds)
         let usual = max(Self.longestStep, duration)
         let longest = isRepeat ? max(usual, Self.bounded(largestFrame)) : usual
-        var start: Int64 = 0
+        var (start, step): (Int64, Int64) = (0, 0)
         if let previous {
             let elapsed = timestamp.duration(since: previous.timestamp)
-            let step =
+            step =
                 if timestamp <= previous.timestamp || isKeyframe {
                     duration
                 } else if elapsed < .zero {
@@ -57,7 +59,7 @@ struct EncodingTimeline {
             start = previous.start + step
         }
         previous = (timestamp, start)
-        return Slot(start: start, duration: duration)
+        return Slot(start: start, duration: duration, step: step)
     }
 
     /// The slot for encoding the same frame again, because its first result of `size` is not sent.

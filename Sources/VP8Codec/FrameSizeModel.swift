@@ -54,6 +54,11 @@ struct FrameSizeModel {
         return Self.setting(forStep: step)
     }
 
+    /// What a keyframe of this size is expected to come to with one of libvpx's settings, in bytes; `nil` if there was none.
+    func keyframeBytes(with setting: Int, dimensions: Dimensions) -> Double? {
+        keyframe.map { $0 * Double(dimensions.area) / Double(Self.steps[Self.indices[setting]]) }
+    }
+
     /// The step of a quantizer from 0 to 127.
     static func step(of quantizer: UInt8) -> Int { steps[Int(min(quantizer, 127))] }
 

@@ -18,6 +18,7 @@ package import MediaCore
     private var references = ReferenceBuffers()
     private var sizes = FrameSizeModel()
     private var refinement = StillPictureRefinement()
+    private var active = ActiveBlocks()
     private var timeline = EncodingTimeline()
     private var keyframeIsDue = true
     private var nextNumber: UInt32 = 0
@@ -49,6 +50,9 @@ package import MediaCore
     /// The size of the latest frame.
     package var dimensions: Dimensions { target.dimensions }
 
+    /// Whether a repeat of the latest picture would make it no sharper.
+    package var isSharp: Bool { refinement.isDone }
+
     /// Encodes a frame and lends the packet, which lies in libvpx's memory, to `body`.
     ///
     /// A change of size makes the frame a keyframe; other changes of the target do not. If the frame comes out larger
@@ -56,7 +60,7 @@ package import MediaCore
     /// has no coarser quantizer left, `body` gets the larger frame.
     ///
     /// A frame that is a repeat (`VideoFrame.isRepeat`) shows the picture of the frame before. It is never left out, and
-    /// makes that picture sharper, as far as the target's `largestFrame` allows.
+    /// makes a part of that picture sharper, as large as the target's `largestFrame` and bitrate allow.
     ///
     /// `number` counts the frames that `body` took, from 0; `baseLayerIndex` counts those of layer 0. `isLayerSync` is
     /// true for frames above layer 0 that refer only to the latest frame of layer 0 (bit Y of RFC 7741). It is false
@@ -90,20 +94,21 @@ package import MediaCore
             isRepeat: frame.isRepeat,
             largestFrame: longestFrameTime
         )
-        let refined = refinement.begin(isRepeat: frame.isRepeat && !keyframeIsDue)
-        var quantizers = refined.map(QuantizerRange.init(exactly:)) ?? firstQuantizers
+        if !frame.isRepeat || keyframeIsDue { refinement.beginNewPicture() }
+        var attempt = firstAttempt(slot)
         var triesLeft = Self.extraTries
         while true {
             do throws(VP8Error) {
-                let isFirst = triesLeft == Self.extraTries
-                try configure(quantizers, mayDropFrames: isFirst && refined == nil, at: frame.timestamp)
+                let mayDropFrames = triesLeft == Self.extraTries && attempt.part == nil
+                try configure(attempt.quantizers, mayDropFrames: mayDropFrames, at: frame.timestamp)
+                try active.set(attempt.part?.blocks, of: target.dimensions, in: context)
                 guard let coded = try encodeOnce(frame, slot) else {
                     pattern.advance(.dropped)
                     return nil
                 }
-                if triesLeft > 0, let coarser = quantizersForAnotherTry(after: coded, refined != nil, triesLeft) {
+                if triesLeft > 0, let another = anotherAttempt(after: coded, attempt, isLast: triesLeft == 1) {
                     takeBack(coded)
-                    quantizers = coarser
+                    attempt = another
                     triesLeft -= 1
                     slot = timeline.slotForAnotherTry(
                         afterResultOf: coded.size,
@@ -113,7 +118,8 @@ package import MediaCore
                     continue
                 }
                 let data = unsafe coded.packet.pointee.data.frame
-                return finish(coded, body(coded.info, unsafe RawSpan(_unsafeStart: data.buf, byteCount: data.sz)))
+                let bytes = unsafe RawSpan(_unsafeStart: data.buf, byteCount: data.sz)
+                return finish(coded, attempt.part, body(coded.info, bytes))
             } catch {
                 keyframeIsDue = true
                 throw error
@@ -189,7 +195,11 @@ package import MediaCore
     }
 
     /// Counts a frame that was encoded and is sent if there is a `result`.
-    private mutating func finish<Result>(_ coded: CodedFrame, _ result: Result?) -> Result? {
+    private mutating func finish<Result>(
+        _ coded: CodedFrame,
+        _ part: StillPictureRefinement.Part?,
+        _ result: Result?
+    ) -> Result? {
         guard let result else {
             takeBack(coded)
             pattern.advance(.dropped)
@@ -203,7 +213,10 @@ package import MediaCore
             references.encoded(coded.use, isSent: true)
             pattern.advance(.encoded)
         }
-        refinement.encoded(coded.info, size: coded.size, limit: target.largestFrame)
+        if coded.info.temporalLayer == 0 {
+            let blocks = ActiveBlocks.count(of: target.dimensions)
+            refinement.sent(part, of: blocks, quantizer: coded.info.quantizer, size: coded.size)
+        }
         nextNumber &+= 1
         baseLayerIndex = coded.info.baseLayerIndex
         return result
@@ -240,7 +253,46 @@ extension VP8Encoder {
     /// that exceed it are encoded again, because libvpx aims at an average frame by itself.
     private static let averageFramesWithoutRange = 1.5
 
-    /// The quantizers with which to encode the next frame first.
+    /// How a frame is to be encoded.
+    private struct Attempt {
+        var quantizers: QuantizerRange
+        /// The part of a picture that stands still; `nil` for all of the picture.
+        var part: StillPictureRefinement.Part?
+        /// What the part should not exceed.
+        var partLimit = DataSize(bytes: 0)
+    }
+
+    /// How to encode the next frame first.
+    private func firstAttempt(_ slot: EncodingTimeline.Slot) -> Attempt {
+        let size = target.dimensions
+        // What the bitrate allows until the next repeat, so that a motion that begins does not wait behind this one.
+        let allowed = Double(target.bitrate.bitsPerSecond) / 8 * Double(slot.step) / 1e6
+        let limit = DataSize(bytes: min(Int(allowed), target.largestFrame?.bytes ?? .max))
+        let part = refinement.part(
+            of: ActiveBlocks.count(of: size),
+            isKept: pattern.nextRole.temporalLayer == 0,
+            limit: limit
+        ) { sizes.keyframeBytes(with: $0, dimensions: size) }
+        guard let part else { return Attempt(quantizers: firstQuantizers) }
+        return Attempt(quantizers: QuantizerRange(exactly: part.quantizer), part: part, partLimit: limit)
+    }
+
+    /// How `coded` would fit; `nil` if it fits already, or encoding it again cannot help.
+    private mutating func anotherAttempt(after coded: CodedFrame, _ attempt: Attempt, isLast: Bool) -> Attempt? {
+        let isKeyframe = coded.info.isKeyframe
+        guard isKeyframe || ReferenceBuffers.canTakeBack(coded.role, layerCount: pattern.layerCount) else { return nil }
+        guard let part = attempt.part else { return coarserQuantizers(after: coded).map { Attempt(quantizers: $0) } }
+        guard exceeds(coded, attempt.partLimit) else { return nil }
+        let (size, limit) = (coded.size, attempt.partLimit)
+        let smaller = refinement.part(insteadOf: part, of: size, limit: limit, isLastTry: isLast)
+        return smaller.map { Attempt(quantizers: attempt.quantizers, part: $0, partLimit: limit) }
+    }
+
+    private func exceeds(_ coded: CodedFrame, _ limit: DataSize) -> Bool {
+        Double(coded.size.bytes) > Double(limit.bytes) * Self.tolerance
+    }
+
+    /// The quantizers with which to encode all of the next frame first.
     private var firstQuantizers: QuantizerRange {
         guard let limit = AppliedTarget.limit(target, isKeyframe: keyframeIsDue) else { return .usual }
         let averageFrame = Double(target.bitrate.bitsPerSecond) / 8 / target.frameRate.framesPerSecond
@@ -252,25 +304,11 @@ extension VP8Encoder {
         return QuantizerRange(from: lowest ?? QuantizerRange.usual.lowest)
     }
 
-    /// The quantizers with which `coded` would fit; `nil` if it fits already, or encoding it again cannot help.
-    ///
-    /// `isRefined` says that its quantizer was chosen to make a still picture sharper.
-    private mutating func quantizersForAnotherTry(
-        after coded: CodedFrame,
-        _ isRefined: Bool,
-        _ triesLeft: Int
-    ) -> QuantizerRange? {
+    /// The quantizers with which all of `coded` would fit; `nil` if it fits already, or no quantizer is coarse enough.
+    private func coarserQuantizers(after coded: CodedFrame) -> QuantizerRange? {
         let isKeyframe = coded.info.isKeyframe
-        guard let limit = AppliedTarget.limit(target, isKeyframe: isKeyframe) else { return nil }
-        guard Double(coded.size.bytes) > Double(limit.bytes) * Self.tolerance else { return nil }
-        guard isKeyframe || ReferenceBuffers.canTakeBack(coded.role, layerCount: pattern.layerCount) else { return nil }
+        guard let limit = AppliedTarget.limit(target, isKeyframe: isKeyframe), exceeds(coded, limit) else { return nil }
         let (used, size) = (FrameSizeModel.setting(for: coded.info.quantizer), target.dimensions)
-        if isRefined {
-            let (size, tried) = (coded.size, coded.info.quantizer)
-            let isLastTry = triesLeft == 1
-            return refinement.quantizer(for: limit, afterResultOf: size, with: tried, isLastTry: isLastTry)
-                .map(QuantizerRange.init(exactly:))
-        }
         guard let lowest = sizes.quantizer(for: limit, dimensions: size, isKeyframe: isKeyframe), lowest > used else {
             return nil
         }

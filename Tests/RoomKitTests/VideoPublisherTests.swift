@@ -132,6 +132,27 @@ struct VideoPublisherTests {
         #expect(bench.publisher.statistics.keyframes == 3)
     }
 
+    @Test("A source is asked to repeat a picture that stands still until it is sharp, and not for pictures that move")
+    func stillPicture() async throws {
+        let requests = Monitor(0)
+        let bench = try PublisherBench(requestFrame: { requests.withLock { $0 += 1 } })
+        for index in 0..<2 { _ = try bench.pass(picture(640, 480, at: index)) }
+        var frame = picture(640, 480, at: 2)
+        _ = try bench.pass(frame)
+        // Nothing but the wish for the track, which came first.
+        var asked = 1
+        #expect(requests.withLock { $0 } == asked)
+        for index in 2..<300 {
+            (frame.timestamp, frame.isRepeat) = (timestamp(at: 2 * index), true)
+            _ = try bench.pass(frame)
+            if requests.withLock({ $0 }) == asked { break }
+            asked = requests.withLock { $0 }
+        }
+        #expect(asked > 2 && asked < 290)
+        #expect(bench.lane.counts.withLock { $0.last?.quantizer ?? 127 } < 20)
+        await bench.publisher.stop()
+    }
+
     private func keys(_ bench: PublisherBench, _ indices: Range<Int>) throws -> [Bool] {
         try indices.map { try #require(try bench.pass(picture(64, 48, at: $0))).header.isKeyframe }
     }

@@ -30,6 +30,8 @@ private final class VP8FrameEncoder: FrameEncoder {
         )
     }
 
+    var isSharp: Bool { encoder.isSharp }
+
     func encode(
         _ frame: VideoFrame,
         target: EncodingTarget,

@@ -52,6 +52,9 @@ struct FrameEncoderSettings: Sendable {
 
 /// Encodes the frames of one track; confine to one thread.
 protocol FrameEncoder: AnyObject {
+    /// Whether a repeat of the picture that was encoded last would make it no sharper.
+    var isSharp: Bool { get }
+
     /// Encodes a frame for `target` and lends the compressed frame to `body`.
     ///
     /// The frame has the size of `target`. If the size differs from the one before, the frame becomes a keyframe; no

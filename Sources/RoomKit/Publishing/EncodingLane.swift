@@ -22,8 +22,8 @@ final class EncodingLane: Sendable {
         var wantedSize: Monitor<Dimensions?>
         /// Holds the frames of a source that compresses them itself; `nil` for a source of pictures.
         var relay: RelaySlot?
-        /// Asks such a source for a keyframe.
-        var requestKeyframe: @Sendable () -> Void
+        /// Asks the source for a frame although its picture has not changed; one that compresses it for a keyframe.
+        var requestFrame: @Sendable () -> Void
         /// Takes why a picture could not be encoded; `nil` once one was encoded again.
         var note: @Sendable (RoomError?) -> Void
     }

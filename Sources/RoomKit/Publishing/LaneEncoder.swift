@@ -132,6 +132,7 @@ struct LaneEncoder: ~Copyable {
             )
             guard let info else {
                 track.route.uplink.encoded(nil, of: lane.seat)
+                repeatAgain(picture)
                 return drop(picture, .rateControl)
             }
             let report = EncodingReport(
@@ -143,6 +144,7 @@ struct LaneEncoder: ~Copyable {
             )
             lastEncoded = picture.frame.buffer
             finish(picture, info, report, order)
+            if !encoding.isSharp { repeatAgain(picture) }
         } catch {
             // No frame may refer to a picture that was not sent.
             lane.demand.withLock { $0.begin() }
@@ -150,6 +152,11 @@ struct LaneEncoder: ~Copyable {
             track.note(error)
             drop(picture, .corrupt)
         }
+    }
+
+    /// Asks for another repeat of a picture that stands still, which is not sharp yet.
+    private func repeatAgain(_ picture: FrameSlot.Picture) {
+        if picture.frame.isRepeat { track.requestFrame() }
     }
 
     /// Queues the frame that was encoded, and counts it.

@@ -28,10 +28,13 @@ struct TrackEncoding: ~Copyable {
     /// The bytes of `packets`.
     var packetBytes: Int { packets.reduce(0) { $0 + $1.count } }
 
+    /// Whether a repeat of the picture that was encoded last would make it no sharper.
+    var isSharp: Bool { encoder?.isSharp ?? true }
+
     /// Encodes a picture of the target's size and cuts it into `packets`; returns `nil` if the encoder left it out.
     ///
-    /// `picture.isRepeat` says that the frame encoded last shows the same picture. It makes this one sharper, and marks it
-    /// for the subscribers.
+    /// `picture.isRepeat` says that the frame encoded last shows the same picture. It makes a part of it sharper, and
+    /// marks it for the subscribers.
     ///
     /// - Throws: `encodingFailed`; the next frame is then a keyframe.
     mutating func encode(

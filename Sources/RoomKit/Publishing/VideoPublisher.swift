@@ -184,7 +184,7 @@ final class VideoPublisher: EncodedVideoSink, Sendable {
             tally: tally,
             wantedSize: wantedSize,
             relay: relay,
-            requestKeyframe: requestFrame,
+            requestFrame: requestFrame,
             note: { [weak self] error in self?.note(error, route) }
         )
         let lanes = route.plans.map { EncodingLane($0, of: track) }

@@ -59,7 +59,7 @@ struct LaneRelay: ~Copyable {
                 break passing
             }
         }
-        if slot.takeRequest(at: MonotonicClock.now) { track.requestKeyframe() }
+        if slot.takeRequest(at: MonotonicClock.now) { track.requestFrame() }
         return [waitTime, slot.nextDeadline].lazy.compactMap(\.self).min()
     }
 
