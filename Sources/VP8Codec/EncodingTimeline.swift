@@ -2,15 +2,17 @@ import MediaCore
 
 /// Turns capture timestamps into presentation times, by which libvpx measures the frame rate.
 ///
-/// libvpx refuses a time before its first one and divides by the differences. The times made here therefore always
-/// increase, by an interval in `intervals`, whatever the timestamps do.
+/// libvpx refuses a time before its first one, and takes the time from the end of one slot to the end of the next for the
+/// frame interval. If that differs by less than a tenth from the length of the slot before, it moves its frame rate only slowly
+/// towards it. So each slot begins here where the one before ended, and is as long as the frame's interval, an interval in
+/// `intervals`, whatever the timestamps and the frame rate do. With slots of the nominal interval, ends nearly coincided where
+/// the frame rate doubled, or where two frames came at once: libvpx then believed in thousands of frames a second, and left
+/// nearly all frames out for the 2 to 3 s in which it averaged that out (measured, libvpx 1.12).
 struct EncodingTimeline {
     /// A frame's time and duration for libvpx, in µs.
     struct Slot: Equatable {
         var start: Int64
         var duration: Int64
-        /// The time since the start of the slot before; 0 for the first one.
-        var step: Int64 = 0
     }
 
     /// The intervals that libvpx may get, in µs: from 1,000 frames a second to one.
@@ -26,7 +28,7 @@ struct EncodingTimeline {
     /// transmit.
     static let longestStep: Int64 = 250_000
 
-    private var previous: (timestamp: MonotonicInstant, start: Int64)?
+    private var previous: (timestamp: MonotonicInstant, end: Int64)?
 
     /// The slot of the next frame, captured at `timestamp`, if frames come about every `interval`.
     ///
@@ -44,37 +46,35 @@ struct EncodingTimeline {
         let duration = Self.bounded(interval.wholeMicroseconds)
         let usual = max(Self.longestStep, duration)
         let longest = isRepeat ? max(usual, Self.bounded(largestFrame)) : usual
-        var (start, step): (Int64, Int64) = (0, 0)
-        if let previous {
-            let elapsed = timestamp.duration(since: previous.timestamp)
-            step =
-                if timestamp <= previous.timestamp || isKeyframe {
-                    duration
-                } else if elapsed < .zero {
-                    // The difference overflowed, so it counts as the longest possible one.
-                    longest
-                } else {
-                    min(Self.bounded(elapsed.wholeMicroseconds), longest)
-                }
-            start = previous.start + step
+        guard let previous else {
+            self.previous = (timestamp, duration)
+            return Slot(start: 0, duration: duration)
         }
-        previous = (timestamp, start)
-        return Slot(start: start, duration: duration, step: step)
+        let elapsed = timestamp.duration(since: previous.timestamp)
+        let step =
+            if timestamp <= previous.timestamp || isKeyframe {
+                duration
+            } else if elapsed < .zero {
+                // The difference overflowed, so it counts as the longest possible one.
+                longest
+            } else {
+                min(Self.bounded(elapsed.wholeMicroseconds), longest)
+            }
+        self.previous = (timestamp, previous.end + step)
+        return Slot(start: previous.end, duration: step)
     }
 
     /// The slot for encoding the same frame again, because its first result of `size` is not sent.
     ///
-    /// libvpx has subtracted that result from what the target `bitrate` allows. It adds what the bitrate allows for the
-    /// time from the end of one slot to the end of the next, so this slot is as long as the result would have taken. A
-    /// change of the duration makes libvpx take over the new frame rate at once, both here and in the next slot.
+    /// libvpx has subtracted that result from what the target `bitrate` allows. It adds what the bitrate allows for the slot,
+    /// so this one is as long as the result would have taken.
     mutating func slotForAnotherTry(afterResultOf size: DataSize, bitrate: Bitrate, interval: Duration) -> Slot {
         let duration = Self.bounded(interval.wholeMicroseconds)
         guard let previous else { return Slot(start: 0, duration: duration) }
         let seconds = Double(size.bytes) * 8 / Double(max(bitrate.bitsPerSecond, 1))
         let length = max(duration, Self.bounded(Int64(min(seconds, 1) * 1e6)))
-        let start = previous.start + duration
-        self.previous = (previous.timestamp, start + length - duration)
-        return Slot(start: start, duration: length)
+        self.previous = (previous.timestamp, previous.end + length)
+        return Slot(start: previous.end, duration: length)
     }
 
     private static func bounded(_ interval: Int64) -> Int64 {

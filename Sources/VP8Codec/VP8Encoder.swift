@@ -266,7 +266,7 @@ extension VP8Encoder {
     private func firstAttempt(_ slot: EncodingTimeline.Slot) -> Attempt {
         let size = target.dimensions
         // What the bitrate allows until the next repeat, so that a motion that begins does not wait behind this one.
-        let allowed = Double(target.bitrate.bitsPerSecond) / 8 * Double(slot.step) / 1e6
+        let allowed = Double(target.bitrate.bitsPerSecond) / 8 * Double(slot.duration) / 1e6
         let limit = DataSize(bytes: min(Int(allowed), target.largestFrame?.bytes ?? .max))
         let part = refinement.part(
             of: ActiveBlocks.count(of: size),
