@@ -10,7 +10,7 @@
  *
  * When all have seen a marker, and a second more has passed, "begin" is printed and the measurement starts; after
  * SECONDS, or on SIGTERM, it prints one line of JSON. With "acknowledging" each subscriber also acknowledges the media
- * every 750 ms, as a room's subscriber does while nothing is delayed (docs/protocol.md, section 7), if anything came
+ * every half second, as a room's subscriber does while nothing is delayed (docs/protocol.md, section 7), if anything came
  * since. Every five seconds each subscriber sends an unasked-for WebSocket pong as a sign of life.
  */
 #define _GNU_SOURCE
@@ -35,7 +35,7 @@ static const unsigned char SIGN_OF_LIFE[] = {0x8a, 0x81, 0, 0, 0, 0, 0};
 
 /* An acknowledgement as a masked binary message, its mask zero. */
 enum { ACKNOWLEDGEMENT_BYTES = 48, MASKED_HEADER_BYTES = 6, MEDIA_HEADER_BYTES = 16 };
-static const double ACKNOWLEDGEMENT_SECONDS = 0.75;
+static const double ACKNOWLEDGEMENT_SECONDS = 0.5;
 
 enum { MARKER_BYTES = sizeof MARKER + 4 + 8, READ_BYTES = 1 << 18, GREETING_BYTES = 4096 };
 static const double LONGEST_START_SECONDS = 40;

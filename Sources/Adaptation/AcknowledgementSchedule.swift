@@ -15,7 +15,7 @@ package struct AcknowledgementSchedule: Hashable, Sendable {
         /// The longest time between two acknowledgements, reached while nothing is delayed.
         ///
         /// A server that receives from a publisher takes less, because the publisher learns of an outage that much later.
-        package var longestInterval: Int64 = 750_000
+        package var longestInterval: Int64 = 500_000
         /// Frames whose delay is at most this far above the smallest one are not delayed.
         package var delayTolerance: Int64 = 5_000
         /// How long the smallest delay counts.

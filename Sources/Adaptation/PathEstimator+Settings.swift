@@ -39,7 +39,7 @@ extension PathEstimator {
         /// With `longestGap` alone, a link on which each message takes 150 ms seems to deliver nearly twice what it does.
         package var thinMargin = 1.25
         /// How long a receiver may thin its acknowledgements, with some allowance.
-        package var longestThinning: Int64 = 800_000
+        package var longestThinning: Int64 = 550_000
         /// The queueing delay up to which a receiver may thin them.
         package var thinningQueue: Int64 = 15_000
         /// The queueing delay of a message's beginning up to which the path was empty before it: its jitter.
