@@ -15,6 +15,8 @@ package struct PathEstimator: Hashable, Sendable {
         package var written: Int64 = 0
         /// The smallest queueing delay of the last `standingWindow`.
         package var standingQueue: Int64
+        /// The bytes that the receiver has had in all.
+        package var bytes: Int64 = 0
         /// By how much the base delay is longer than the one of the last `referenceWindow`, in microseconds.
         package var baseRise: Int64 = 0
         /// Bits per second over the last `rateWindow`.
@@ -218,6 +220,7 @@ package struct PathEstimator: Hashable, Sendable {
             queue: queue,
             written: written,
             standingQueue: lastQueue,
+            bytes: bytes,
             baseRise: Int64(base - shortest),
             deliveryRate: wall,
             activeRate: active,

@@ -17,6 +17,11 @@ package struct RateController: Hashable, Sendable {
         package var lowQueue = 30_000.0
         /// Of the rate that the path delivers, the part that is sent after a cut.
         package var cutFactor = 0.95
+        /// A queue that stays above the allowed one for this long shows what the path carries with all its silences.
+        ///
+        /// On a thin link with a short queue, a lost packet holds up those behind it, which then come at once, and the rate
+        /// while the path delivers is up to three times what it carries.
+        package var persistence = 2.0
         /// Additive increase, in bits per second each second, at 1 Mbit/s.
         package var additiveIncrease = 250_000.0
         /// The most that this may be on a thin path, as a part of the rate each second.
@@ -63,6 +68,11 @@ package struct RateController: Hashable, Sendable {
         package init() {}
     }
 
+    private struct Overfull: Hashable, Sendable {
+        var since: Int64
+        var bytes: Int64
+    }
+
     private var settings: Settings
     private var capacity: Double?
     private var lastGoodRate = 0.0
@@ -70,6 +80,8 @@ package struct RateController: Hashable, Sendable {
     private var lastSample: Int64?
     private var lastCut: Int64?
     private var lastFull: Int64?
+    /// Since when the queue has been above the allowed one, and what the receiver had had by then.
+    private var overfull: Overfull?
     private var meanQueue = 0.0
     private var jitter = 0.0
     private var recentDelivery = SlidingExtremum.maximum(over: 2_000_000)
@@ -150,9 +162,11 @@ package struct RateController: Hashable, Sendable {
         if change == .refuted { rate = min(rate, 0.5 * sample.deliveryRate) }
         if isCompeting {
             lastFull = now
+            overfull = nil
             (isStarting, isRecovering, hasFoundLimit) = (false, false, true)
             compete(sample, elapsed)
         } else if queue < low {
+            overfull = nil
             increase(room: 1 - queue / low, sample, elapsed, at: now)
         } else {
             decrease(queue: queue, low: low, sample, roundTrip: roundTrip, min(0.3, elapsed), at: now)
@@ -239,6 +253,7 @@ package struct RateController: Hashable, Sendable {
     ) {
         lastFull = now
         (isStarting, hasFoundLimit) = (false, true)
+        cutPersistentQueue(queue, sample, at: now)
         // Below what the path delivers the queue drains already.
         let drained = settings.cutFactor * sample.activeRate
         guard rate > drained else { return }
@@ -253,6 +268,21 @@ package struct RateController: Hashable, Sendable {
             rate = min(rate, drained)
             lastCut = now
         }
+    }
+
+    /// Goes below what was delivered while the queue stayed above the allowed one, if that was for long.
+    private mutating func cutPersistentQueue(_ queue: Double, _ sample: PathEstimator.Sample, at now: Int64) {
+        guard queue > targetQueue else { return overfull = nil }
+        guard let began = overfull else { return overfull = Overfull(since: now, bytes: sample.bytes) }
+        let elapsed = Double(now - began.since) / 1e6
+        guard settings.persistence > 0, elapsed > settings.persistence else { return }
+        overfull = Overfull(since: now, bytes: sample.bytes)
+        let delivered = Double(sample.bytes - began.bytes) * 8 / elapsed
+        guard rate > settings.cutFactor * delivered else { return }
+        rate = settings.cutFactor * delivered
+        capacity = min(capacity ?? delivered, delivered)
+        lastGoodRate = rate
+        isRecovering = false
     }
 
     /// The weight of a new value in an average with the time constant `constant`, both in seconds.

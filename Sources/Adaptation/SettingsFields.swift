@@ -105,6 +105,7 @@ extension UplinkController.Settings {
         SettingsField("rate.targetQueue", \.rate.targetQueue),
         SettingsField("rate.lowQueue", \.rate.lowQueue),
         SettingsField("rate.cutFactor", \.rate.cutFactor),
+        SettingsField("rate.persistence", \.rate.persistence),
         SettingsField("rate.additiveIncrease", \.rate.additiveIncrease),
         SettingsField("rate.thinIncrease", \.rate.thinIncrease),
         SettingsField("rate.patience", \.rate.patience),
