@@ -37,8 +37,13 @@ struct ReferenceBuffers: Hashable {
 
     /// The buffer, GOLDEN or ARF, that holds the newest frame of layer 0 that was sent, or an older one.
     private var kept = Buffers.alternate
+    /// Whether `kept` holds the newest frame, not an older one.
+    private var keptIsNewest = true
     /// Whether LAST holds a frame that was sent.
     private(set) var newestIsSent = true
+
+    /// Whether the frames of layer 0 that follow refer to the newest one that was sent, not to an older one.
+    var newestIsHeld: Bool { newestIsSent || keptIsNewest }
 
     /// Creates the state after a keyframe.
     init() {}
@@ -69,10 +74,12 @@ struct ReferenceBuffers: Hashable {
     mutating func encoded(_ use: Use, isSent: Bool) {
         if use.updates.contains(.last) {
             newestIsSent = isSent
-            if isSent, use.updates.contains(other) { kept = other }
+            guard isSent else { return }
+            keptIsNewest = use.updates.contains(other)
+            if keptIsNewest { kept = other }
         } else if use.updates.contains(.golden) {
             // From here on, GOLDEN may hold what not every receiver has.
-            kept = .alternate
+            if kept == .golden { (kept, keptIsNewest) = (.alternate, false) }
         }
     }
 

@@ -190,6 +190,7 @@ package import MediaCore
             keyframeIsDue = true
         } else {
             references.encoded(coded.use, isSent: false)
+            if !references.newestIsHeld { refinement.beginNewPicture() }
             pattern.takeBack()
         }
     }

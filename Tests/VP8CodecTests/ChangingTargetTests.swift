@@ -59,7 +59,7 @@ private struct RandomStream {
         }
     }
 
-    private static func change(_ target: inout EncodingTarget, _ random: inout SeededGenerator, changesSize: Bool) {
+    static func change(_ target: inout EncodingTarget, _ random: inout SeededGenerator, changesSize: Bool) {
         if Int.random(in: 0..<15, using: &random) == 0 {
             target.temporalLayerCount = Int.random(in: 1...3, using: &random)
         }
@@ -96,6 +96,49 @@ struct ChangingTargetTests {
         }
         #expect(worst > 24)
         #expect(stream.needlessKeyframes == 0)
+    }
+
+    // After a refused frame, the parts that were not encoded anew showed the picture before.
+    @Test("A picture that stands still becomes sharp at last, whatever came before", arguments: 0..<8)
+    func still(seed: UInt64) throws {
+        var random = SeededGenerator(seed: seed)
+        var encoder = try VP8Encoder(VP8EncoderSettings(dimensions: sizes[0], temporalLayerCount: 1))
+        var decoder = try VP8Decoder()
+        var target = encoder.target
+        var time = timestamp(at: 0)
+        /// Returns how sharp the picture is shown; `nil` if it was left out or not sent.
+        func show(_ index: Int, isRepeat: Bool, isRefused: Bool) throws -> Double? {
+            var frame = picture(target.dimensions, at: index, .page)
+            time = time + .milliseconds(Int.random(in: 1...150, using: &random))
+            (frame.timestamp, frame.isRepeat) = (time, isRepeat)
+            let coded = try encoder.encode(frame, target: target, forceKeyframe: false) { _, bytes in
+                isRefused ? nil : bytes.withUnsafeBytes { Array($0) }
+            }
+            return try coded.flatMap { try decoder.picture($0) }.map { lumaPSNR($0, frame) }
+        }
+        for index in 0..<16 {
+            // What was not sent cannot be repeated.
+            var isShown = false
+            for _ in 0..<Int.random(in: 1...20, using: &random) {
+                RandomStream.change(&target, &random, changesSize: true)
+                let isRefused = Int.random(in: 0..<8, using: &random) == 0
+                if try show(10 * index, isRepeat: isShown, isRefused: isRefused) != nil { isShown = true }
+            }
+            let size = target.dimensions
+            target = EncodingTarget(
+                dimensions: size,
+                bitrate: .kilobitsPerSecond(1500),
+                frameRate: FrameRate(15),
+                temporalLayerCount: target.temporalLayerCount
+            )
+            var last = 0.0
+            for _ in 0..<60 {
+                guard let sharpness = try show(10 * index, isRepeat: isShown, isRefused: false) else { continue }
+                (isShown, last) = (true, sharpness)
+            }
+            let isSharp = encoder.isSharp
+            #expect(isSharp && last > 36, "\(last) dB with \(target.temporalLayerCount) layers")
+        }
     }
 
     @Test("A decoder that lacks one frame shows something else, so the test above can fail")
