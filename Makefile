@@ -61,9 +61,12 @@ IN_PROCESS = --skip EndToEndTests.Program --skip EndToEndTests.Verify
 # Tests of values, which know neither threads nor memory of their own.
 VALUES = --skip '^(Adaptation|RelayCore|RoomProtocol|Charts)Tests'
 
+# Tests of code that runs on its caller's thread alone: none of it has anything that two threads share.
+ONE_THREAD = --skip '^(VP8Codec|VideoProcessing|MediaFiles)Tests'
+
 test-thread: deps
 	TSAN_OPTIONS="suppressions=$(CURDIR)/Tests/ThreadSanitizer.supp" \
-	    Tests/run $(THREAD) $(IN_PROCESS) $(VALUES)
+	    Tests/run $(THREAD) $(IN_PROCESS) $(VALUES) $(ONE_THREAD)
 
 test-address: deps
 	Tests/run $(ADDRESS) $(IN_PROCESS) $(VALUES)
