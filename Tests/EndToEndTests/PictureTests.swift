@@ -179,7 +179,9 @@ struct PictureTests {
         try await author.room.localParticipant.publish(track)
         try await eventually("pictures are not wanted") { track.statistics.framesDropped[.notWanted] >= 10 }
         #expect(track.statistics.framesEncoded == 0)
-        #expect(track.statistics.framesDropped.total == track.statistics.framesDropped[.notWanted])
+        // On a machine that stood still, the source itself was late.
+        let unsent = track.statistics.framesDropped
+        #expect(unsent.total == unsent[.notWanted] + unsent[.late], "\(unsent)")
 
         let viewer = try await stage.join("viewer")
         let remote = try await viewer.subscribedTrack()

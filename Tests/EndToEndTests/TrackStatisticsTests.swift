@@ -49,23 +49,27 @@ struct TrackStatisticsTests {
         defer { server.stop() }
         let (member, peer, track) = try await viewer(of: server)
         var pattern = try EncodedPattern(alias: 7)
-        for _ in 0..<12 {
-            for packet in try pattern.next() { peer.send(packet) }
-            try await Task.sleep(for: .milliseconds(33))
+        // A picture from before a stop of this machine is rightly not shown; then the next one is.
+        func sendUntilShown(_ count: Int) async throws {
+            try await eventually("pictures are shown") {
+                if track.statistics.framesRendered >= count { return true }
+                for packet in try pattern.next() { peer.send(packet) }
+                try await Task.sleep(for: .milliseconds(33))
+                return false
+            }
         }
-        try await eventually("they are shown") { track.statistics.framesRendered >= 12 }
+        try await sendUntilShown(12)
         let before = track.statistics
         try await Task.sleep(for: .milliseconds(700))
-        for packet in try pattern.next() { peer.send(packet) }
-        try await eventually("the next one is shown") { track.statistics.framesRendered >= 13 }
+        try await sendUntilShown(before.framesRendered + 1)
         let frozen = track.statistics
-        #expect(frozen.freezeCount == before.freezeCount + 1)
+        #expect(frozen.freezeCount > before.freezeCount)
         #expect(frozen.totalFreezesDuration - before.totalFreezesDuration >= .milliseconds(700))
         let large = Dimensions(width: 2 * testSize.width, height: 2 * testSize.height)
         var other = try EncodedPattern(alias: 7, size: large)
         for _ in 0..<3 { for packet in try other.next() { peer.send(inLayer(1, packet)) } }
-        try await eventually("the other layer is decoded") { track.statistics.framesDecoded >= 16 }
-        #expect(track.statistics.simulcastLayer == 1 && track.statistics.dimensions == large)
+        try await eventually("the other layer is decoded") { track.statistics.simulcastLayer == 1 }
+        #expect(track.statistics.dimensions == large)
         #expect(track.statistics.sizeChanges == 1 && track.statistics.framesDropped == 0)
         await member.room.disconnect()
     }

@@ -8,6 +8,10 @@ import Threading
 
 @Suite("Video receiver", .timeLimit(.minutes(1)))
 struct VideoReceiverTests {
+    /// The receivers' clock, which goes on by a frame interval with each frame: a test machine that is stopped for seconds
+    /// does not make a picture late.
+    private let time = Monitor(timestamp(at: 0))
+
     private func receiver(
         for track: RemoteVideoTrack,
         codec: TrackCodec = .forPublishing,
@@ -21,7 +25,8 @@ struct VideoReceiverTests {
             clock: clock,
             start: .init(catchUpThrough: catchUpThrough),
             subscribed: MonotonicClock.now,
-            after: former
+            after: former,
+            now: { [time] in time.withLock { $0 } }
         )
     }
 
@@ -32,6 +37,7 @@ struct VideoReceiverTests {
         seenBy renderer: NotingRenderer? = nil,
         at now: MonotonicInstant = MonotonicClock.now
     ) {
+        time.withLock { $0 += .milliseconds(33) }
         receiver.receive(frame, at: now)
         wait {
             let statistics = receiver.track.statistics
@@ -76,13 +82,12 @@ struct VideoReceiverTests {
         track.addRenderer(renderer)
         // The server's clock is 3 s behind the viewer's.
         let receiver = try receiver(for: track, clock: clock(ahead: .seconds(-3)))
-        let now = MonotonicClock.now
-        give(sent, to: receiver, seenBy: renderer, at: now)
-        await receiver.stop()
         let captured = timestamp(at: 0) + .seconds(8)
+        time.withLock { $0 = captured }
+        give(sent, to: receiver, seenBy: renderer)
+        await receiver.stop()
         #expect(renderer.frames.withLock { $0.map(\.timestamp) } == [captured])
-        let age = try #require(track.statistics.frameAge)
-        #expect(age.p50 >= now.duration(since: captured))
+        #expect(track.statistics.frameAge?.p50 == .milliseconds(33))
     }
 
     // The damaged frame was counted for a moment only.
@@ -180,7 +185,7 @@ struct VideoReceiverTests {
         let track = remoteTrack()
         let renderer = NotingRenderer()
         track.addRenderer(renderer)
-        let receiver = try receiver(for: track, codec: .heldUp(at: timestamp(at: 1)))
+        let receiver = try receiver(for: track, codec: .heldUp(at: timestamp(at: 1), by: .milliseconds(1001), on: time))
         for frame in frames { give(frame, to: receiver, seenBy: renderer) }
         await receiver.stop()
         #expect(track.statistics.framesDecoded == 2)
@@ -239,8 +244,12 @@ struct VideoReceiverTests {
 }
 
 extension TrackCodec {
-    /// The codec of new tracks, with a decoder that is held up in the frame that was captured at `timestamp`.
-    fileprivate static func heldUp(at timestamp: MonotonicInstant) -> TrackCodec {
+    /// The codec of new tracks, with a decoder for which `time` passes in the frame that was captured at `timestamp`.
+    fileprivate static func heldUp(
+        at timestamp: MonotonicInstant,
+        by delay: Duration,
+        on time: Monitor<MonotonicInstant>
+    ) -> TrackCodec {
         let codec = forPublishing
         return TrackCodec(
             kind: codec.kind,
@@ -249,7 +258,7 @@ extension TrackCodec {
             maximumDimensions: codec.maximumDimensions,
             defaultBitrate: codec.defaultBitrate,
             makeEncoder: codec.makeEncoder,
-            makeDecoder: { HeldUpDecoder(try codec.makeDecoder(), at: timestamp) },
+            makeDecoder: { HeldUpDecoder(try codec.makeDecoder(), at: timestamp, by: delay, on: time) },
             keyframeDimensions: codec.keyframeDimensions
         )
     }
@@ -258,10 +267,19 @@ extension TrackCodec {
 private final class HeldUpDecoder: FrameDecoder {
     private let decoder: any FrameDecoder
     private let slowFrame: MonotonicInstant
+    private let delay: Duration
+    private let time: Monitor<MonotonicInstant>
 
-    init(_ decoder: any FrameDecoder, at slowFrame: MonotonicInstant) {
+    init(
+        _ decoder: any FrameDecoder,
+        at slowFrame: MonotonicInstant,
+        by delay: Duration,
+        on time: Monitor<MonotonicInstant>
+    ) {
         self.decoder = decoder
         self.slowFrame = slowFrame
+        self.delay = delay
+        self.time = time
     }
 
     func decode(
@@ -269,7 +287,7 @@ private final class HeldUpDecoder: FrameDecoder {
         timestamp: MonotonicInstant,
         makeBuffer: (Dimensions) -> VideoBuffer?
     ) throws(DecodingFailure) -> VideoFrame? {
-        if timestamp.microseconds == slowFrame.microseconds { usleep(1_050_000) }
+        if timestamp.microseconds == slowFrame.microseconds { time.withLock { $0 += delay } }
         return try decoder.decode(bytes, timestamp: timestamp, makeBuffer: makeBuffer)
     }
 }

@@ -43,13 +43,21 @@ package final class RawPeer {
 
     deinit { if descriptor >= 0 { close(descriptor) } }
 
+    /// The result of a call that is made again when a stop of this process interrupted it, as it does calls with a limit.
+    private func uninterrupted(_ call: () -> Int) -> Int {
+        while true {
+            let result = call()
+            guard result < 0, errno == EINTR else { return result }
+        }
+    }
+
     /// Sends all of `bytes`, unless the peer hangs up.
     @discardableResult
     package func send(_ bytes: [UInt8]) -> Bool {
         var rest = bytes[...]
         while !rest.isEmpty {
-            let count = rest.withUnsafeBytes {
-                Glibc.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
+            let count = uninterrupted {
+                rest.withUnsafeBytes { Glibc.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
             }
             guard count > 0 else { return false }
             rest = rest.dropFirst(count)
@@ -75,7 +83,7 @@ package final class RawPeer {
     /// Reads what there is, at least a byte unless the peer has hung up.
     package func receive(atMost count: Int = 65_536) -> [UInt8] {
         var bytes = [UInt8](repeating: 0, count: count)
-        let count = recv(descriptor, &bytes, bytes.count, 0)
+        let count = uninterrupted { recv(descriptor, &bytes, bytes.count, 0) }
         return Array(bytes.prefix(max(0, count)))
     }
 

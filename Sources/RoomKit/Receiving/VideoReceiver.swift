@@ -16,6 +16,7 @@ final class VideoReceiver: Sendable {
     private let thread = Monitor<WorkerThread?>(nil)
     private let threadEnded = Promise<Void>()
     private let codec: TrackCodec
+    private let now: @Sendable () -> MonotonicInstant
     private let reportFailure: @Sendable (RoomError) -> Void
     private let reportDimensions: @Sendable (Dimensions) -> Void
 
@@ -27,7 +28,8 @@ final class VideoReceiver: Sendable {
     /// `start` says how the packets begin, and `subscribed` is when the track was requested. `former` is the track's
     /// previous receiver, which was told to stop. It passes on its last pictures first, so that no older picture follows a
     /// newer one. `reportFailure` is called at most once, on the decoder's thread, if the track cannot be decoded. Nothing is decoded after that.
-    /// `reportDimensions` is called there too, when the frames have another size from now on.
+    /// `reportDimensions` is called there too, when the frames have another size from now on. `now` reads the clock there;
+    /// tests bring their own.
     ///
     /// - Throws: `outOfResources` if there is no thread.
     init(
@@ -37,6 +39,7 @@ final class VideoReceiver: Sendable {
         start: ClientSession.Subscription,
         subscribed: MonotonicInstant,
         after former: VideoReceiver? = nil,
+        now: @escaping @Sendable () -> MonotonicInstant = { MonotonicClock.now },
         reportFailure: @escaping @Sendable (RoomError) -> Void = { _ in },
         reportDimensions: @escaping @Sendable (Dimensions) -> Void = { _ in }
     ) throws(RoomError) {
@@ -46,6 +49,7 @@ final class VideoReceiver: Sendable {
         catchUp = Monitor(CatchUpWindow(start))
         self.subscribed = subscribed
         self.codec = codec
+        self.now = now
         self.reportFailure = reportFailure
         self.reportDimensions = reportDimensions
         track.receiverBegan()
@@ -141,7 +145,7 @@ final class VideoReceiver: Sendable {
         var badKeyframes = 0
         var (dimensions, uprightDimensions): (Dimensions?, Dimensions?)
         while var received = queue.take() {
-            let began = MonotonicClock.now
+            let began = now()
             let isInTime = isLive(received, &opening) && isInTime(received, &display, at: began)
             // A file takes each picture, however late.
             let isPictureWanted =
@@ -160,7 +164,7 @@ final class VideoReceiver: Sendable {
                 continue
             }
             badKeyframes = 0
-            let ended = MonotonicClock.now
+            let ended = now()
             received.decoded = ended
             if hasPicture { uprightDimensions = dimensions.map { received.upright($0) } }
             received.dimensions = dimensions
