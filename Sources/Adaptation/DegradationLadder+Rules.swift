@@ -99,7 +99,9 @@ extension DegradationLadder {
             if target < rungs.count { return move(to: target, .bitrateLow, rate, at: time) }
         }
         // The quantizer of a rung needs a while to show.
-        if quantizer.isCoarse, time - (lastChange ?? startedAt) >= settings.changeInterval, rung + 1 < rungs.count {
+        if rung + 1 < rungs.count, quantizer.isCoarse(rate, encoded.weight),
+            time - (lastChange ?? startedAt) >= settings.changeInterval
+        {
             return move(to: rung + 1, .quantizerHigh, rate, at: time)
         }
         return false

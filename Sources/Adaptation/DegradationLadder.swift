@@ -247,7 +247,7 @@ extension DegradationLadder {
     var rung: Int { max(bandwidthRung, cpuRung) }
 
     /// What is encoded: the rung, but perhaps at the frame rate of the one that must wait.
-    private var encoded: LadderRungs.Rung {
+    var encoded: LadderRungs.Rung {
         let current = rungs[rung]
         guard let awaitedRung, awaitedRung.frameRate > current.frameRate else { return current }
         let faster = LadderRungs.Rung(current.dimensions, awaitedRung.frameRate)

@@ -123,8 +123,13 @@ struct QuantizerAverage: Hashable, Sendable {
     /// Whether the pictures are fine as they are.
     var isFine: Bool { average.map { $0 <= fine } ?? false }
 
-    /// Whether the pictures are too coarse.
-    var isCoarse: Bool { average.map { $0 > coarse } ?? false }
+    /// Whether the pictures of the present rung, of weight `weight`, are too coarse, and will be at `rate`.
+    ///
+    /// The average alone tells of a lower bitrate for seconds after the bitrate rose.
+    func isCoarse(_ rate: Double, _ weight: Double) -> Bool {
+        guard let average, let expected = prediction(rate, weight) else { return false }
+        return min(average, expected) > coarse
+    }
 
     /// Takes in the quantizer that was told `elapsed` microseconds after the last one; `rate` is the bitrate of such
     /// frames.

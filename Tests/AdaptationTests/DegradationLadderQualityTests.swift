@@ -47,6 +47,17 @@ struct DegradationLadderQualityTests {
         #expect(run.size == "320x180")
     }
 
+    // On a free path, a film of 1280x720 was sent at 960x540 from the second second to the seventh.
+    @Test(
+        "Pictures that were coarse at the low bitrate of the start keep their size when the bitrate has risen",
+        arguments: [(110.0, 1.0), (120, 1.3), (140, 1.5), (200, 1.3)]
+    )
+    func risingStart(complexity: Double, risesFor: Double) {
+        var run = LadderRun(complexity: complexity, highestBitrate: .kilobitsPerSecond(2000))
+        run.run(20) { 600 + 1400 * min(1, $0 / risesFor) }
+        #expect(run.size == "1280x720" && run.changes.count == 1, "\(run.changes)")
+    }
+
     @Test("A cap that is low for the size keeps the size, unless the pictures are too coarse")
     func lowCap() {
         var run = LadderRun(complexity: 60, highestBitrate: .kilobitsPerSecond(500))
