@@ -2,6 +2,8 @@ import Glibc
 
 /// A named thread, which its owner joins.
 ///
+/// It runs at the program's priority, the one of the main thread, as `nice` or a systemd unit sets it.
+///
 /// If the last reference to the owner is released on the thread itself, the owner cannot join it. The thread then frees
 /// its own resources when it ends.
 @safe package final class WorkerThread: @unchecked Sendable {
@@ -37,6 +39,7 @@ import Glibc
                 guard let argument = unsafe argument else { return nil }
                 let start = unsafe Unmanaged<Start>.fromOpaque(argument).takeRetainedValue()
                 nameCurrentThread(start.name)
+                adoptProgramPriority()
                 start.body()
                 return nil
             },
@@ -91,4 +94,16 @@ private func nameCurrentThread(_ name: String) {
     guard file >= 0 else { return }
     _ = unsafe name.withCString { unsafe write(file, $0, min(strlen($0), 15)) }
     close(file)
+}
+
+/// Gives the calling thread the nice value of the main thread.
+///
+/// A thread inherits the one of its creator. That is usually a thread of libdispatch, to which that library gives a nice
+/// value of its own, whatever the program was started with.
+private func adoptProgramPriority() {
+    errno = 0
+    let nice = getpriority(Int32(PRIO_PROCESS.rawValue), id_t(getpid()))
+    guard errno == 0 else { return }
+    // 0 is the calling thread, not its process. Without the right to a higher priority it keeps the lower one.
+    _ = setpriority(Int32(PRIO_PROCESS.rawValue), 0, nice)
 }
