@@ -9,7 +9,8 @@ package import MediaCore
 ///
 /// A step up normally waits for 10 s of low load. It waits for 2 s only where the load shows that the CPU has become
 /// free: the load fell so far below that of the time just after the step down that the larger step would not be overused
-/// now.
+/// now. Then all steps are taken back at once that the load allows, because each change of the size costs a keyframe, and
+/// there are few in a minute.
 ///
 /// Several encoders run on threads of their own. The time that one of them takes contains the time for which it waited
 /// for the others to leave the CPU. So the load of all is that of the encoder that has the greatest load.
@@ -17,13 +18,13 @@ package import MediaCore
 /// A pure value, for all encoders of a connection.
 package struct CPUController: Hashable, Sendable {
     /// What to do about the load.
-    package enum Verdict: String, Hashable, Sendable, CaseIterable {
+    package enum Verdict: Hashable, Sendable {
         /// Take one step down. Given once; the load is then measured anew.
         case overused
         /// Stay.
         case normal
-        /// Take back one step down. Given once for each step down at most; the load is then measured anew.
-        case underused
+        /// Take back so many steps down, at least one. Given once for each step down at most; the load is then measured anew.
+        case underused(steps: Int)
     }
 
     /// The settings; times in microseconds.
@@ -54,6 +55,9 @@ package struct CPUController: Hashable, Sendable {
         package var freedLoad = 0.6
         /// How long the load must then be low before a step up.
         package var freedRest: Int64 = 2_000_000
+        /// By how much each further step that is taken back raises the load at least: a size has at most 3/5 of the pixels
+        /// of the next larger one.
+        package var leastStepLoad = 5.0 / 3
 
         package init() {}
     }
@@ -101,8 +105,8 @@ package struct CPUController: Hashable, Sendable {
     private var lastOveruse: Int64?
     /// The steps down that were asked for and not taken back; the last one is taken back first.
     private var stepsDown: [StepDown] = []
-    /// The one that was taken back last.
-    private var takenBack: StepDown?
+    /// Those that were taken back last, in the order in which they had been taken.
+    private var takenBack: [StepDown] = []
 
     /// The average part of the time between frames that encoding takes: 1 is all of it.
     package var load: Double { encoders.reduce(0) { max($0, $1.load) } }
@@ -138,10 +142,11 @@ package struct CPUController: Hashable, Sendable {
         return check(at: time)
     }
 
-    /// The step that was to be taken back stays; it is asked for again after another rest.
-    package mutating func keepStep() {
-        push(takenBack ?? StepDown(before: settings.highLoad))
-        lastStepUp = nil
+    /// Of the steps that were to be taken back, the first `count` stay; they are asked for again after another rest.
+    package mutating func keepSteps(_ count: Int) {
+        for step in takenBack.prefix(count) { push(step) }
+        if count >= takenBack.count { lastStepUp = nil }
+        takenBack = []
     }
 
     private mutating func push(_ step: StepDown) {
@@ -191,11 +196,25 @@ package struct CPUController: Hashable, Sendable {
         }
         lowSince = load < settings.lowLoad ? lowSince ?? time : nil
         let hasRested = lowSince.map { time - $0 >= rest } ?? false
-        guard isFreed(at: time) || hasRested else { return .normal }
+        let steps = isFreed(at: time) ? freedSteps : hasRested ? 1 : 0
+        guard steps > 0 else { return .normal }
         lastStepUp = time
-        takenBack = stepsDown.removeLast()
+        takenBack = Array(stepsDown.suffix(steps))
+        stepsDown.removeLast(steps)
         frames = 0
-        return .underused
+        return .underused(steps: steps)
+    }
+
+    /// How many steps a CPU that is free for the last one is free for.
+    private var freedSteps: Int {
+        var expected = load
+        var count = 0
+        for step in stepsDown.reversed() {
+            expected = max(step.expectedLoad(expected), settings.leastStepLoad * expected)
+            guard count == 0 || expected < settings.freedLoad else { break }
+            count += 1
+        }
+        return count
     }
 
     /// Whether the CPU has been free for the larger step for long enough: longer after steps up that failed.

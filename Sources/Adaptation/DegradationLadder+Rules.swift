@@ -15,7 +15,7 @@ extension DegradationLadder {
         if let awaitedRung, rate < awaitedRung.needed * settings.marginDown { self.awaitedRung = nil }
         if boundsAreNew, takeBounds(rate, at: time) { return }
         if answerCut(rate, before: before, at: time) { return }
-        if cpuWish != .normal, answerCPU(rate, at: time) { return }
+        if answerCPU(rate, at: time) { return }
         if stepDown(rate, at: time) { return }
         stepUp(rate, at: time)
     }
@@ -69,23 +69,28 @@ extension DegradationLadder {
     private mutating func answerCPU(_ rate: Double, at time: Int64) -> Bool {
         let old = rungs[rung]
         let limit: Double?
-        if cpuWish == .overused {
+        switch cpuWish {
+        case .normal:
+            return false
+        case .overused:
             guard let next = nextRung else {
                 cpuWish = .normal
                 return false
             }
             limit = next.pixelRate
-        } else {
+        case .underused(let steps):
             // Only what limits most may lift its limit: of less, the load says nothing.
             guard let present = pixelRateLimit, cpuRung >= bandwidthRung else {
                 cpuWish = .normal
                 return false
             }
-            let next = cpuRung > 0 ? rungs[cpuRung - 1].pixelRate : present * 16 / 9
+            let next = cpuRung > 0 ? rungs[max(0, cpuRung - steps)].pixelRate : present * 16 / 9
             limit = next >= full.pixelRate ? nil : next
         }
         let target = max(bandwidthRung, Self.cpuRung(rungs, limit))
-        guard mayChange(from: old, to: rungs[target], isUrgent: false, at: time) else { return false }
+        // A change to a size between leaves one more for the last one.
+        let reserve = ChangeBudget.usualReserve - (target > bandwidthRung ? 0 : 1)
+        guard mayChange(from: old, to: rungs[target], isUrgent: false, leaving: reserve, at: time) else { return false }
         let reason = cpuWish == .overused ? Reason.cpuOverused : .cpuUnderused
         cpuWish = .normal
         pixelRateLimit = limit

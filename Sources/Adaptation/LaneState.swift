@@ -183,9 +183,18 @@ struct LaneState: Sendable {
         arrivals = PictureArrivals()
     }
 
-    /// Takes or takes back a step because of the CPU; the next frame shows it.
-    mutating func setVerdict(_ verdict: CPUController.Verdict) {
-        self.verdict = verdict
+    /// Takes a step down because of the CPU; the next frame shows it.
+    mutating func takeCPUStep() {
+        verdict = .overused
+    }
+
+    /// Takes back one more step down; the next frame shows it.
+    mutating func takeBackCPUStep() {
+        if case .underused(let steps) = verdict {
+            verdict = .underused(steps: steps + 1)
+        } else {
+            verdict = .underused(steps: 1)
+        }
     }
 
     /// Whether the path allows less than the CPU.

@@ -12,7 +12,7 @@ extension UplinkController {
         switch cpu.encoded(report.encodeDuration, interval: interval, by: id, at: instant) {
         case .overused: takeCPUStep()
         case .normal: break
-        case .underused: takeBackCPUStep()
+        case .underused(let steps): takeBackCPUSteps(steps)
         }
     }
 
@@ -33,23 +33,25 @@ extension UplinkController {
                 return allocate()
             }
             if next != nil {
-                lanes[index].setVerdict(.overused)
+                lanes[index].takeCPUStep()
                 return cpuSteps.append(CPUStep(lane: lane.id, isPause: false))
             }
         }
     }
 
-    /// Takes back the step that was taken last.
-    private mutating func takeBackCPUStep() {
-        guard let step = cpuSteps.last, let index = lanes.firstIndex(where: { $0.id == step.lane }) else { return }
-        // While the path makes the pictures smaller than the CPU does, the load says nothing of larger ones.
-        guard step.isPause || !lanes[index].isLimitedByPath else { return cpu.keepStep() }
-        cpuSteps.removeLast()
-        if step.isPause {
-            lanes[index].setTooMuchForCPU(false)
-            allocate()
-        } else {
-            lanes[index].setVerdict(.underused)
+    /// Takes back the `count` steps that were taken last.
+    private mutating func takeBackCPUSteps(_ count: Int) {
+        for left in (1...max(1, count)).reversed() {
+            guard let step = cpuSteps.last, let index = lanes.firstIndex(where: { $0.id == step.lane }) else { return }
+            // While the path makes the pictures smaller than the CPU does, the load says nothing of larger ones.
+            guard step.isPause || !lanes[index].isLimitedByPath else { return cpu.keepSteps(left) }
+            cpuSteps.removeLast()
+            if step.isPause {
+                lanes[index].setTooMuchForCPU(false)
+                allocate()
+            } else {
+                lanes[index].takeBackCPUStep()
+            }
         }
     }
 

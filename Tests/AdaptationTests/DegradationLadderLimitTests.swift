@@ -14,12 +14,25 @@ struct DegradationLadderLimitTests {
         #expect(run.size == "960x540" && run.step?.limitation == .cpu && run.step?.reason == .cpuOverused)
         run.run(5, cpu: .overused) { _ in 2500 }
         #expect(run.size == "640x360")
-        run.run(5, cpu: .underused) { _ in 2500 }
+        run.run(5, cpu: .underused(steps: 1)) { _ in 2500 }
         #expect(run.size == "960x540" && run.step?.reason == .cpuUnderused)
-        run.run(5, cpu: .underused) { _ in 2500 }
+        run.run(5, cpu: .underused(steps: 1)) { _ in 2500 }
         #expect(run.size == "1280x720" && run.step?.limitation == QualityLimitation.Reason.none)
-        run.run(5, cpu: .underused) { _ in 2500 }
+        run.run(5, cpu: .underused(steps: 1)) { _ in 2500 }
         #expect(run.size == "1280x720")
+    }
+
+    // After a busy time, each size took a change of its own, and the budget of a minute was used up half way.
+    @Test("Several steps are taken back with one change of the size, to no more than the full one")
+    func cpuFreed() {
+        var run = LadderRun(complexity: 20)
+        run.run(5) { _ in 2500 }
+        for _ in 0..<3 { run.run(3, cpu: .overused) { _ in 2500 } }
+        #expect(run.size == "480x270" && run.changes.count == 4)
+        run.run(3, cpu: .underused(steps: 2)) { _ in 2500 }
+        #expect(run.size == "960x540" && run.changes.count == 5)
+        run.run(3, cpu: .underused(steps: 9)) { _ in 2500 }
+        #expect(run.size == "1280x720" && run.step?.limitation == QualityLimitation.Reason.none)
     }
 
     @Test("While the network limits more, the CPU's limit is not lifted")
@@ -29,7 +42,7 @@ struct DegradationLadderLimitTests {
         run.run(5, cpu: .overused) { _ in 2500 }
         run.run(20) { _ in 250 }
         #expect(run.size == "480x270" && run.step?.limitation == .bandwidth)
-        run.run(5, cpu: .underused) { _ in 250 }
+        run.run(5, cpu: .underused(steps: 1)) { _ in 250 }
         run.run(30) { _ in 2500 }
         #expect(run.size == "960x540" && run.step?.limitation == .cpu)
     }

@@ -44,7 +44,7 @@ struct DegradationLadderPropertyTests {
             let verdict: CPUController.Verdict =
                 switch Int.random(in: 0..<40, using: &random) {
                 case 0: .overused
-                case 1: .underused
+                case 1: .underused(steps: 1)
                 default: .normal
                 }
             let quantizer: UInt8? =
