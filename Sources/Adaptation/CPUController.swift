@@ -9,8 +9,8 @@ package import MediaCore
 ///
 /// A step up normally waits for 10 s of low load. It waits for 2 s only where the load shows that the CPU has become
 /// free: the load fell so far below that of the time just after the step down that the larger step would not be overused
-/// now. Then all steps are taken back at once that the load allows, because each change of the size costs a keyframe, and
-/// there are few in a minute.
+/// now. Then two steps are taken back at once if the load allows it, and so they are taken: each change of the size costs a
+/// keyframe, and there are few in a minute.
 ///
 /// Several encoders run on threads of their own. The time that one of them takes contains the time for which it waited
 /// for the others to leave the CPU. So the load of all is that of the encoder that has the greatest load.
@@ -19,8 +19,8 @@ package import MediaCore
 package struct CPUController: Hashable, Sendable {
     /// What to do about the load.
     package enum Verdict: Hashable, Sendable {
-        /// Take one step down. Given once; the load is then measured anew.
-        case overused
+        /// Take so many steps down, at least one. Given once; the load is then measured anew.
+        case overused(steps: Int)
         /// Stay.
         case normal
         /// Take back so many steps down, at least one. Given once for each step down at most; the load is then measured anew.
@@ -40,7 +40,7 @@ package struct CPUController: Hashable, Sendable {
         /// How long the load is measured before the first check.
         package var settlingTime: Int64 = 2_000_000
         /// How many frames are measured before the first check.
-        package var fewestFrames = 10
+        package var fewestFrames = 5
         /// How many checks in a row must find the CPU overused (libwebrtc: 2).
         package var checksInARow = 2
         /// A gap between the frames of an encoder after which the load is measured anew (libwebrtc: 1.5 s).
@@ -55,9 +55,14 @@ package struct CPUController: Hashable, Sendable {
         package var freedLoad = 0.6
         /// How long the load must then be low before a step up.
         package var freedRest: Int64 = 2_000_000
-        /// By how much each further step that is taken back raises the load at least: a size has at most 3/5 of the pixels
-        /// of the next larger one.
-        package var leastStepLoad = 5.0 / 3
+        /// By how much a step changes the load, where that was not measured: a size has at most 3/5 of the pixels of the
+        /// next larger one.
+        package var stepLoad = 5.0 / 3
+        /// The most steps that are taken, or taken back, at once.
+        ///
+        /// On a core that others want too, short work is done at once and long work waits: the load of a small encoding says
+        /// too little of one that is far larger.
+        package var mostStepsAtOnce = 2
 
         package init() {}
     }
@@ -71,6 +76,8 @@ package struct CPUController: Hashable, Sendable {
         var load: Double
         var frames = 1
         var lastFrame: Int64
+        /// The part of the average that one frame is at most.
+        static let greatestWeight = 0.2
     }
 
     /// A step down that was asked for and not taken back.
@@ -185,9 +192,8 @@ package struct CPUController: Hashable, Sendable {
             guard highChecks >= settings.checksInARow else { return .normal }
             lengthenRest(at: time)
             lastOveruse = time
-            push(StepDown(before: load))
             frames = 0
-            return .overused
+            return .overused(steps: takeSteps())
         }
         highChecks = 0
         guard !stepsDown.isEmpty else {
@@ -205,13 +211,27 @@ package struct CPUController: Hashable, Sendable {
         return .underused(steps: steps)
     }
 
+    /// Notes as many steps down as the load needs; their number.
+    private mutating func takeSteps() -> Int {
+        var (before, count) = (load, 0)
+        while true {
+            count += 1
+            let after = before / settings.stepLoad
+            // What the last one changes is measured.
+            let isLast = after <= settings.highLoad || count >= settings.mostStepsAtOnce
+            push(StepDown(before: before, after: isLast ? nil : after))
+            guard !isLast else { return count }
+            before = after
+        }
+    }
+
     /// How many steps a CPU that is free for the last one is free for.
     private var freedSteps: Int {
         var expected = load
         var count = 0
         for step in stepsDown.reversed() {
-            expected = max(step.expectedLoad(expected), settings.leastStepLoad * expected)
-            guard count == 0 || expected < settings.freedLoad else { break }
+            expected = max(step.expectedLoad(expected), settings.stepLoad * expected)
+            guard count == 0 || expected < settings.freedLoad, count < settings.mostStepsAtOnce else { break }
             count += 1
         }
         return count
@@ -240,7 +260,8 @@ extension CPUController.Encoder {
     fileprivate mutating func note(_ sample: Double, averageTime: Double, at time: Int64) {
         let elapsed = Double(time - lastFrame)
         // An ordinary mean at first, so that one slow frame at the start does not stand for all of them.
-        let weight = max(elapsed / (elapsed + averageTime), 1 / Double(frames + 1))
+        // Nor does one that was held up for a second, as when the machine was stopped.
+        let weight = max(min(elapsed / (elapsed + averageTime), Self.greatestWeight), 1 / Double(frames + 1))
         load += min(1, weight) * (sample - load)
         frames = min(frames + 1, 1_000_000)
         lastFrame = time

@@ -72,12 +72,12 @@ extension DegradationLadder {
         switch cpuWish {
         case .normal:
             return false
-        case .overused:
-            guard let next = nextRung else {
+        case .overused(let steps):
+            guard stepsLeft > 0 else {
                 cpuWish = .normal
                 return false
             }
-            limit = next.pixelRate
+            limit = rung(after: steps).pixelRate
         case .underused(let steps):
             // Only what limits most may lift its limit: of less, the load says nothing.
             guard let present = pixelRateLimit, cpuRung >= bandwidthRung else {
@@ -91,7 +91,7 @@ extension DegradationLadder {
         // A change to a size between leaves one more for the last one.
         let reserve = ChangeBudget.usualReserve - (target > bandwidthRung ? 0 : 1)
         guard mayChange(from: old, to: rungs[target], isUrgent: false, leaving: reserve, at: time) else { return false }
-        let reason = cpuWish == .overused ? Reason.cpuOverused : .cpuUnderused
+        let reason = old.pixelRate > limit ?? .infinity ? Reason.cpuOverused : .cpuUnderused
         cpuWish = .normal
         pixelRateLimit = limit
         note(old, reason, rate, at: time)

@@ -254,8 +254,11 @@ extension DegradationLadder {
         return faster.pixelRate <= pixelRateLimit ?? .infinity ? faster : current
     }
 
-    /// The rung below the one that is encoded; `nil` if that is the last.
-    var nextRung: LadderRungs.Rung? { rung + 1 < rungs.count ? rungs[rung + 1] : nil }
+    /// How many rungs are below the one that is encoded.
+    var stepsLeft: Int { rungs.count - 1 - rung }
+
+    /// The rung that is so many below the one that is encoded, or the last.
+    func rung(after steps: Int) -> LadderRungs.Rung { rungs[min(rung + steps, rungs.count - 1)] }
 
     static func cpuRung(_ rungs: LadderRungs, _ limit: Double?) -> Int {
         guard let limit else { return 0 }

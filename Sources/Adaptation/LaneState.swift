@@ -183,9 +183,9 @@ struct LaneState: Sendable {
         arrivals = PictureArrivals()
     }
 
-    /// Takes a step down because of the CPU; the next frame shows it.
-    mutating func takeCPUStep() {
-        verdict = .overused
+    /// Takes steps down because of the CPU; the next frame shows it.
+    mutating func takeCPUSteps(_ steps: Int) {
+        verdict = .overused(steps: steps)
     }
 
     /// Takes back one more step down; the next frame shows it.
@@ -200,8 +200,11 @@ struct LaneState: Sendable {
     /// Whether the path allows less than the CPU.
     var isLimitedByPath: Bool { ladder.bandwidthRung > ladder.cpuRung }
 
-    /// The size that a step down because of the CPU would lead to; `nil` if there is no further step.
-    var nextDimensionsForCPU: Dimensions? { ladder.nextRung?.dimensions }
+    /// How many steps down are left for the CPU.
+    var cpuStepsLeft: Int { ladder.stepsLeft }
+
+    /// The size after so many steps down.
+    func dimensions(after steps: Int) -> Dimensions { ladder.rung(after: steps).dimensions }
 
     /// Stops or goes on with the encoding because of the CPU.
     mutating func setTooMuchForCPU(_ isTooMuch: Bool) {

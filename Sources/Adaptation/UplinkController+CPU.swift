@@ -10,14 +10,15 @@ extension UplinkController {
         guard !lanes[index].lane.isRelayed else { return }
         let instant = MonotonicInstant(microseconds: now)
         switch cpu.encoded(report.encodeDuration, interval: interval, by: id, at: instant) {
-        case .overused: takeCPUStep()
+        case .overused(let steps): takeCPUSteps(steps)
         case .normal: break
         case .underused(let steps): takeBackCPUSteps(steps)
         }
     }
 
-    /// Makes the largest encoding smaller, or pauses it if it would be no larger than one of its track's lower layers.
-    private mutating func takeCPUStep() {
+    /// Makes the largest encoding smaller by `count` steps, or pauses it if it would be no larger than one of its track's
+    /// lower layers.
+    private mutating func takeCPUSteps(_ count: Int) {
         // By the full size: an encoding that the path makes small for now is still the one to give up.
         let encoded = lanes.indices.filter { lanes[$0].isEncoded && !lanes[$0].lane.isRelayed }
         let largestFirst = encoded.sorted { first, second in
@@ -26,15 +27,15 @@ extension UplinkController {
         }
         for index in largestFirst {
             let lane = lanes[index]
-            let next = lane.nextDimensionsForCPU
-            if let lower = largestLowerArea(than: lane), next.map({ $0.area <= lower }) ?? true {
+            let steps = min(count, lane.cpuStepsLeft)
+            if let lower = largestLowerArea(than: lane), steps == 0 || lane.dimensions(after: steps).area <= lower {
                 lanes[index].setTooMuchForCPU(true)
                 cpuSteps.append(CPUStep(lane: lane.id, isPause: true))
                 return allocate()
             }
-            if next != nil {
-                lanes[index].takeCPUStep()
-                return cpuSteps.append(CPUStep(lane: lane.id, isPause: false))
+            if steps > 0 {
+                lanes[index].takeCPUSteps(steps)
+                return cpuSteps += repeatElement(CPUStep(lane: lane.id, isPause: false), count: steps)
             }
         }
     }

@@ -10,9 +10,9 @@ struct DegradationLadderLimitTests {
     func cpu() {
         var run = LadderRun(complexity: 20)
         run.run(5) { _ in 2500 }
-        run.run(5, cpu: .overused) { _ in 2500 }
+        run.run(5, cpu: .overused(steps: 1)) { _ in 2500 }
         #expect(run.size == "960x540" && run.step?.limitation == .cpu && run.step?.reason == .cpuOverused)
-        run.run(5, cpu: .overused) { _ in 2500 }
+        run.run(5, cpu: .overused(steps: 1)) { _ in 2500 }
         #expect(run.size == "640x360")
         run.run(5, cpu: .underused(steps: 1)) { _ in 2500 }
         #expect(run.size == "960x540" && run.step?.reason == .cpuUnderused)
@@ -27,7 +27,7 @@ struct DegradationLadderLimitTests {
     func cpuFreed() {
         var run = LadderRun(complexity: 20)
         run.run(5) { _ in 2500 }
-        for _ in 0..<3 { run.run(3, cpu: .overused) { _ in 2500 } }
+        for _ in 0..<3 { run.run(3, cpu: .overused(steps: 1)) { _ in 2500 } }
         #expect(run.size == "480x270" && run.changes.count == 4)
         run.run(3, cpu: .underused(steps: 2)) { _ in 2500 }
         #expect(run.size == "960x540" && run.changes.count == 5)
@@ -39,7 +39,7 @@ struct DegradationLadderLimitTests {
     func cpuBehindNetwork() {
         var run = LadderRun(complexity: 60)
         run.run(5) { _ in 2500 }
-        run.run(5, cpu: .overused) { _ in 2500 }
+        run.run(5, cpu: .overused(steps: 1)) { _ in 2500 }
         run.run(20) { _ in 250 }
         #expect(run.size == "480x270" && run.step?.limitation == .bandwidth)
         run.run(5, cpu: .underused(steps: 1)) { _ in 250 }
@@ -51,8 +51,8 @@ struct DegradationLadderLimitTests {
     func cpuSoon() {
         var run = LadderRun(complexity: 20)
         run.run(5) { _ in 2500 }
-        run.run(0.5, cpu: .overused) { _ in 2500 }
-        run.run(0.5, cpu: .overused) { _ in 2500 }
+        run.run(0.5, cpu: .overused(steps: 1)) { _ in 2500 }
+        run.run(0.5, cpu: .overused(steps: 1)) { _ in 2500 }
         #expect(run.size == "960x540")
         run.run(2) { _ in 2500 }
         #expect(run.size == "640x360")

@@ -43,7 +43,7 @@ struct DegradationLadderPropertyTests {
             latest = max(latest, now)
             let verdict: CPUController.Verdict =
                 switch Int.random(in: 0..<40, using: &random) {
-                case 0: .overused
+                case 0: .overused(steps: 1)
                 case 1: .underused(steps: 1)
                 default: .normal
                 }
