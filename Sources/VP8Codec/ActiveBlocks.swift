@@ -17,11 +17,13 @@ struct ActiveBlocks {
     ) throws(VP8Error) {
         guard blocks != nil || isSet else { return }
         let (rows, columns) = (UInt32(Self.rows(of: dimensions)), UInt32(Self.columns(of: dimensions)))
-        isSet = blocks != nil
         guard let blocks else {
             let status = unsafe cvpx_set_active(context.pointer, nil, rows, columns)
-            return try context.check(status, "make all macroblocks active")
+            try context.check(status, "make all macroblocks active")
+            isSet = false
+            return
         }
+        isSet = true
         let count = Self.count(of: dimensions)
         if map.count != count { map = [UInt8](repeating: 0, count: count) }
         for index in map.indices { map[index] = blocks.contains(index) ? 1 : 0 }

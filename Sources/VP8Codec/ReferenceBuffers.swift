@@ -45,6 +45,11 @@ struct ReferenceBuffers: Hashable {
     /// Whether the frames of layer 0 that follow refer to the newest one that was sent, not to an older one.
     var newestIsHeld: Bool { newestIsSent || keptIsNewest }
 
+    /// Whether the newest frame that was sent is still there if the next one is encoded and not sent.
+    ///
+    /// If not, a frame that changes nothing makes it so, because it updates the other buffer, too.
+    var outlivesLast: Bool { keptIsNewest }
+
     /// Creates the state after a keyframe.
     init() {}
 

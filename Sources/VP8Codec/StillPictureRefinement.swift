@@ -25,8 +25,13 @@ struct StillPictureRefinement {
     private static let quantizers = [20, 9]
     /// What a part is to come to, of what it may: the estimate is not exact.
     private static let used = 0.9
-    /// The least that a macroblock counts for in the estimate, in bytes: after an empty margin comes text.
+    /// The least that a macroblock counts for in the estimate, in bytes.
     private static let leastDensity = 0.5
+    /// The same where nothing of this picture was refined yet: the last keyframe may have shown an empty page, and what is
+    /// encoded too large for nothing is still subtracted from what libvpx grants the motion that follows.
+    private static let firstDensity = 40.0
+    /// How many times as many macroblocks a part may have as the one before: after an empty margin comes text.
+    private static let growth = 4
 
     /// Whether the newest frame of layer 0, which the next frames refer to, shows the present picture.
     private var isShown = false
@@ -36,6 +41,8 @@ struct StillPictureRefinement {
     private var next = 0
     /// What a macroblock came to in the latest part, in bytes; `nil` at first.
     private var density: Double?
+    /// How many macroblocks the latest part had; `nil` at first.
+    private var latestCount: Int?
 
     /// Whether the picture is as sharp as it becomes.
     var isDone: Bool { isShown && pass == Self.quantizers.count }
@@ -46,16 +53,19 @@ struct StillPictureRefinement {
     /// The part to encode in a frame that shows the same picture as the one before; `nil` to encode all of it as usual,
     /// because no frame that the next ones refer to shows it yet.
     ///
-    /// The part is empty if there is nothing to refine, or the frame `isKept` is false: a later frame would refer to it
-    /// no more. `estimate` says what the whole picture of `blocks` macroblocks comes to with a quantizer, in bytes.
+    /// The part is empty if there is nothing to refine, or `isKept` is false: no later frame would refer to this one, or there
+    /// would be nothing to refer to if it came out too large. `estimate` says what the whole picture of `blocks` macroblocks
+    /// comes to with a quantizer, in bytes.
     func part(of blocks: Int, isKept: Bool, limit: DataSize, estimate: (Int) -> Double?) -> Part? {
         guard isShown else { return nil }
         guard pass < Self.quantizers.count, isKept else {
             return Part(quantizer: Self.quantizers[min(pass, Self.quantizers.count - 1)], blocks: next..<next)
         }
         let quantizer = Self.quantizers[pass]
-        let density = density ?? (estimate(quantizer) ?? 0) / Double(max(blocks, 1))
-        return Part(quantizer: quantizer, blocks: next..<min(blocks, next + Self.count(in: limit, at: density)))
+        let density = density ?? max(Self.firstDensity, (estimate(quantizer) ?? 0) / Double(max(blocks, 1)))
+        let most = latestCount.map { Self.growth * $0 } ?? blocks
+        let count = min(most, Self.count(in: limit, at: density))
+        return Part(quantizer: quantizer, blocks: next..<min(blocks, next + count))
     }
 
     /// A smaller part to try, because `part` came to `size`, which is more than `limit`; `nil` if there is none.
@@ -74,11 +84,13 @@ struct StillPictureRefinement {
         guard let part else {
             let setting = FrameSizeModel.setting(for: quantizer)
             let pass = Self.quantizers.firstIndex { $0 < setting } ?? Self.quantizers.count
-            (isShown, self.pass, next, density) = (true, pass, 0, nil)
+            (isShown, self.pass, next) = (true, pass, 0)
+            (density, latestCount) = (nil, nil)
             return
         }
         guard !part.blocks.isEmpty else { return }
         density = Double(size.bytes) / Double(part.blocks.count)
+        latestCount = part.blocks.count
         next = part.blocks.upperBound
         guard next >= blocks else { return }
         (pass, next) = (pass + 1, 0)

@@ -21,6 +21,8 @@ package import MediaCore
     private var active = ActiveBlocks()
     private var timeline = EncodingTimeline()
     private var keyframeIsDue = true
+    /// How many frames of motion keep their limit by the range of quantizers, because a picture stood still before them.
+    private var framesToRecover = 0
     private var nextNumber: UInt32 = 0
     private var baseLayerIndex = UInt16.max
 
@@ -59,8 +61,9 @@ package import MediaCore
     /// than the target allows, it is encoded again more coarsely, up to twice. If it is still larger, or rate control
     /// has no coarser quantizer left, `body` gets the larger frame.
     ///
-    /// A frame that is a repeat (`VideoFrame.isRepeat`) shows the picture of the frame before. It is never left out, and
-    /// makes a part of that picture sharper, as large as the target's `largestFrame` and bitrate allow.
+    /// A frame that is a repeat (`VideoFrame.isRepeat`) shows the picture of the frame before. If that frame was sent, the
+    /// repeat is never left out, and makes a part of the picture sharper, as large as the target's `largestFrame` and bitrate
+    /// allow.
     ///
     /// `number` counts the frames that `body` took, from 0; `baseLayerIndex` counts those of layer 0. `isLayerSync` is
     /// true for frames above layer 0 that refer only to the latest frame of layer 0 (bit Y of RFC 7741). It is false
@@ -216,6 +219,7 @@ package import MediaCore
         }
         if coded.info.temporalLayer == 0 {
             let blocks = ActiveBlocks.count(of: target.dimensions)
+            framesToRecover = part == nil ? max(0, framesToRecover - 1) : Self.recovery
             refinement.sent(part, of: blocks, quantizer: coded.info.quantizer, size: coded.size)
         }
         nextNumber &+= 1
@@ -253,6 +257,9 @@ extension VP8Encoder {
     /// A limit below this many average frames is kept by the range of quantizers from the start; above it, only frames
     /// that exceed it are encoded again, because libvpx aims at an average frame by itself.
     private static let averageFramesWithoutRange = 1.5
+    /// So many frames of layer 0 after a picture that stood still keep a limit by the range, too: libvpx takes the small frames of the
+    /// repeats for the usual size, and begins the motion with frames that take a second of the bitrate (measured, libvpx 1.12).
+    private static let recovery = 8
 
     /// How a frame is to be encoded.
     private struct Attempt {
@@ -271,7 +278,7 @@ extension VP8Encoder {
         let limit = DataSize(bytes: min(Int(allowed), target.largestFrame?.bytes ?? .max))
         let part = refinement.part(
             of: ActiveBlocks.count(of: size),
-            isKept: pattern.nextRole.temporalLayer == 0,
+            isKept: pattern.nextRole.temporalLayer == 0 && (pattern.layerCount == 3 || references.outlivesLast),
             limit: limit
         ) { sizes.keyframeBytes(with: $0, dimensions: size) }
         guard let part else { return Attempt(quantizers: firstQuantizers) }
@@ -297,9 +304,8 @@ extension VP8Encoder {
     private var firstQuantizers: QuantizerRange {
         guard let limit = AppliedTarget.limit(target, isKeyframe: keyframeIsDue) else { return .usual }
         let averageFrame = Double(target.bitrate.bitsPerSecond) / 8 / target.frameRate.framesPerSecond
-        guard keyframeIsDue || Double(limit.bytes) < Self.averageFramesWithoutRange * averageFrame else {
-            return .usual
-        }
+        let isRangeNeeded = Double(limit.bytes) < Self.averageFramesWithoutRange * averageFrame
+        guard keyframeIsDue || framesToRecover > 0 || isRangeNeeded else { return .usual }
         let size = target.dimensions
         let lowest = sizes.quantizer(for: limit, dimensions: size, isKeyframe: keyframeIsDue)
         return QuantizerRange(from: lowest ?? QuantizerRange.usual.lowest)
