@@ -127,6 +127,9 @@ package struct RateController: Hashable, Sendable {
         frameAllowance = min(settings.frameLimit, max(0, settings.frameGain * excess))
     }
 
+    /// A longer time between two acknowledgements counts as this; in seconds.
+    private static let longestStep = 0.6
+
     /// Limits the rate from now on, to what there is to send, in bits per second.
     ///
     /// What is known of the path stays: when the limit rises again, the rate soon is what it was.
@@ -140,7 +143,10 @@ package struct RateController: Hashable, Sendable {
 
     /// Takes in what an acknowledgement told, at `now` in microseconds.
     package mutating func update(_ sample: PathEstimator.Sample, roundTrip: Int64, at now: Int64) {
-        let elapsed = min(0.6, Double(now - (lastSample ?? now)) / 1e6)
+        let silence = Double(now - (lastSample ?? now)) / 1e6
+        let elapsed = min(Self.longestStep, silence)
+        // Of a queue in that time nothing is known, nor of what could have been delivered.
+        if silence > Self.longestStep { overfull = nil }
         lastSample = now
         if lastFull == nil { lastFull = now }
         if sample.isAfterStall { return updateAfterStall(sample, at: now) }
@@ -187,6 +193,7 @@ package struct RateController: Hashable, Sendable {
     /// What waited for the end of a stall arrives at the rate of the link: no queue is to be read from its delay.
     private mutating func updateAfterStall(_ sample: PathEstimator.Sample, at now: Int64) {
         lastFull = now
+        overfull = nil
         if isCompeting {
             // A packet of ours was lost; TCP halves what may be on its way about as far.
             guard now - (lastCut ?? .min / 2) > 500_000 else { return }

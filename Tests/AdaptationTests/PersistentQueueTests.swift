@@ -50,6 +50,41 @@ struct PersistentQueueTests {
         #expect(rate(after: 4, carried: carried, active: 3 * carried, settings) > 1.2 * carried)
     }
 
+    // From 1.9 Mbit/s to 60 kbit/s: the whole silence was counted, and the rate of before it was forgotten.
+    @Test(
+        "A silence in which nothing is known is no time of a queue",
+        arguments: [0.7, 3, 10, 60],
+        [true, false]
+    )
+    func silence(seconds: Double, isStall: Bool) {
+        var controller = RateController()
+        var bytes: Int64 = 0
+        var now: Int64 = 0
+        func sample(queue: Int64, isAfterStall: Bool = false) -> PathEstimator.Sample {
+            bytes += 12_500
+            return PathEstimator.Sample(
+                queue: queue,
+                standingQueue: queue,
+                bytes: bytes,
+                deliveryRate: 2_000_000,
+                activeRate: 2_000_000,
+                isAfterStall: isAfterStall
+            )
+        }
+        for index in 0..<400 {
+            now += 50_000
+            controller.update(sample(queue: index < 398 ? 10_000 : 90_000), roundTrip: 100_000, at: now)
+        }
+        let before = controller.rate
+        now += Int64(seconds * 1e6)
+        if isStall { controller.update(sample(queue: 0, isAfterStall: true), roundTrip: 100_000, at: now) }
+        for _ in 0..<4 {
+            now += 50_000
+            controller.update(sample(queue: 90_000), roundTrip: 100_000, at: now)
+        }
+        #expect(before > 1_000_000 && controller.rate > 0.6 * before, "\(before) \(controller.rate)")
+    }
+
     @Test("A queue that drains in between says nothing of the kind")
     func draining() {
         #expect(rate(after: 10, emptyEvery: 1_000_000) > 250_000)
