@@ -219,8 +219,8 @@ struct VideoReceiverTests {
         _ = gate.state.wait { $0.inside == 1 ? true : nil }
         former.close()
         let new = try receiver(for: track, after: former)
-        new.receive(frames[0], at: MonotonicClock.now)
-        new.receive(frames[1], at: MonotonicClock.now)
+        let now = MonotonicClock.now
+        for frame in frames { new.receive(frame, at: now) }
         gate.state.change { $0.isOpen = true }
         await new.stop()
         await former.stop()
