@@ -67,8 +67,8 @@ package struct CPUController: Hashable, Sendable {
         package init() {}
     }
 
-    /// No ladder has more steps that use less of the CPU.
-    private static let mostSteps = 16
+    /// All encodings of a connection together have no more steps that use less of the CPU.
+    private static let mostSteps = 64
 
     /// The load of one encoder.
     fileprivate struct Encoder: Hashable, Sendable {
@@ -76,7 +76,7 @@ package struct CPUController: Hashable, Sendable {
         var load: Double
         var frames = 1
         var lastFrame: Int64
-        /// The part of the average that one frame is at most.
+        /// The part of the average that one frame is at most, after the first five.
         static let greatestWeight = 0.2
     }
 
@@ -156,6 +156,13 @@ package struct CPUController: Hashable, Sendable {
         takenBack = []
     }
 
+    /// Of the `count` steps down that were asked for last, only so many were taken; the next check measures what they changed.
+    package mutating func took(_ taken: Int, of count: Int) {
+        guard taken < count else { return }
+        stepsDown.removeLast(min(count - taken, stepsDown.count))
+        if taken > 0, let last = stepsDown.indices.last { stepsDown[last].after = nil }
+    }
+
     private mutating func push(_ step: StepDown) {
         guard stepsDown.count < Self.mostSteps else { return }
         stepsDown.append(step)
@@ -164,10 +171,12 @@ package struct CPUController: Hashable, Sendable {
 
     private mutating func measure(_ duration: Int64, _ interval: Int64, by encoder: Int, at time: Int64) {
         // Frame rates beyond 1,000 or below 1 frame a second are no measure of the load.
-        let part = Double(max(0, duration)) / Double(min(1_000_000, max(1000, interval)))
+        let duration = max(0, duration)
+        let part = Double(duration) / Double(min(1_000_000, max(1000, interval)))
         let sample = min(part, 4)
         if frames == 0 { encoders.removeAll(keepingCapacity: true) }
-        encoders.removeAll { time - $0.lastFrame > settings.longestGap }
+        // The gap before the frame, not the time that it took.
+        encoders.removeAll { time &- duration &- $0.lastFrame > settings.longestGap }
         guard let index = encoders.firstIndex(where: { $0.id == encoder }) else {
             if encoders.isEmpty {
                 frames = 0

@@ -66,35 +66,19 @@ extension DegradationLadder {
         return true
     }
 
+    /// Takes steps down because of the CPU, or takes them back, unless the size may not change now.
     private mutating func answerCPU(_ rate: Double, at time: Int64) -> Bool {
+        let steps = wantedCPUSteps - cpuLimits.count
+        guard steps != 0 else { return false }
+        // Each step keeps the limit that holds when it is taken back, whatever the path and the receivers allow by then.
+        let limits = cpuLimits.dropLast(max(0, -steps)) + (0..<max(0, steps)).map { rung(after: $0 + 1).pixelRate }
         let old = rungs[rung]
-        let limit: Double?
-        switch cpuWish {
-        case .normal:
-            return false
-        case .overused(let steps):
-            guard stepsLeft > 0 else {
-                cpuWish = .normal
-                return false
-            }
-            limit = rung(after: steps).pixelRate
-        case .underused(let steps):
-            // Only what limits most may lift its limit: of less, the load says nothing.
-            guard let present = pixelRateLimit, cpuRung >= bandwidthRung else {
-                cpuWish = .normal
-                return false
-            }
-            let next = cpuRung > 0 ? rungs[max(0, cpuRung - steps)].pixelRate : present * 16 / 9
-            limit = next >= full.pixelRate ? nil : next
-        }
-        let target = max(bandwidthRung, Self.cpuRung(rungs, limit))
+        let target = max(bandwidthRung, Self.cpuRung(rungs, limits.last))
         // A change to a size between leaves one more for the last one.
         let reserve = ChangeBudget.usualReserve - (target > bandwidthRung ? 0 : 1)
         guard mayChange(from: old, to: rungs[target], isUrgent: false, leaving: reserve, at: time) else { return false }
-        let reason = old.pixelRate > limit ?? .infinity ? Reason.cpuOverused : .cpuUnderused
-        cpuWish = .normal
-        pixelRateLimit = limit
-        note(old, reason, rate, at: time)
+        cpuLimits = Array(limits)
+        note(old, steps > 0 ? .cpuOverused : .cpuUnderused, rate, at: time)
         return true
     }
 

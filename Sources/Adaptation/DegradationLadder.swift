@@ -120,10 +120,10 @@ package struct DegradationLadder: Hashable, Sendable {
     ///
     /// Its frame rate comes at once, because that takes no keyframe.
     var awaitedRung: LadderRungs.Rung?
-    /// The pixels in a second that the CPU allows; `nil` for any number.
-    var pixelRateLimit: Double?
-    /// What the CPU's controller asked for and did not get yet.
-    var cpuWish = CPUController.Verdict.normal
+    /// The pixels in a second that the CPU allows after each step that was taken because of it; the last one holds.
+    var cpuLimits: [Double] = []
+    /// How many such steps there are to be.
+    var wantedCPUSteps = 0
     var reason = Reason.start
     /// The part of the bitrate that the cut which the present update answers is expected to leave; 1 without one.
     var fallsTo = 1.0
@@ -186,8 +186,7 @@ package struct DegradationLadder: Hashable, Sendable {
         guard former.isStarted else { return self }
         var ladder = self
         ladder.startMargin = 1
-        ladder.pixelRateLimit = former.pixelRateLimit
-        ladder.cpuWish = former.cpuWish
+        (ladder.cpuLimits, ladder.wantedCPUSteps) = (former.cpuLimits, former.wantedCPUSteps)
         (ladder.timeUp, ladder.lastForgiven) = (former.timeUp, former.lastForgiven)
         (ladder.lastChange, ladder.lastDown, ladder.lastUp) = (former.lastChange, former.lastDown, former.lastUp)
         ladder.sizeChanges = former.sizeChanges
@@ -201,7 +200,8 @@ package struct DegradationLadder: Hashable, Sendable {
     ///   - quantizer: The quantizer of the last encoded frame (VP8: 0 to 127); `nil` if unknown.
     ///   - used: The bitrate of frames as large as that one; `nil` for `bitrate`. A picture that is as fine as it can be
     ///     takes less.
-    ///   - cpu: What the CPU's controller said since the last call.
+    ///   - cpuSteps: How many steps down there are to be because of the CPU. It is a number and no change of one, so that
+    ///     none is lost while the size may not change yet.
     ///   - bounds: The largest size and the highest frame rate that any receiver wants; `nil` for no bound.
     ///   - now: The time; one that goes back counts as the last one.
     /// - Returns: What to encode.
@@ -209,12 +209,13 @@ package struct DegradationLadder: Hashable, Sendable {
         bitrate: Bitrate,
         quantizer: UInt8?,
         used: Bitrate? = nil,
-        cpu: CPUController.Verdict,
+        cpuSteps: Int,
         bounds: (dimensions: Dimensions?, frameRate: FrameRate?),
         at now: MonotonicInstant
     ) -> Step {
         let rate = Double(max(1, bitrate.bitsPerSecond)) / tableShare
         let bounds = Bounds(dimensions: bounds.dimensions, frameRate: bounds.frameRate)
+        wantedCPUSteps = max(0, cpuSteps)
         guard isStarted else {
             isStarted = true
             lastUpdate = now.microseconds
@@ -229,7 +230,6 @@ package struct DegradationLadder: Hashable, Sendable {
         history.observe(self.quantizer, rate, rungs, elapsed: time - lastUpdate, at: time)
         lastUpdate = time
         fallsTo = 1
-        if cpu != .normal { cpuWish = cpu }
         if bounds != self.bounds {
             self.bounds = bounds
             boundsAreNew = true
@@ -240,6 +240,9 @@ package struct DegradationLadder: Hashable, Sendable {
 }
 
 extension DegradationLadder {
+    /// The pixels in a second that the CPU allows; `nil` for any number.
+    var pixelRateLimit: Double? { cpuLimits.last }
+
     /// The index of the rung that the CPU allows.
     var cpuRung: Int { Self.cpuRung(rungs, pixelRateLimit) }
 

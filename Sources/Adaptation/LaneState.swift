@@ -49,7 +49,8 @@ struct LaneState: Sendable {
     var waiting: WaitReason?
 
     private var ladder: DegradationLadder
-    private var verdict = CPUController.Verdict.normal
+    /// How many steps down the CPU needs.
+    private var cpuSteps = 0
     private var quantizer: UInt8?
     /// The bitrate of frames like the last one; `nil` after a keyframe.
     private var used: Bitrate?
@@ -185,26 +186,25 @@ struct LaneState: Sendable {
 
     /// Takes steps down because of the CPU; the next frame shows it.
     mutating func takeCPUSteps(_ steps: Int) {
-        verdict = .overused(steps: steps)
+        cpuSteps += steps
     }
 
     /// Takes back one more step down; the next frame shows it.
     mutating func takeBackCPUStep() {
-        if case .underused(let steps) = verdict {
-            verdict = .underused(steps: steps + 1)
-        } else {
-            verdict = .underused(steps: 1)
-        }
+        cpuSteps = max(0, cpuSteps - 1)
     }
 
     /// Whether the path allows less than the CPU.
     var isLimitedByPath: Bool { ladder.bandwidthRung > ladder.cpuRung }
 
-    /// How many steps down are left for the CPU.
-    var cpuStepsLeft: Int { ladder.stepsLeft }
+    /// Steps down for the CPU that the ladder has not taken yet.
+    private var pendingCPUSteps: Int { max(0, cpuSteps - ladder.cpuLimits.count) }
 
-    /// The size after so many steps down.
-    func dimensions(after steps: Int) -> Dimensions { ladder.rung(after: steps).dimensions }
+    /// How many further steps down are left for the CPU.
+    var cpuStepsLeft: Int { max(0, ladder.stepsLeft - pendingCPUSteps) }
+
+    /// The size after so many further steps down.
+    func dimensions(after steps: Int) -> Dimensions { ladder.rung(after: pendingCPUSteps + steps).dimensions }
 
     /// Stops or goes on with the encoding because of the CPU.
     mutating func setTooMuchForCPU(_ isTooMuch: Bool) {
@@ -260,11 +260,10 @@ struct LaneState: Sendable {
             bitrate: bitrate,
             quantizer: quantizer,
             used: used,
-            cpu: verdict,
+            cpuSteps: cpuSteps,
             bounds: (bounds?.dimensions, bounds?.frameRate),
             at: instant
         )
-        verdict = .normal
         self.step = step
         limitation.update(limitationReason(step, isPathLimited), at: instant)
         noteFrame(at: now)

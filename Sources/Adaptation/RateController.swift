@@ -145,8 +145,8 @@ package struct RateController: Hashable, Sendable {
     package mutating func update(_ sample: PathEstimator.Sample, roundTrip: Int64, at now: Int64) {
         let silence = Double(now - (lastSample ?? now)) / 1e6
         let elapsed = min(Self.longestStep, silence)
-        // Of a queue in that time nothing is known, nor of what could have been delivered.
-        if silence > Self.longestStep { overfull = nil }
+        // A longer silence is no time in which a queue stayed: nothing was known of it.
+        if silence > elapsed { overfull?.since += Int64((silence - elapsed) * 1e6) }
         lastSample = now
         if lastFull == nil { lastFull = now }
         if sample.isAfterStall { return updateAfterStall(sample, at: now) }
@@ -193,7 +193,6 @@ package struct RateController: Hashable, Sendable {
     /// What waited for the end of a stall arrives at the rate of the link: no queue is to be read from its delay.
     private mutating func updateAfterStall(_ sample: PathEstimator.Sample, at now: Int64) {
         lastFull = now
-        overfull = nil
         if isCompeting {
             // A packet of ours was lost; TCP halves what may be on its way about as far.
             guard now - (lastCut ?? .min / 2) > 500_000 else { return }

@@ -31,13 +31,16 @@ extension UplinkController {
             if let lower = largestLowerArea(than: lane), steps == 0 || lane.dimensions(after: steps).area <= lower {
                 lanes[index].setTooMuchForCPU(true)
                 cpuSteps.append(CPUStep(lane: lane.id, isPause: true))
+                cpu.took(1, of: count)
                 return allocate()
             }
             if steps > 0 {
                 lanes[index].takeCPUSteps(steps)
-                return cpuSteps += repeatElement(CPUStep(lane: lane.id, isPause: false), count: steps)
+                cpuSteps += repeatElement(CPUStep(lane: lane.id, isPause: false), count: steps)
+                return cpu.took(steps, of: count)
             }
         }
+        cpu.took(0, of: count)
     }
 
     /// Takes back the `count` steps that were taken last.

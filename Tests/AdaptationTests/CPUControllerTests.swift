@@ -17,16 +17,16 @@ private struct EncoderModel {
     var now = MonotonicInstant(microseconds: 3_000_000)
     var size = Dimensions(width: 1280, height: 720)
     var limitation = QualityLimitation()
+    var cpuSteps = 0
     var changes: [MonotonicInstant] = []
 
     mutating func run(_ seconds: Double, slowedBy factor: Double, _ random: inout SeededGenerator) {
         let end = now + .milliseconds(Int(seconds * 1000))
-        var verdict = CPUController.Verdict.normal
         while now < end {
             let step = ladder.update(
                 bitrate: .kilobitsPerSecond(2500),
                 quantizer: 20,
-                cpu: verdict,
+                cpuSteps: cpuSteps,
                 bounds: (nil, nil),
                 at: now
             )
@@ -36,7 +36,7 @@ private struct EncoderModel {
             let time = fullFrame * Double(size.area) / 921_600 * factor * Double.random(in: 0.7...1.3, using: &random)
             let duration = Duration.microseconds(Int64(time * 1000))
             let interval = FrameRate(30).interval
-            verdict = controller.encoded(duration, interval: interval, at: now + duration)
+            controller.encoded(duration, interval: interval, at: now + duration).add(to: &cpuSteps)
             // What does not fit into an interval takes the next one.
             now += interval * Int((duration / interval).rounded(.up))
         }
@@ -102,7 +102,10 @@ struct CPUControllerTests {
     }
 
     // With 1 % of a core, 9 s passed between the first step and the second.
-    @Test("A core that is all but gone: two steps down within 5 s, and again", arguments: [300, 500, 650])
+    @Test(
+        "A core that is all but gone: two steps down within 5 s or 8 frames, and again",
+        arguments: [300, 500, 650, 2000]
+    )
     func starved(milliseconds: Int64) {
         var controller = CPUController()
         var now = MonotonicInstant(microseconds: 0)
@@ -117,7 +120,8 @@ struct CPUControllerTests {
                 now += .milliseconds(milliseconds)
                 verdict = controller.encoded(.milliseconds(milliseconds), interval: FrameRate(30).interval, at: now)
             }
-            #expect(verdict == .overused(steps: 2) && now.duration(since: began) <= .seconds(5))
+            let longest = max(Duration.seconds(5), .milliseconds(8 * milliseconds))
+            #expect(verdict == .overused(steps: 2) && now.duration(since: began) <= longest)
         }
     }
 

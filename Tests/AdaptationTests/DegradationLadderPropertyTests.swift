@@ -26,6 +26,7 @@ struct DegradationLadderPropertyTests {
         var bounds: (dimensions: Dimensions?, frameRate: FrameRate?) = (nil, nil)
         var last: Dimensions?
         var changes: [Int64] = []
+        var cpuSteps = 0
         for _ in 0..<3000 {
             switch Int.random(in: 0..<60, using: &random) {
             case 0: rate = Double.random(in: 0...6e6, using: &random)
@@ -41,18 +42,17 @@ struct DegradationLadderPropertyTests {
             rate = min(rate, 1e12)
             now += Int64.random(in: 0...60_000, using: &random)
             latest = max(latest, now)
-            let verdict: CPUController.Verdict =
-                switch Int.random(in: 0..<40, using: &random) {
-                case 0: .overused(steps: 1)
-                case 1: .underused(steps: 1)
-                default: .normal
-                }
+            switch Int.random(in: 0..<40, using: &random) {
+            case 0: cpuSteps += 1
+            case 1: cpuSteps -= 1
+            default: break
+            }
             let quantizer: UInt8? =
                 Int.random(in: 0..<8, using: &random) == 0 ? nil : .random(in: 0...255, using: &random)
             let step = ladder.update(
                 bitrate: Bitrate(bitsPerSecond: Int(rate)),
                 quantizer: quantizer,
-                cpu: verdict,
+                cpuSteps: cpuSteps,
                 bounds: bounds,
                 at: MonotonicInstant(microseconds: now)
             )
@@ -67,6 +67,30 @@ struct DegradationLadderPropertyTests {
             last = step.dimensions
         }
         #expect(last != nil)
+    }
+
+    // The size stayed small for good where a step back came while the minute's changes were used up, while the path allowed
+    // less, or while a viewer wanted less.
+    @Test("When all steps because of the CPU are taken back, the full size returns", arguments: 0..<40 as Range<UInt64>)
+    func cpuStepsReturn(seed: UInt64) {
+        var random = SeededGenerator(seed: seed)
+        var run = LadderRun(complexity: 20)
+        run.run(5) { _ in 2500 }
+        let rates = [2500.0, 2500, 1000, 400]
+        let bounds: [Dimensions?] = [
+            nil, nil, Dimensions(width: 640, height: 360), Dimensions(width: 960, height: 540),
+        ]
+        var steps = 0
+        for index in 0..<12 {
+            let change = index == 11 ? -steps : max(-steps, Int.random(in: -3...2, using: &random))
+            steps += change
+            let verdict: CPUController.Verdict =
+                change > 0 ? .overused(steps: change) : change < 0 ? .underused(steps: -change) : .normal
+            let (rate, bound) = (rates.randomElement(using: &random) ?? 0, bounds.randomElement(using: &random) ?? nil)
+            run.run(.random(in: 0.02...8, using: &random), cpu: verdict, bounds: (bound, nil)) { _ in rate }
+        }
+        run.run(150) { _ in 2500 }
+        #expect(run.size == "1280x720" && run.step?.limitation == QualityLimitation.Reason.none)
     }
 
     @Test("Constant inputs settle", arguments: 0..<40 as Range<UInt64>)

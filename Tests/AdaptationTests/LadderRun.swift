@@ -8,6 +8,7 @@ struct LadderRun {
     /// The step size at 1 Mbit/s for a million pixels at 30 frames a second; `nil` for an encoder that tells none.
     var complexity: Double?
     var quantizer: UInt8?
+    var cpuSteps = 0
     var used: Bitrate?
     var now = MonotonicInstant(microseconds: 7_000_000)
     var changes: [(time: Int64, step: DegradationLadder.Step)] = []
@@ -50,8 +51,16 @@ struct LadderRun {
         cpu: CPUController.Verdict = .normal,
         bounds: (dimensions: Dimensions?, frameRate: FrameRate?) = (nil, nil)
     ) {
+        cpu.add(to: &cpuSteps)
         let bitrate = Bitrate(bitsPerSecond: Int(kilobits * 1000))
-        let new = ladder.update(bitrate: bitrate, quantizer: quantizer, used: used, cpu: cpu, bounds: bounds, at: now)
+        let new = ladder.update(
+            bitrate: bitrate,
+            quantizer: quantizer,
+            used: used,
+            cpuSteps: cpuSteps,
+            bounds: bounds,
+            at: now
+        )
         if new.dimensions != step?.dimensions || new.frameRate != step?.frameRate {
             changes.append((now.microseconds, new))
         }
@@ -68,4 +77,15 @@ struct LadderRun {
     }
 
     var size: String { step.map { "\($0.dimensions)" } ?? "" }
+}
+
+extension CPUController.Verdict {
+    /// Changes the number of steps down as the verdict says.
+    func add(to steps: inout Int) {
+        switch self {
+        case .overused(let more): steps += more
+        case .normal: break
+        case .underused(let fewer): steps = max(0, steps - fewer)
+        }
+    }
 }
