@@ -25,12 +25,12 @@ struct StillPictureRefinement {
     private static let quantizers = [20, 9]
     /// What a part is to come to, of what it may: the estimate is not exact.
     private static let used = 0.9
-    /// The least that a macroblock counts for in the estimate, in bytes.
-    private static let leastDensity = 0.5
+    /// The least that a macroblock counts for in the estimate, in bytes: after an empty margin comes text.
+    private static let leastDensity = 8.0
     /// The same where nothing of this picture was refined yet: the last keyframe may have shown an empty page, and what is
     /// encoded too large for nothing is still subtracted from what libvpx grants the motion that follows.
     private static let firstDensity = 40.0
-    /// How many times as many macroblocks a part may have as the one before: after an empty margin comes text.
+    /// How many times as many macroblocks a part may have as the one before, for the same reason.
     private static let growth = 4
 
     /// Whether the newest frame of layer 0, which the next frames refer to, shows the present picture.
@@ -94,6 +94,8 @@ struct StillPictureRefinement {
         next = part.blocks.upperBound
         guard next >= blocks else { return }
         (pass, next) = (pass + 1, 0)
+        // The next pass begins elsewhere, and is finer.
+        (density, latestCount) = (nil, nil)
     }
 
     /// How many macroblocks of `density` bytes fit into `limit`; at least one.

@@ -132,7 +132,7 @@ struct StillPictureTests {
     @Test(
         "At a low bitrate, too, a picture that stood still costs the motion after it little",
         arguments: [(500, 15, 40), (500, 8, 14), (800, 15, 45)],
-        [1, 8]
+        [1, 8, 40]
     )
     func thin(path: (kilobits: Int, framesPerSecond: Int, least: Int), repeats: Int) throws {
         let shown = try scroll(kilobits: path.kilobits, framesPerSecond: path.framesPerSecond, repeats: repeats)
