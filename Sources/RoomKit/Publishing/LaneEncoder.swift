@@ -143,8 +143,9 @@ struct LaneEncoder: ~Copyable {
                 dimensions: info.dimensions
             )
             lastEncoded = picture.frame.buffer
-            finish(picture, info, report, order)
+            // Before the frame counts as encoded, so that whoever waits for that finds the request made.
             if !encoding.isSharp { repeatAgain(picture) }
+            finish(picture, info, report, order)
         } catch {
             // No frame may refer to a picture that was not sent.
             lane.demand.withLock { $0.begin() }
