@@ -39,7 +39,7 @@ extension CaptureLoop {
             // The end of the thread that closes the former camera wakes nobody.
             plan.system.sleep(until: isClosed ? outage.nextDeadline : now + .milliseconds(10), or: stop)
             do throws(CameraError) {
-                try carryOutChanges()
+                try applyChanges()
             } catch {
                 // Of two changes, the second failed and left the camera of the first closed.
                 try beginOutage(error)

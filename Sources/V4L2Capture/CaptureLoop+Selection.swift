@@ -19,11 +19,11 @@ extension CaptureLoop {
     /// Carries out what callers asked for.
     ///
     /// - Throws: An error of the present camera, which a change that failed had closed.
-    mutating func carryOutChanges() throws(CameraError) {
+    mutating func applyChanges() throws(CameraError) {
         stop.settle()
         while !stop.isRequested, let change = plan.selection.nextChange() {
             do throws(CameraError) {
-                try carryOut(change)
+                try apply(change)
             } catch {
                 // The changes that are left come later; their wakes may be gone.
                 stop.wake()
@@ -37,7 +37,7 @@ extension CaptureLoop {
     /// The new camera is opened, and has a frame ready, while the present one goes on. Where that is not possible,
     /// because it is the same camera or the bus has no room for two, the present one is closed first, and opened again if
     /// the new one cannot be.
-    private mutating func carryOut(_ change: CameraSelection.Change) throws(CameraError) {
+    private mutating func apply(_ change: CameraSelection.Change) throws(CameraError) {
         let isOpen = session != nil
         do throws(CameraError) {
             let selection = plan.selection.target(of: change)

@@ -138,7 +138,7 @@ struct CaptureLoop {
 
     private mutating func capture() throws(CameraError) {
         while !stop.isRequested, session != nil {
-            if try step() { try carryOutChanges() }
+            if try step() { try applyChanges() }
         }
     }
 

@@ -136,15 +136,15 @@ struct ConnectCommand: AsyncParsableCommand {
     func run() async throws {
         try await reportingErrors(isJSON: connection.json) {
             let stop = StopReasons()
-            let turner = commands && source.orientationSensor == nil ? ManualOrientationTracker() : nil
-            let capturer = try source.makeSource(turner: turner) { stop.end(.source($0)) }
-            try await publish(LocalVideoTrack(source: capturer, name: trackName), turner, until: stop)
+            let rotator = commands && source.orientationSensor == nil ? ManualOrientationTracker() : nil
+            let capturer = try source.makeSource(rotator: rotator) { stop.end(.source($0)) }
+            try await publish(LocalVideoTrack(source: capturer, name: trackName), rotator, until: stop)
         }
     }
 
     private func publish(
         _ track: LocalVideoTrack,
-        _ turner: ManualOrientationTracker?,
+        _ rotator: ManualOrientationTracker?,
         until stop: StopReasons
     ) async throws {
         // A status line would erase what the user types.
@@ -179,7 +179,7 @@ struct ConnectCommand: AsyncParsableCommand {
             let isWatched = reporter.showsStatus || connection.verbose
             let status = isWatched ? Task { try await showStatus(of: track, with: reporter) } : nil
             let input = commands ? try LineReader(STDIN_FILENO) : nil
-            reading = input.map { input in Task { await carryOut(input, on: track, turner, reporter) } }
+            reading = input.map { input in Task { await apply(input, on: track, rotator, reporter) } }
             ending = await stop.wait(for: duration?.duration)
             reading?.cancel()
             status?.cancel()
@@ -198,14 +198,14 @@ struct ConnectCommand: AsyncParsableCommand {
     }
 
     /// Carries out the commands that are read from standard input.
-    private func carryOut(
+    private func apply(
         _ input: LineReader,
         on track: LocalVideoTrack,
-        _ turner: ManualOrientationTracker?,
+        _ rotator: ManualOrientationTracker?,
         _ reporter: Reporter
     ) async {
         guard let camera = track.source as? CameraSource else { return }
-        var commands = PublisherCommands(camera: camera, turner: turner, request: source.request, reporter: reporter)
+        var commands = PublisherCommands(camera: camera, rotator: rotator, request: source.request, reporter: reporter)
         await commands.run(input)
     }
 

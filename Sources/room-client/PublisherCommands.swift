@@ -81,19 +81,19 @@ struct CommandEvent: Encodable {
 struct PublisherCommands {
     let camera: CameraSource
     /// Turns the pictures; `nil` if a sensor does.
-    let turner: ManualOrientationTracker?
+    let rotator: ManualOrientationTracker?
     let reporter: Reporter
     /// The format that was requested last.
     private(set) var request: VideoFormatRequest
 
     init(
         camera: CameraSource,
-        turner: ManualOrientationTracker?,
+        rotator: ManualOrientationTracker?,
         request: VideoFormatRequest,
         reporter: Reporter
     ) {
         self.camera = camera
-        self.turner = turner
+        self.rotator = rotator
         self.request = request
         self.reporter = reporter
     }
@@ -102,7 +102,7 @@ struct PublisherCommands {
     mutating func run(_ input: LineReader) async {
         for await line in input.lines {
             switch line {
-            case .whole(let line): await carryOut(line)
+            case .whole(let line): await apply(line)
             case .tooLong(let beginning):
                 let problem = "this line has more than \(LineSplitter.longest) bytes, and no command has so many"
                 let event = CommandEvent(command: "\(beginning)…", error: problem)
@@ -112,10 +112,10 @@ struct PublisherCommands {
         }
     }
 
-    private mutating func carryOut(_ line: String) async {
+    private mutating func apply(_ line: String) async {
         guard !line.allSatisfy(\.isWhitespace) else { return }
         do {
-            try await carryOut(PublisherCommand(line), line)
+            try await apply(PublisherCommand(line), line)
         } catch is CancellationError {
             let problem = "capturing ended before the camera gave a frame"
             reporter.reportWarning(CommandEvent(command: line, error: problem), "\(line): \(problem).")
@@ -126,7 +126,7 @@ struct PublisherCommands {
         }
     }
 
-    private mutating func carryOut(_ command: PublisherCommand, _ line: String) async throws {
+    private mutating func apply(_ command: PublisherCommand, _ line: String) async throws {
         var event = CommandEvent(command: line)
         switch command {
         case .camera(let name, let changes):
@@ -149,10 +149,10 @@ struct PublisherCommands {
             let words = "Captures from \(camera.device)\(captured); \(Int(milliseconds)) ms without a frame."
             reporter.report(event, words)
         case .rotation(let rotation):
-            guard let turner else {
+            guard let rotator else {
                 throw ValidationError("the sensor of --orientation-sensor turns the pictures; leave one of the two out")
             }
-            turner.rotation = rotation
+            rotator.rotation = rotation
             reporter.report(event, "Turned by \(rotation.rawValue) degrees.")
         case .control(let control):
             try camera.setControl(control.name, to: control.value)

@@ -215,12 +215,12 @@ struct SourceOptions: ParsableArguments {
 
     /// Makes the source without starting it; `whenFinished` is called if the source fails or ends by itself.
     ///
-    /// With a `turner`, a camera's pictures are turned as it says, to begin with as `--rotate` does.
+    /// With a `rotator`, a camera's pictures are turned as it says, to begin with as `--rotate` does.
     func makeSource(
-        turner: ManualOrientationTracker? = nil,
+        rotator: ManualOrientationTracker? = nil,
         whenFinished: @escaping @Sendable ((any Error)?) -> Void
     ) throws -> any VideoCapturer {
-        let source = try makeSource(turner)
+        let source = try makeSource(rotator)
         let events = source.captureEvents()
         Task {
             for await event in events {
@@ -249,7 +249,7 @@ struct SourceOptions: ParsableArguments {
         return Bitrate(bitsPerSecond: Int(min(4 * pixels, 10e6)))
     }
 
-    private func makeSource(_ turner: ManualOrientationTracker?) throws -> any VideoCapturer {
+    private func makeSource(_ rotator: ManualOrientationTracker?) throws -> any VideoCapturer {
         let frameRate = fps ?? FrameRate(30)
         switch source {
         case .pattern:
@@ -265,7 +265,7 @@ struct SourceOptions: ParsableArguments {
             if Y4MReader.canBeOpenedAgain(path) { try VP8Source.check(path: path) }
             return VP8Source(path: path, loop: loop)
         case .screen: return screen.makeSource(VideoFormatRequest(dimensions: size, frameRate: fps))
-        case .camera: return try makeCamera(turner)
+        case .camera: return try makeCamera(rotator)
         }
     }
 
@@ -302,7 +302,7 @@ struct SourceOptions: ParsableArguments {
         return transform
     }
 
-    private func makeCamera(_ turner: ManualOrientationTracker?) throws -> CameraSource {
+    private func makeCamera(_ rotator: ManualOrientationTracker?) throws -> CameraSource {
         let device: CaptureDevice
         if let name = self.device {
             device = try CameraSource.captureDevice(matching: name)
@@ -310,14 +310,14 @@ struct SourceOptions: ParsableArguments {
             device = try firstCamera()
         }
         var transform = cameraTransform
-        if let turner { (turner.rotation, transform.rotation) = (transform.rotation, .none) }
+        if let rotator { (rotator.rotation, transform.rotation) = (transform.rotation, .none) }
         let sensor = try orientationSensor.map { path in try FileOrientationTracker(path: path) }
         let camera = CameraSource(
             device: device,
             request: request,
             outageLimit: cameraWait.map { .milliseconds(Int64(($0 * 1000).rounded())) },
             transform: transform,
-            orientationTracker: sensor ?? turner
+            orientationTracker: sensor ?? rotator
         )
         for control in controls { try camera.setControl(control.name, to: control.value) }
         return camera

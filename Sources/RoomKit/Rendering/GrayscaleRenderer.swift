@@ -34,7 +34,7 @@ public final class GrayscaleRenderer: VideoRenderer {
     }
 
     private let whenRendered: (@Sendable (Picture) -> Void)?
-    private let turner = FrameScaler()
+    private let rotator = FrameScaler()
     private let state = Monitor(State())
 
     /// Creates a renderer without a picture.
@@ -49,7 +49,7 @@ public final class GrayscaleRenderer: VideoRenderer {
 
     /// Makes a grey picture of the frame.
     public func render(_ frame: VideoFrame) {
-        let upright = turner.upright(frame)
+        let upright = rotator.upright(frame)
         let size = upright.dimensions
         var bytes = state.withLock { state -> [UInt8] in
             defer { state.spare = [] }

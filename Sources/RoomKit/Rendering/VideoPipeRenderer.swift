@@ -32,7 +32,7 @@ public final class VideoPipeRenderer: VideoRenderer {
     private let path: String
     private let format: Format
     private let scaler = FrameScaler()
-    private let turner = FrameScaler()
+    private let rotator = FrameScaler()
     private let state: Monitor<State>
 
     /// Creates a renderer; the first picture opens the output.
@@ -101,7 +101,7 @@ public final class VideoPipeRenderer: VideoRenderer {
         }
         var failure: RecordingError?
         do throws(MediaFileError) {
-            try write(turner.upright(frame))
+            try write(rotator.upright(frame))
         } catch {
             failure = RecordingError(error)
         }

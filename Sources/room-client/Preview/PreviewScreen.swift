@@ -96,7 +96,7 @@ final class PreviewScreen: VideoRenderer {
 private struct PreviewCanvas {
     private let answers: TerminalAnswers
     private var painter: any PicturePainter
-    private let turner = FrameScaler()
+    private let rotator = FrameScaler()
     private var scaler = FrameScaler()
     private var terminal: TerminalSize?
     private var layout: PreviewLayout?
@@ -109,7 +109,7 @@ private struct PreviewCanvas {
 
     mutating func draw(_ frame: VideoFrame?, status: String, on terminal: TerminalSize) -> [UInt8] {
         output.removeAll(keepingCapacity: true)
-        let upright = frame.map { turner.upright($0) }
+        let upright = frame.map { rotator.upright($0) }
         let layout = upright.flatMap { arrange($0.dimensions, on: terminal) }
         if terminal != self.terminal || layout != self.layout {
             output.append("\u{1B}[0m\u{1B}[2J")
