@@ -70,14 +70,18 @@ extension DegradationLadder {
     private mutating func answerCPU(_ rate: Double, at time: Int64) -> Bool {
         let steps = wantedCPUSteps - cpuLimits.count
         guard steps != 0 else { return false }
-        // Each step keeps the limit that holds when it is taken back, whatever the path and the receivers allow by then.
-        let limits = cpuLimits.dropLast(max(0, -steps)) + (0..<max(0, steps)).map { rung(after: $0 + 1).pixelRate }
         let old = rungs[rung]
-        let target = max(bandwidthRung, Self.cpuRung(rungs, limits.last))
+        let limit = steps > 0 ? rung(after: steps).pixelRate : cpuLimits.dropLast(-steps).last
+        let target = max(bandwidthRung, Self.cpuRung(rungs, limit))
         // A change to a size between leaves one more for the last one.
         let reserve = ChangeBudget.usualReserve - (target > bandwidthRung ? 0 : 1)
         guard mayChange(from: old, to: rungs[target], isUrgent: false, leaving: reserve, at: time) else { return false }
-        cpuLimits = Array(limits)
+        // Each step keeps the limit that holds when it is taken back, whatever the path and the receivers allow by then.
+        if steps > 0 {
+            cpuLimits += (1...steps).map { rung(after: $0).pixelRate }
+        } else {
+            cpuLimits.removeLast(-steps)
+        }
         note(old, steps > 0 ? .cpuOverused : .cpuUnderused, rate, at: time)
         return true
     }
