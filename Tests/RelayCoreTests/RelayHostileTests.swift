@@ -458,4 +458,54 @@ struct RelayHostileTests {
         #expect((2940...2960).contains(refused) && viewer.close == nil, "\(refused)")
         #expect(bench.join("guest", room: "another").close == nil)
     }
+
+    /// Each new connection began with the whole budget of one participant: 640,000 messages a second in a room of 1,000.
+    @Test("A flooder that joins again and again under new names is charged to its room's joins")
+    func rejoiningFlooder() throws {
+        var settings = RelaySettings()
+        settings.deliveryBurst = 8000
+        settings.joinBurst = 400
+        let bench = RelayBench { [settings] in $0 = settings }
+        let bystanders = (0..<300).map { bench.enter("bystander \($0)", automatic: false) }
+        bench.discard(bystanders)
+        let before = bench.relay.work
+        let (rounds, pause) = (300, Duration.milliseconds(100))
+        for number in 0..<rounds {
+            let flooder = bench.join("flooder \(number)", automatic: false)
+            if flooder.close == nil, let track = bench.publish(flooder)?.track {
+                var isEnabled = true
+                while flooder.close == nil {
+                    isEnabled.toggle()
+                    let signal =
+                        isEnabled
+                        ? ClientMessage.enable(Enable(trackId: track.id)) : .disable(Disable(trackId: track.id))
+                    bench.send(signal, from: flooder)
+                    bench.pull(flooder)
+                }
+            }
+            bench.close(flooder)
+            bench.discard(bystanders)
+            bench.advance(pause)
+        }
+        let joins = settings.joinBurst + Int((pause * rounds).seconds / settings.joinInterval.seconds)
+        // Each join and each leaving is a message; and the last flooder is charged when it leaves.
+        let most =
+            joins * (settings.maximumParticipantsPerRoom + 2 * (bystanders.count + 1)) + settings.deliveryBurst
+        #expect((bench.relay.work - before).deliveries <= most)
+        #expect(bench.join("guest", room: "another").close == nil)
+    }
+
+    @Test("A participant that left without a flood costs those who join nothing")
+    func quietLeaving() throws {
+        let bench = RelayBench { $0.joinBurst = 20 }
+        let viewers = (0..<5).map { bench.join("viewer \($0)") }
+        for number in 0..<14 {
+            let robot = bench.join("robot")
+            #expect(robot.close == nil, "\(number)")
+            _ = try #require(bench.publish(robot))
+            bench.advance(.seconds(1))
+            bench.close(robot)
+            bench.discard(viewers)
+        }
+    }
 }

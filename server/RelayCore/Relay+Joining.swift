@@ -157,6 +157,7 @@ extension Relay {
     /// Takes a participant, with its tracks and subscriptions, out of its room, and tells the others.
     mutating func removeParticipant(_ id: ParticipantID, at now: MonotonicInstant) {
         guard let participant = participants[id] else { return }
+        chargeLeaving(id, from: participant.room, at: now)
         for track in participant.publications { removeTrack(track, isQuiet: true) }
         while let subscription = participants.hot[id.index].subscriptions.popLast() {
             end(subscription)
@@ -169,6 +170,16 @@ extension Relay {
         notices.append(.left(identity: participant.identity, room: participant.room))
         let message = ParticipantDisconnected(participantId: participant.id)
         broadcast(.participantDisconnected(message), in: participant.room, except: id)
+    }
+
+    /// Charges the room's joins with the messages that a participant caused shortly before it leaves.
+    ///
+    /// A client that is refused, or hangs up, could otherwise begin again with a whole budget under another name.
+    private mutating func chargeLeaving(_ id: ParticipantID, from room: String, at now: MonotonicInstant) {
+        guard let connection = participants.hot[id.index].connection,
+            let used = connections[connection]?.budget.usedDeliveries(of: limits.signaling, at: now)
+        else { return }
+        rooms[room]?.joins.overdraw(used / settings.maximumParticipantsPerRoom, of: limits.joins, at: now)
     }
 
     /// Removes a participant and its tracks without telling anybody.

@@ -41,6 +41,18 @@ struct TokenBucket: Sendable {
         fullAt = MonotonicInstant(nanoseconds: next)
         return true
     }
+
+    /// Takes `units` out of the bucket even if it does not hold that many; it then owes at most `units`.
+    mutating func overdraw(_ units: Int, of allowance: Allowance, at now: MonotonicInstant) {
+        let cost = Int64(min(Double(units) * allowance.nanosecondsPerUnit, 1e18))
+        let next = max(fullAt.nanoseconds, now.nanoseconds) &+ cost
+        fullAt = MonotonicInstant(nanoseconds: min(next, now.nanoseconds &+ allowance.burstNanoseconds &+ cost))
+    }
+
+    /// The whole units that have been taken out of the bucket and not come back yet.
+    func used(of allowance: Allowance, at now: MonotonicInstant) -> Int {
+        Int(Double(max(fullAt.nanoseconds &- now.nanoseconds, 0)) / allowance.nanosecondsPerUnit)
+    }
 }
 
 /// The usage of the packets and bytes that a participant, or one of its tracks, may send.
@@ -145,5 +157,10 @@ struct SignalingBudget: Sendable {
     /// - Returns: Whether they are within the limits.
     mutating func chargeDeliveries(_ count: Int, to limits: Limits, at now: MonotonicInstant) -> Bool {
         count == 0 || deliveries.take(count, of: limits.deliveries, at: now)
+    }
+
+    /// The messages to others that have not been made good by a quiet time.
+    func usedDeliveries(of limits: Limits, at now: MonotonicInstant) -> Int {
+        deliveries.used(of: limits.deliveries, at: now)
     }
 }
