@@ -14,6 +14,8 @@ final class RelayBench {
     var furtherCameras: [UInt32: [Camera]] = [:]
     private var awakened: [SlotID] = []
     private var overdue: [SlotID] = []
+    /// When the relay wants to be called.
+    private var deadline: MonotonicInstant?
     /// Packets that all peers together have taken.
     var mediaTaken = 0
     private(set) var notices: [RelayNotice] = []
@@ -77,11 +79,13 @@ final class RelayBench {
     /// Moves the clock, stopping at each deadline on the way.
     func advance(_ duration: Duration) {
         let end = now + duration
-        while let deadline = relay.nextDeadline, deadline <= end {
-            now = max(now, deadline)
+        takeEffects()
+        while let due = deadline, due <= end {
+            now = max(now, due)
             relay.deadlineReached(at: now)
+            takeEffects()
             // Otherwise a driver's loop would spin.
-            if let next = relay.nextDeadline, next <= now { Issue.record("still due at \(next) of \(now)") }
+            if let next = deadline, next <= now { Issue.record("still due at \(next) of \(now)") }
         }
         now = end
     }
@@ -101,9 +105,10 @@ final class RelayBench {
     private func takeEffects() {
         while let effect = relay.nextEffect() {
             switch effect {
-            case .wake(let id, _): awakened.append(id)
+            case .wake(let id, _, _): awakened.append(id)
             case .cut(let id): overdue.append(id)
             case .log(let notice): notices.append(notice)
+            case .callBack(let time): deadline = time
             }
         }
     }

@@ -14,7 +14,7 @@ struct RelayWakingTests {
     private func wakes(_ bench: RelayBench) -> [Wake] {
         var wakes: [Wake] = []
         while let effect = bench.relay.nextEffect() {
-            if case .wake(let id, let isUrgent) = effect { wakes.append(Wake(id: id, isUrgent: isUrgent)) }
+            if case .wake(let id, let isUrgent, _) = effect { wakes.append(Wake(id: id, isUrgent: isUrgent)) }
         }
         return wakes
     }

@@ -8,8 +8,8 @@ extension Relay {
 
     /// Counts a text message, which an acknowledgement of media covers as well.
     mutating func countText(_ bytes: Int, from id: ConnectionID, at now: MonotonicInstant) {
-        traffic[id.index].arrivals.received(bytes, at: now)
-        traffic[id.index].arrivals.messageEnded(isAcknowledgement: false)
+        connections.bulk[id.index].arrivals.received(bytes, at: now)
+        connections.bulk[id.index].arrivals.messageEnded(isAcknowledgement: false)
         acknowledgeIfDue(id, at: now)
     }
 
@@ -17,16 +17,16 @@ extension Relay {
     mutating func notePacket(_ header: MediaPacketHeader, on id: ConnectionID, at now: MonotonicInstant) {
         // The sum may be any number: the publisher writes both.
         let encoded = header.captureTime.microseconds &+ Int64(header.encodeDelay)
-        traffic[id.index].hasSentMedia = true
-        if header.isLastChunk { traffic[id.index].uplink.note(sent: encoded, at: now.microseconds) }
+        connections.bulk[id.index].hasSentMedia = true
+        if header.isLastChunk { connections.bulk[id.index].uplink.note(sent: encoded, at: now.microseconds) }
         let chunk = AcknowledgementSchedule.Chunk(header, simulcastLayer: header.simulcastLayer, sentTime: encoded)
-        traffic[id.index].arrivals.chunkEnded(chunk)
+        connections.bulk[id.index].arrivals.chunkEnded(chunk)
         acknowledgeIfDue(id, at: now)
     }
 
     private mutating func acknowledgeIfDue(_ id: ConnectionID, at now: MonotonicInstant) {
-        guard traffic[id.index].hasSentMedia, !connections.hot[id.index].isAcknowledgementDue,
-            traffic[id.index].arrivals.isDue(at: now)
+        guard connections.bulk[id.index].hasSentMedia, !connections.hot[id.index].isAcknowledgementDue,
+            connections.bulk[id.index].arrivals.isDue(at: now)
         else { return }
         connections.hot[id.index].isAcknowledgementDue = true
         wake(id, for: .urgent)
@@ -35,8 +35,8 @@ extension Relay {
     /// The acknowledgement that a connection sends before anything else.
     mutating func acknowledgementTurn(of id: ConnectionID, at now: MonotonicInstant) -> Turn? {
         connections.hot[id.index].isAcknowledgementDue = false
-        guard let acknowledgement = traffic[id.index].arrivals.acknowledgement(at: now) else { return nil }
-        traffic[id.index].path.wrote(MediaAcknowledgement.length, .acknowledgement, at: now)
+        guard let acknowledgement = connections.bulk[id.index].arrivals.acknowledgement(at: now) else { return nil }
+        connections.bulk[id.index].path.wrote(MediaAcknowledgement.length, .acknowledgement, at: now)
         guard let participant = connections.hot[id.index].participant else {
             return (message: .acknowledgement(acknowledgement), isLast: false)
         }
@@ -54,11 +54,11 @@ extension Relay {
         by participant: ParticipantID,
         at now: MonotonicInstant
     ) {
-        traffic[id.index].path.acknowledged(acknowledgement, at: now)
+        connections.bulk[id.index].path.acknowledged(acknowledgement, at: now)
         allot(participant, on: id, at: now)
         reviewCatchUps(of: participant, on: id, acknowledgement, at: now)
-        guard traffic[id.index].isHeldBack, traffic[id.index].path.mayBegin(at: now) else { return }
-        traffic[id.index].isHeldBack = false
+        guard connections.bulk[id.index].isHeldBack, connections.bulk[id.index].path.mayBegin(at: now) else { return }
+        connections.bulk[id.index].isHeldBack = false
         wake(id, for: .urgent)
     }
 }

@@ -48,7 +48,7 @@ extension Relay {
         if encodings[encoding]?.keyframes.isUnanswered(at: now) == true { return }
         let load = catchUpLoad(of: id, subscription: index, on: connection, sum, at: now)
         let delay = participants.hot[id.index].subscriptions[index].catchUp.delayOfKeyframe(
-            acknowledged: traffic[connection.index].path.acknowledgedBytes,
+            acknowledged: connections.bulk[connection.index].path.acknowledgedBytes,
             at: acknowledgement.receiveTime,
             load
         )
@@ -82,8 +82,8 @@ extension Relay {
         let rest = encodings[encoding]?.keyframes.restsUntil(at: now)
         return CatchUpChoice.Load(
             waiting: sum.waiting,
-            underway: Int(traffic[connection.index].path.unacknowledgedBytes),
-            roundTrip: traffic[connection.index].path.shortestRoundTrip.seconds,
+            underway: Int(connections.bulk[connection.index].path.unacknowledgedBytes),
+            roundTrip: connections.bulk[connection.index].path.shortestRoundTrip.seconds,
             keyframe: encodings.hot[encoding.index].stream.newestKeyframeSize,
             production: sum.production,
             pause: rest.map { $0.duration(since: now) } ?? .zero

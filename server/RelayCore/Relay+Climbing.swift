@@ -43,7 +43,7 @@ extension Relay {
     /// It need not if nobody else gets a larger one, which would then be made for its path. Nor if it wishes for it, and its
     /// path shows no limit.
     private func needsEvidence(_ viewer: LayerPlan.Viewer, _ id: ParticipantID, of track: TrackID) -> Bool {
-        guard let connection = participants.hot[id.index].connection, traffic[connection.index].path.isAcknowledged,
+        guard let connection = participants.hot[id.index].connection, connections.bulk[connection.index].path.isAcknowledged,
             let index = participants.hot[id.index].index(of: track)
         else { return false }
         if viewer.share == nil, participants.hot[id.index].subscriptions[index].choice.isHurried { return false }
@@ -68,8 +68,8 @@ extension Relay {
         guard planned >= viewer.current, viewer.current < viewer.largest, !viewer.isLagging,
             !isMissing(tracks.hot[track.index].encodings[next], at: now)
         else { return (planned, .missing) }
-        if traffic[connection.index].probingTrack == track {
-            switch traffic[connection.index].path.probeFinding(at: now) {
+        if connections.bulk[connection.index].probingTrack == track {
+            switch connections.bulk[connection.index].path.probeFinding(at: now) {
             case .carries: return (next, .shown)
             case .carriesNot: return (next, .refuted)
             case .nothing: return (next, .missing)
@@ -78,7 +78,7 @@ extension Relay {
             }
         }
         // The present encoding must find room before the path is tested for a larger one.
-        return (traffic[connection.index].path.hasRoom(at: now) ? next : viewer.current, .missing)
+        return (connections.bulk[connection.index].path.hasRoom(at: now) ? next : viewer.current, .missing)
     }
 
     /// Begins or ends the test of a subscriber's path, as its choice needs it.
@@ -92,11 +92,11 @@ extension Relay {
         guard let connection = participants.hot[id.index].connection else { return }
         let track = participants.hot[id.index].subscriptions[index].track
         let isWanted = participants.hot[id.index].subscriptions[index].choice.isTestWanted
-        let isTested = traffic[connection.index].probingTrack == track
+        let isTested = connections.bulk[connection.index].probingTrack == track
         if isTested, !isWanted {
-            if evidence == .shown { traffic[connection.index].path.believeProbe(at: now) }
-            traffic[connection.index].path.endProbe()
-            traffic[connection.index].probingTrack = nil
+            if evidence == .shown { connections.bulk[connection.index].path.believeProbe(at: now) }
+            connections.bulk[connection.index].path.endProbe()
+            connections.bulk[connection.index].probingTrack = nil
             if evidence == .shown { divideKnownRate(of: id, at: now) }
             // Frames may have waited for one another.
             wakeForMedia(id)
@@ -104,15 +104,15 @@ extension Relay {
         guard isWanted else { return }
         if !isTested {
             // One test at a time: the frames of all tracks leave together.
-            let isBusy = traffic[connection.index].probingTrack != nil
-            let isOver = !traffic[connection.index].path.probe.isRunning
+            let isBusy = connections.bulk[connection.index].probingTrack != nil
+            let isOver = !connections.bulk[connection.index].path.probe.isRunning
             let next = participants.hot[id.index].subscriptions[index].choice.layer + 1
             guard !isBusy || isOver, next < rates.count else { return lookAgain(at: track, now) }
-            traffic[connection.index].probingTrack = track
+            connections.bulk[connection.index].probingTrack = track
             // An encoding that nobody gets is made for its path, but must be worth the change.
             let need = max(rates[next], Self.leastGain * rates[next - 1])
-            traffic[connection.index].path.beginProbe(need: need, at: now)
-        } else if let end = traffic[connection.index].path.probe.holdEnd {
+            connections.bulk[connection.index].path.beginProbe(need: need, at: now)
+        } else if let end = connections.bulk[connection.index].path.probe.holdEnd {
             guard now.microseconds < end else {
                 wakeForMedia(id)
                 return lookAgain(at: track, now)
@@ -128,10 +128,10 @@ extension Relay {
     /// The frames of its other tracks would wait for one another up to the test's end.
     mutating func abandonTest(of id: ParticipantID, for track: TrackID) {
         guard let connection = participants.hot[id.index].connection,
-            traffic[connection.index].probingTrack == track
+            connections.bulk[connection.index].probingTrack == track
         else { return }
-        traffic[connection.index].path.endProbe()
-        traffic[connection.index].probingTrack = nil
+        connections.bulk[connection.index].path.endProbe()
+        connections.bulk[connection.index].probingTrack = nil
         wakeForMedia(id)
     }
 

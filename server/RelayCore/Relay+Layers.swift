@@ -123,7 +123,7 @@ extension Relay {
     ) -> LayerPlan.Viewer {
         let subscription = participants.hot[id.index].subscriptions[index]
         let connection = participants.hot[id.index].connection
-        let acknowledges = connection.map { traffic[$0.index].path.isAcknowledged } ?? false
+        let acknowledges = connection.map { connections.bulk[$0.index].path.isAcknowledged } ?? false
         // While a path is known to have no limit, lateness was a stall that is over. Who does not acknowledge yet may do so
         // later: acknowledgements come behind the first keyframe.
         let isKnown = now.duration(since: subscription.began) > Self.acquaintance

@@ -11,7 +11,7 @@ extension Relay {
         let count = participants.hot[id.index].subscriptions.count
         guard count > 0 else { return nil }
         let turns = participants.hot[id.index].turns
-        let isAdmitted = traffic[connection.index].path.admitsFrame(at: now)
+        let isAdmitted = connections.bulk[connection.index].path.admitsFrame(at: now)
         for offset in 0..<count {
             let index = turns.index(offset, of: count)
             guard hasPacket(for: id, subscription: index) else { continue }
@@ -22,10 +22,10 @@ extension Relay {
             switch step {
             case .send(let packet):
                 participants.hot[id.index].turns.served(index)
-                if traffic[connection.index].path.isTested {
+                if connections.bulk[connection.index].path.isTested {
                     let track = participants.hot[id.index].subscriptions[index].track
-                    traffic[connection.index].path.servesTestedTrack = traffic[connection.index].probingTrack == track
-                    traffic[connection.index].path.endsFrame =
+                    connections.bulk[connection.index].path.servesTestedTrack = connections.bulk[connection.index].probingTrack == track
+                    connections.bulk[connection.index].path.endsFrame =
                         !participants.hot[id.index].subscriptions[index].cursor.isWithinFrame
                 }
                 noteSent(to: id, subscription: index, at: now)
@@ -33,8 +33,8 @@ extension Relay {
                 return packet
             case .idle:
                 guard !isAdmitted else { continue }
-                traffic[connection.index].isHeldBack = true
-                if traffic[connection.index].path.isTested { traffic[connection.index].path.frameWaits(at: now) }
+                connections.bulk[connection.index].isHeldBack = true
+                if connections.bulk[connection.index].path.isTested { connections.bulk[connection.index].path.frameWaits(at: now) }
             case .needsKeyframe:
                 participants.hot[id.index].subscriptions[index].lastSkip = now
                 let wasLive = participants.hot[id.index].subscriptions[index].cursor.wasLiveBeforeSkip
@@ -122,7 +122,7 @@ extension Relay {
         }
         let fanout = participants.hot[id.index].subscriptions[index].encoding.index
         var isBacklogged = false
-        if isAdmitted, traffic[connection.index].path.isLimited {
+        if isAdmitted, connections.bulk[connection.index].path.isLimited {
             isBacklogged = self.isBacklogged(id, subscription: index, on: connection)
         }
         while true {
@@ -162,7 +162,7 @@ extension Relay {
         let position = participants.hot[id.index].subscriptions[index].cursor.position
         // Of a backlog with temporal layers, only the lowest is sent in the end.
         guard !encodings.hot[fanout].stream.packets.hasLayers(from: position) else { return false }
-        return traffic[connection.index].path.drainTime(of: backlog(of: id, subscription: index))
+        return connections.bulk[connection.index].path.drainTime(of: backlog(of: id, subscription: index))
             > settings.forwarding.longestBacklog
     }
 

@@ -36,7 +36,7 @@ extension Relay {
     mutating func reviewNetwork(of id: ParticipantID, at now: MonotonicInstant) {
         participants.hot[id.index].isReviewDue = false
         guard let connection = participants.hot[id.index].connection else { return }
-        let excess = traffic[connection.index].uplink.takeExcess()
+        let excess = connections.bulk[connection.index].uplink.takeExcess()
         let up = excess.map { delay in 5 - Self.uplinkDelays.count { delay > $0 } }
         let down = reviewSubscriptions(of: id, on: connection, at: now)
         let told = participants[id]?.quality.told ?? 5
@@ -73,7 +73,7 @@ extension Relay {
         }
         guard let level else { return nil }
         if isOut { return 0 }
-        return traffic[connection.index].path.rate == nil ? level : min(level, 4)
+        return connections.bulk[connection.index].path.rate == nil ? level : min(level, 4)
     }
 
     /// Whether a subscriber is sent nothing only because it waits for a keyframe, for which its network is not the reason.

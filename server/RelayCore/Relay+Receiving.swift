@@ -17,7 +17,7 @@ extension Relay {
     /// Takes a binary message that nobody else holds; the relay stamps it and afterwards only reads it.
     package mutating func receive(_ packet: PacketBuffer, from id: SlotID, at now: MonotonicInstant) {
         guard connections.contains(id) else { return }
-        traffic[id.index].arrivals.received(packet.count, at: now)
+        connections.bulk[id.index].arrivals.received(packet.count, at: now)
         guard let publisher = connections.hot[id.index].participant else {
             if connections[id]?.isClosing == false {
                 fail(id, ErrorMessage(.malformedMessage, "media before \"join\"", fatal: true), at: now)
@@ -28,8 +28,8 @@ extension Relay {
             let kind = packet.withBytes { binaryMessageKind(of: $0) }
             switch kind {
             case .video: break
-            case .acknowledgement: traffic[id.index].arrivals.messageEnded(isAcknowledgement: true)
-            case nil: traffic[id.index].arrivals.messageEnded(isAcknowledgement: false)
+            case .acknowledgement: connections.bulk[id.index].arrivals.messageEnded(isAcknowledgement: true)
+            case nil: connections.bulk[id.index].arrivals.messageEnded(isAcknowledgement: false)
             }
             if let excess = charge(packet, of: kind, to: publisher, at: now) {
                 throw .overLimit(excess, of: .participant)

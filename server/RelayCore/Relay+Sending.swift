@@ -13,20 +13,20 @@ extension Relay {
             return turn
         }
         if let text = popOutbox(of: id) {
-            traffic[id.index].path.wrote(text.utf8.count, .text, at: now)
+            connections.bulk[id.index].path.wrote(text.utf8.count, .text, at: now)
             return (message: .text(text), isLast: false)
         }
         if let participant = connections.hot[id.index].participant,
             let packet = nextPacket(for: participant, on: id, at: now)
         {
-            traffic[id.index].path.wrote(packet.count, .media, at: now)
+            connections.bulk[id.index].path.wrote(packet.count, .media, at: now)
             let isLast = connections.hot[id.index].messages.isEmpty && !hasPacket(for: participant)
             if isLast { connections.hot[id.index].wakefulness = .asleep }
             return (message: .media(packet), isLast: isLast)
         }
         // A message may go out before the packet that it is about.
         if let text = popOutbox(of: id) {
-            traffic[id.index].path.wrote(text.utf8.count, .text, at: now)
+            connections.bulk[id.index].path.wrote(text.utf8.count, .text, at: now)
             return (message: .text(text), isLast: false)
         }
         dropSlowConnections(at: now)
@@ -116,14 +116,11 @@ extension Relay {
     mutating func wakeSubscribers(of encoding: EncodingID) {
         let subscribers = encodings.hot[encoding.index].subscribers
         countedWork.wakes += subscribers.count
-        for subscriber in subscribers { participants.prefetch(subscriber, lines: 1) }
+        for subscriber in subscribers { participants.prefetchHot(subscriber, lines: 1) }
         for subscriber in subscribers {
             guard let connection = participants.hot[subscriber.index].connection else { continue }
-            connections.prefetch(connection, lines: 1)
-            unsafe traffic.withUnsafeMutableBytes { bytes in
-                let offset = connection.index * MemoryLayout<ConnectionTraffic>.stride
-                unsafe prefetchLines(2, at: bytes.baseAddress.map { unsafe UnsafeRawPointer($0) + offset })
-            }
+            connections.prefetchHot(connection, lines: 1)
+            connections.prefetchBulk(connection, lines: 2)
             // The array is only a reference, and lies first. To use it, even to ask for its address, would wait for its
             // memory.
             let subscriptions = unsafe participants.hot.withUnsafeMutableBytes { bytes in

@@ -2,7 +2,7 @@ package import MediaCore
 import RoomProtocol
 
 extension Relay {
-    /// When `deadlineReached` must be called.
+    /// When `deadlineReached` must be called; the driver also learns it from the effect `callBack`.
     package var nextDeadline: MonotonicInstant? {
         // An array of the three would be allocated each time.
         var earliest = connectionDeadlines.next

@@ -27,17 +27,17 @@ extension Relay {
     /// Divides the rate of a subscriber's path among its tracks, after an acknowledgement.
     mutating func allot(_ participant: ParticipantID, on connection: ConnectionID, at now: MonotonicInstant) {
         let index = connection.index
-        let rate = traffic[index].path.rate
-        let last = traffic[index].allottedRate
+        let rate = connections.bulk[index].path.rate
+        let last = connections.bulk[index].allottedRate
         guard rate != nil || last != nil else { return }
         let isUrgent = (last == nil) != (rate == nil) || rate ?? 0 < 0.85 * (last ?? 0)
-        if !isUrgent, let time = traffic[index].lastAllotment,
+        if !isUrgent, let time = connections.bulk[index].lastAllotment,
             now.duration(since: time) < Self.allotmentInterval
         {
             return
         }
-        traffic[index].lastAllotment = now
-        traffic[index].allottedRate = rate
+        connections.bulk[index].lastAllotment = now
+        connections.bulk[index].allottedRate = rate
         divide(rate, among: participant, at: now)
         for subscription in participants.hot[participant.index].subscriptions.indices {
             let track = participants.hot[participant.index].subscriptions[subscription].track
@@ -54,7 +54,7 @@ extension Relay {
     /// Divides a participant's rate among its tracks, if it is known.
     mutating func divideKnownRate(of participant: ParticipantID, at now: MonotonicInstant) {
         let connection = participants.hot[participant.index].connection
-        divide(connection.flatMap { traffic[$0.index].path.rate }, among: participant, at: now)
+        divide(connection.flatMap { connections.bulk[$0.index].path.rate }, among: participant, at: now)
     }
 
     private mutating func divide(_ rate: Double?, among participant: ParticipantID, at now: MonotonicInstant) {

@@ -30,28 +30,27 @@ package struct Relay: ~Copyable, Sendable {
     package enum Effect: Sendable {
         /// The connection has something to send: call `nextMessage` when its socket can take it.
         ///
-        /// Media are urgent: connections that have media to send come before those that have only signaling.
-        case wake(SlotID, isUrgent: Bool)
+        /// Media are urgent: connections that have media to send come before those that have only signaling. `later` is
+        /// a connection that will be woken some steps later, whose memory the driver can ask for meanwhile.
+        case wake(SlotID, isUrgent: Bool, later: SlotID?)
         /// The connection did not take its close message in time: cut it.
         case cut(SlotID)
         /// Write a line to the log.
         case log(RelayNotice)
+        /// Call `deadlineReached` at this time, or never if it is `nil`; this replaces the time before.
+        case callBack(at: MonotonicInstant?)
     }
 
     let settings: RelaySettings
     let limits: Limits
     let bootID: String?
     let serverName: String
-    var connections = SlotTable<Connection, Outbox>(vacant: Outbox())
-    /// What goes over each connection, by the connection's index.
-    ///
-    /// It is kept apart from `connections`, because its estimates must be changed in place.
-    var traffic: [ConnectionTraffic] = []
-    var participants = SlotTable<Participant, SubscriberState>(vacant: SubscriberState(budget: .unused))
-    var tracks = SlotTable<Track, TrackIntake>(
+    var connections = SlotTable<Connection, Outbox, ConnectionTraffic>(vacant: (Outbox(), ConnectionTraffic()))
+    var participants = SlotTable<Participant, SubscriberState, Void>(vacant: SubscriberState(budget: .unused))
+    var tracks = SlotTable<Track, TrackIntake, Void>(
         vacant: TrackIntake(publisher: SlotID(rawValue: 0), budget: .unused)
     )
-    var encodings: SlotTable<Encoding, EncodingFanout>
+    var encodings: SlotTable<Encoding, EncodingFanout, Void>
     var connectionDeadlines = DeadlineQueue()
     var participantDeadlines = DeadlineQueue()
     var trackDeadlines = DeadlineQueue()
@@ -69,6 +68,8 @@ package struct Relay: ~Copyable, Sendable {
     var awakened: [ConnectionID] = []
     /// The index in `awakened` of the next one for the driver.
     private var nextAwakened = 0
+    /// How many wakes ahead a connection is named: more than the misses that a processor waits for at one time.
+    private static let wakeDistance = 8
     var overdue: [ConnectionID] = []
     var notices: [RelayNotice] = []
     /// Connections whose outbox has just passed its limit.
@@ -122,9 +123,7 @@ package struct Relay: ~Copyable, Sendable {
         let roomPath = RoomPath(reading: path)
         let deadline = now + settings.joinTimeout
         let connection = Connection(path: roomPath ?? .anyRoom, joinsBefore: deadline, at: now)
-        let id = connections.insert(connection, Outbox())
-        while traffic.count <= id.index { traffic.append(ConnectionTraffic()) }
-        traffic[id.index] = ConnectionTraffic()
+        let id = connections.insert(connection, Outbox(), ConnectionTraffic())
         connectionDeadlines.set(deadline, for: id)
         // Byte by byte, because other texts can take long to compare.
         if subprotocol?.utf8.elementsEqual(WireFormat.subprotocol.utf8) != true {
@@ -143,8 +142,7 @@ package struct Relay: ~Copyable, Sendable {
         guard connections.contains(id) else { return }
         if let participant = connections.hot[id.index].participant { removeParticipant(participant, at: now) }
         connectionDeadlines.set(nil, for: id)
-        disregardedAcknowledgements += traffic[id.index].path.disregarded
-        traffic[id.index] = ConnectionTraffic()
+        disregardedAcknowledgements += connections.bulk[id.index].path.disregarded
         _ = connections.remove(id)
         dropSlowConnections(at: now)
     }
@@ -185,29 +183,25 @@ package struct Relay: ~Copyable, Sendable {
 
     // MARK: Effects
 
-    /// The connection that `nextEffect` will name to be woken after `distance` others, if it is known already.
-    package mutating func wake(ahead distance: Int) -> SlotID? {
-        let index = nextAwakened + distance - 1
-        return index < awakened.count ? awakened[index] : nil
-    }
-
     /// The next action for the driver; call it after each call that changes the relay, until it returns `nil`.
     package mutating func nextEffect() -> Effect? {
         if nextAwakened < awakened.count {
             let id = awakened[nextAwakened]
+            let distant = nextAwakened + Self.wakeDistance
             nextAwakened += 1
-            return .wake(id, isUrgent: connections.hot[id.index].wakefulness == .urgent)
+            let later = distant < awakened.count ? awakened[distant] : nil
+            return .wake(id, isUrgent: connections.hot[id.index].wakefulness == .urgent, later: later)
         }
         if nextAwakened > 0 {
             awakened.removeAll(keepingCapacity: true)
             nextAwakened = 0
         }
         if !overdue.isEmpty { return .cut(overdue.removeFirst()) }
-        return notices.isEmpty ? nil : .log(notices.removeFirst())
+        if !notices.isEmpty { return .log(notices.removeFirst()) }
+        return takeDeadlineChange() ? .callBack(at: nextDeadline) : nil
     }
 
-    /// Says once whether `nextDeadline` may have changed.
-    package mutating func takeDeadlineChange() -> Bool {
+    private mutating func takeDeadlineChange() -> Bool {
         guard connectionDeadlines.isChanged || participantDeadlines.isChanged || trackDeadlines.isChanged else {
             return false
         }
@@ -229,7 +223,7 @@ package struct Relay: ~Copyable, Sendable {
             rooms: rooms.count,
             tracks: tracks.count,
             storedBytes: storedBytes,
-            disregardedAcknowledgements: traffic.reduce(disregardedAcknowledgements) { $0 + $1.path.disregarded }
+            disregardedAcknowledgements: connections.bulk.reduce(disregardedAcknowledgements) { $0 + $1.path.disregarded }
         )
     }
 

@@ -6,6 +6,15 @@ func prefetchLines(_ count: Int, at address: UnsafeRawPointer?) {
     for line in 0..<count { unsafe cprefetch_line(address.map { unsafe $0 + line * 64 }) }
 }
 
+/// Asks the processor for the first cache lines of an array's element, without touching it.
+@inline(__always)
+private func prefetchElement<Element>(_ index: Int, of array: inout [Element], lines: Int) {
+    unsafe array.withUnsafeMutableBytes { bytes in
+        let offset = index * MemoryLayout<Element>.stride
+        unsafe prefetchLines(lines, at: bytes.baseAddress.map { unsafe UnsafeRawPointer($0) + offset })
+    }
+}
+
 /// The name of an element of a `SlotArray`.
 ///
 /// A name is used again only after two thousand million other names with its index.
@@ -80,32 +89,40 @@ struct SlotArray<Element: Sendable>: Sendable {
     }
 }
 
-/// A `SlotArray` in two columns, so that what is read often lies close together in memory.
+/// A `SlotArray` in three columns, so that what is read often lies close together in memory.
 ///
-/// `Element` holds what is seldom read, and `Hot` what is read for every packet and subscriber.
-struct SlotTable<Element: Sendable, Hot: Sendable>: Sendable {
+/// `Element` holds what is seldom read, `Hot` what is read for every packet and subscriber, and `Bulk` what is also changed
+/// for every packet, but is too large to lie between.
+struct SlotTable<Element: Sendable, Hot: Sendable, Bulk: Sendable>: Sendable {
     private var slots = SlotArray<Element>()
-    private let vacant: Hot
+    private let vacant: (hot: Hot, bulk: Bulk)
     /// The second column, by an element's index; `vacant` where there is no element.
     ///
     /// It is an array for direct access, because a subscript would copy. No other code may change its length.
     var hot: [Hot] = []
+    /// The third column, like `hot`.
+    var bulk: [Bulk] = []
 
     /// Creates an empty table, whose free slots hold `vacant`.
-    init(vacant: Hot) { self.vacant = vacant }
+    init(vacant: (hot: Hot, bulk: Bulk)) { self.vacant = vacant }
 
     var count: Int { slots.count }
     var ids: [SlotID] { slots.ids }
 
-    mutating func insert(_ element: Element, _ hotPart: Hot) -> SlotID {
+    mutating func insert(_ element: Element, _ hotPart: Hot, _ bulkPart: Bulk) -> SlotID {
         let id = slots.insert(element)
-        if id.index == hot.count { hot.append(hotPart) } else { hot[id.index] = hotPart }
+        if id.index == hot.count {
+            hot.append(hotPart)
+            bulk.append(bulkPart)
+        } else {
+            (hot[id.index], bulk[id.index]) = (hotPart, bulkPart)
+        }
         return id
     }
 
     mutating func remove(_ id: SlotID) -> Element? {
         guard let element = slots.remove(id) else { return nil }
-        hot[id.index] = vacant
+        (hot[id.index], bulk[id.index]) = vacant
         return element
     }
 
@@ -113,16 +130,22 @@ struct SlotTable<Element: Sendable, Hot: Sendable>: Sendable {
 
     /// Asks the processor for the first cache lines of an element's `hot` part.
     @inline(__always)
-    mutating func prefetch(_ id: SlotID, lines: Int) {
-        unsafe hot.withUnsafeMutableBytes { bytes in
-            let offset = id.index * MemoryLayout<Hot>.stride
-            unsafe prefetchLines(lines, at: bytes.baseAddress.map { unsafe UnsafeRawPointer($0) + offset })
-        }
-    }
+    mutating func prefetchHot(_ id: SlotID, lines: Int) { prefetchElement(id.index, of: &hot, lines: lines) }
+
+    /// Asks the processor for the first cache lines of an element's `bulk` part.
+    @inline(__always)
+    mutating func prefetchBulk(_ id: SlotID, lines: Int) { prefetchElement(id.index, of: &bulk, lines: lines) }
 
     /// The first column's part of an element; `nil` once it has been removed, and setting it then does nothing.
     subscript(_ id: SlotID) -> Element? {
         get { slots[id] }
         _modify { yield &slots[id] }
     }
+}
+
+/// A table that needs no third column.
+extension SlotTable where Bulk == Void {
+    init(vacant: Hot) { self.init(vacant: (vacant, ())) }
+
+    mutating func insert(_ element: Element, _ hotPart: Hot) -> SlotID { insert(element, hotPart, ()) }
 }

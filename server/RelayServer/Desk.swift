@@ -18,8 +18,8 @@ struct Desk: ~Copyable {
     private let packets = PacketBufferPool()
     /// The connections by the index of the relay's name for each, which is the connection's `tag`.
     private var connections: [WebSocketConnection?] = []
-    /// How many wakes ahead a connection's memory is asked for: more than the processor's misses at one time.
-    private static let prefetchDistance = 8
+    /// When the relay wants to be called, if ever.
+    private(set) var deadline: MonotonicInstant?
 
     init(relay: consuming Relay, logger: Logger) {
         self.relay = relay
@@ -43,7 +43,7 @@ struct Desk: ~Copyable {
     ///   - id: The relay's name for the connection.
     ///   - now: The time.
     ///   - hasMore: Set to whether the connection has more after it.
-    ///   - isDeadlineChanged: Set to whether the relay's next deadline has changed.
+    ///   - isDeadlineChanged: Set to whether `deadline` has changed.
     /// - Returns: The message; `nil` if there is none.
     mutating func nextMessage(
         for id: SlotID,
@@ -76,18 +76,22 @@ struct Desk: ~Copyable {
     ///
     /// Nothing that it calls comes back to the relay at once.
     ///
-    /// - Returns: Whether the relay's next deadline has changed.
+    /// - Returns: Whether `deadline` has changed.
     mutating func performEffects() -> Bool {
+        var isDeadlineChanged = false
         while let effect = relay.nextEffect() {
             switch effect {
-            case .wake(let id, let isUrgent):
-                if let later = relay.wake(ahead: Self.prefetchDistance) { prefetch(later) }
+            case .wake(let id, let isUrgent, let later):
+                if let later { prefetch(later) }
                 connections[id.index]?.requestWrite(isUrgent: isUrgent)
             case .cut(let id): connections[id.index]?.hangUp(reason: "it did not take our close message in time.")
             case .log(let notice): log.note(notice, at: MonotonicClock.now)
+            case .callBack(let time):
+                deadline = time
+                isDeadlineChanged = true
             }
         }
-        return relay.takeDeadlineChange()
+        return isDeadlineChanged
     }
 
     /// Asks the processor for the memory of a connection, which is in none of its caches when the relay wakes a crowd.

@@ -103,7 +103,7 @@ final class RelayService: WebSocketHandler {
             giveBackMemory()
             nextSweep = now + Self.sweepInterval
         }
-        if let deadline = desk.relay.nextDeadline, deadline <= now { desk.relay.deadlineReached(at: now) }
+        if let deadline = desk.deadline, deadline <= now { desk.relay.deadlineReached(at: now) }
         performEffects()
         armAlarm()
     }
@@ -121,7 +121,7 @@ final class RelayService: WebSocketHandler {
     }
 
     private func armAlarm() {
-        let time = min(desk.relay.nextDeadline ?? nextSweep, nextSweep)
+        let time = min(desk.deadline ?? nextSweep, nextSweep)
         // Clients may connect before `begin`, which then sets the alarm.
         guard time != alarm, let setAlarm else { return }
         alarm = time
