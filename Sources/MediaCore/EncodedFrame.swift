@@ -1,39 +1,39 @@
 /// Describes a compressed picture, without its bytes.
-public struct EncodedFrameInfo: Hashable, Sendable {
+package struct EncodedFrameInfo: Hashable, Sendable {
     /// The number of the frame in its simulcast layer, counted from 0.
-    public var number: UInt32
+    package var number: UInt32
     /// The simulcast layer (a separate encoding of the track) that the frame belongs to; 0 is the smallest.
-    public var simulcastLayer: UInt8
+    package var simulcastLayer: UInt8
     /// When the picture was captured.
-    public var timestamp: MonotonicInstant
+    package var timestamp: MonotonicInstant
     /// Whether the picture can be decoded without any other.
-    public var isKeyframe: Bool
+    package var isKeyframe: Bool
     /// The temporal layer of the frame: layer 0 decodes alone, each further one needs those below.
-    public var temporalLayer: UInt8
+    package var temporalLayer: UInt8
     /// Whether the frame is above temporal layer 0 and refers only to the latest frame of layer 0.
     ///
     /// A receiver that had only layer 0 may take this frame's layer, and those between, from here on. This is bit Y of
     /// RFC 7741. It is `false` for frames of layer 0.
-    public var isLayerSync: Bool
+    package var isLayerSync: Bool
     /// Whether no other frame refers to this one, so that any hop may leave it out.
-    public var isDiscardable: Bool
+    package var isDiscardable: Bool
     /// Whether the source found its picture unchanged since the frame before, and this one shows the same again.
-    public var isRepeat = false
+    package var isRepeat = false
     /// Whether the picture stands in for those of a camera that is gone.
-    public var isSubstitute = false
+    package var isSubstitute = false
     /// The number of the latest frame of temporal layer 0, modulo 65,536; frames of higher layers carry it too.
-    public var baseLayerIndex: UInt16
+    package var baseLayerIndex: UInt16
     /// The quantizer that the encoder chose: for VP8, from 0 for the finest picture to 127.
     ///
     /// 0 in frames that came over the network, whose headers do not state it.
-    public var quantizer: UInt8
+    package var quantizer: UInt8
     /// The size of the picture.
     ///
     /// 0x0 in frames that came over the network, whose headers do not state it.
-    public var dimensions: Dimensions
+    package var dimensions: Dimensions
 
     /// Creates a description with the given fields.
-    public init(
+    package init(
         number: UInt32,
         simulcastLayer: UInt8 = 0,
         timestamp: MonotonicInstant,
@@ -59,9 +59,9 @@ public struct EncodedFrameInfo: Hashable, Sendable {
 }
 
 /// A compressed picture: its description and its bytes in a shared read-only buffer.
-public struct EncodedFrame: Sendable {
+package struct EncodedFrame: Sendable {
     /// The description of the frame.
-    public var info: EncodedFrameInfo
+    package var info: EncodedFrameInfo
     /// The buffer that holds the frame's bytes.
     package let buffer: PacketBuffer
     /// The range of the frame's bytes in `buffer`'s message.
@@ -76,12 +76,12 @@ public struct EncodedFrame: Sendable {
     }
 
     /// The size of the compressed picture.
-    public var size: DataSize { DataSize(bytes: range.count) }
+    package var size: DataSize { DataSize(bytes: range.count) }
 
     /// Lends the bytes of the compressed picture, `size` bytes long, to `body`.
     ///
     /// May be called on any thread. The span is valid only during the call. Throws what `body` throws.
-    public func withBytes<Result, Failure: Error>(
+    package func withBytes<Result, Failure: Error>(
         _ body: (RawSpan) throws(Failure) -> Result
     ) throws(Failure) -> Result {
         try buffer.withBytes { bytes throws(Failure) in try body(bytes.extracting(range)) }

@@ -73,7 +73,7 @@ public struct CapturedColour: Hashable, Sendable {
 }
 
 /// Why a captured picture could not be used.
-public enum DamagedPicture: Error, Hashable, Sendable {
+package enum DamagedPicture: Error, Hashable, Sendable {
     /// There are fewer bytes than the layout needs.
     case short(bytes: Int, needed: Int)
     /// The compressed data cannot be decoded.
@@ -84,7 +84,7 @@ public enum DamagedPicture: Error, Hashable, Sendable {
 ///
 /// Each device source gets a converter when it is put together. The device's mapped memory is therefore read once, in
 /// place, and never leaves the source. Confine to one thread: that of the source.
-public protocol CapturedFrameConverter: AnyObject {
+package protocol CapturedFrameConverter: AnyObject {
     /// Whether pictures of `pixelFormat` can be converted.
     func accepts(_ pixelFormat: PixelFormat) -> Bool
 
@@ -124,7 +124,7 @@ public protocol CapturedFrameConverter: AnyObject {
 
 extension CapturedFrameConverter {
     /// Makes a frame of the picture as it is.
-    public func frame(ofUpright upright: VideoBuffer, timestamp: MonotonicInstant) -> VideoFrame {
+    package func frame(ofUpright upright: VideoBuffer, timestamp: MonotonicInstant) -> VideoFrame {
         VideoFrame(buffer: upright, timestamp: timestamp)
     }
 }

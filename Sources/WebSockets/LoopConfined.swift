@@ -4,7 +4,7 @@
 @usableFromInline package final class LoopConfined<Value>: @unchecked Sendable {
     // `@unchecked Sendable`: `value` is only used on the loop's thread, which is checked.
 
-    private let loop: WebSocketLoop
+    package let loop: WebSocketLoop
     private let make: @Sendable () -> Value
     @usableFromInline var made: Value?
 

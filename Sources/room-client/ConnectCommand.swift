@@ -137,13 +137,15 @@ struct ConnectCommand: AsyncParsableCommand {
         try await reportingErrors(isJSON: connection.json) {
             let stop = StopReasons()
             let rotator = commands && source.orientationSensor == nil ? ManualOrientationTracker() : nil
-            let capturer = try source.makeSource(rotator: rotator) { stop.end(.source($0)) }
-            try await publish(LocalVideoTrack(source: capturer, name: trackName), rotator, until: stop)
+            let made = try source.makeSource(rotator: rotator) { stop.end(.source($0)) }
+            let track = LocalVideoTrack(source: made.source, name: trackName)
+            try await publish(track, commandedCamera: commands ? made.camera : nil, rotator, until: stop)
         }
     }
 
     private func publish(
         _ track: LocalVideoTrack,
+        commandedCamera: CameraSource?,
         _ rotator: ManualOrientationTracker?,
         until stop: StopReasons
     ) async throws {
@@ -178,8 +180,10 @@ struct ConnectCommand: AsyncParsableCommand {
             reporter.report(PublishedEvent(track), "Publishing \(description(of: track)). Ctrl-C ends it.")
             let isWatched = reporter.showsStatus || connection.verbose
             let status = isWatched ? Task { try await showStatus(of: track, with: reporter) } : nil
-            let input = commands ? try LineReader(STDIN_FILENO) : nil
-            reading = input.map { input in Task { await apply(input, on: track, rotator, reporter) } }
+            let input = try commandedCamera.map { _ in try LineReader(STDIN_FILENO) }
+            if let input, let commandedCamera {
+                reading = Task { await apply(input, to: commandedCamera, rotator, reporter) }
+            }
             ending = await stop.wait(for: duration?.duration)
             reading?.cancel()
             status?.cancel()
@@ -200,11 +204,10 @@ struct ConnectCommand: AsyncParsableCommand {
     /// Carries out the commands that are read from standard input.
     private func apply(
         _ input: LineReader,
-        on track: LocalVideoTrack,
+        to camera: CameraSource,
         _ rotator: ManualOrientationTracker?,
         _ reporter: Reporter
     ) async {
-        guard let camera = track.source as? CameraSource else { return }
         var commands = PublisherCommands(camera: camera, rotator: rotator, request: source.request, reporter: reporter)
         await commands.run(input)
     }

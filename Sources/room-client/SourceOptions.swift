@@ -213,15 +213,24 @@ struct SourceOptions: ParsableArguments {
         }
     }
 
+    /// A source, and the camera to which commands go if it is one.
+    struct MadeSource {
+        let source: any VideoCapturer
+        let camera: CameraSource?
+
+        init(_ source: any VideoCapturer) { (self.source, camera) = (source, nil) }
+        init(camera: CameraSource) { (source, self.camera) = (camera, camera) }
+    }
+
     /// Makes the source without starting it; `whenFinished` is called if the source fails or ends by itself.
     ///
     /// With a `rotator`, a camera's pictures are turned as it says, to begin with as `--rotate` does.
     func makeSource(
         rotator: ManualOrientationTracker? = nil,
         whenFinished: @escaping @Sendable ((any Error)?) -> Void
-    ) throws -> any VideoCapturer {
-        let source = try makeSource(rotator)
-        let events = source.captureEvents()
+    ) throws -> MadeSource {
+        let made = try makeSource(rotator)
+        let events = made.source.captureEvents()
         Task {
             for await event in events {
                 switch event {
@@ -232,7 +241,7 @@ struct SourceOptions: ParsableArguments {
                 }
             }
         }
-        return source
+        return made
     }
 
     /// The size of noise unless --size is given: small, because noise can hardly be compressed.
@@ -249,23 +258,25 @@ struct SourceOptions: ParsableArguments {
         return Bitrate(bitsPerSecond: Int(min(4 * pixels, 10e6)))
     }
 
-    private func makeSource(_ rotator: ManualOrientationTracker?) throws -> any VideoCapturer {
+    private func makeSource(_ rotator: ManualOrientationTracker?) throws -> MadeSource {
         let frameRate = fps ?? FrameRate(30)
         switch source {
         case .pattern:
-            return PatternSource(dimensions: size ?? Dimensions(width: 640, height: 480), frameRate: frameRate)
-        case .noise: return NoiseSource(dimensions: size ?? Self.noiseDimensions, frameRate: frameRate)
+            let dimensions = size ?? Dimensions(width: 640, height: 480)
+            return MadeSource(PatternSource(dimensions: dimensions, frameRate: frameRate))
+        case .noise:
+            return MadeSource(NoiseSource(dimensions: size ?? Self.noiseDimensions, frameRate: frameRate))
         case .file(let path):
             // Check the clip before joining the room. A pipe is not checked, because it can be read only once.
             if Y4MReader.canBeOpenedAgain(path) { try check(Y4MReader(path: path)) }
             let clip = ClipSource(path: path, loop: loop)
             clip.requestOutputFormat(VideoFormatRequest(dimensions: size, frameRate: fps))
-            return clip
+            return MadeSource(clip)
         case .vp8(let path):
             if Y4MReader.canBeOpenedAgain(path) { try VP8Source.check(path: path) }
-            return VP8Source(path: path, loop: loop)
-        case .screen: return screen.makeSource(VideoFormatRequest(dimensions: size, frameRate: fps))
-        case .camera: return try makeCamera(rotator)
+            return MadeSource(VP8Source(path: path, loop: loop))
+        case .screen: return MadeSource(screen.makeSource(VideoFormatRequest(dimensions: size, frameRate: fps)))
+        case .camera: return MadeSource(camera: try makeCamera(rotator))
         }
     }
 

@@ -47,7 +47,7 @@ struct DecodableStreamTests {
     private final class DigestSink: ReceivedFrameSink {
         let digests = Monitor<[(EncodedFrameInfo, UInt64?)]>([])
         var wantsPictures: Bool { true }
-        func begin(with opening: [ReceivedFrame]) {}
+        func begin(with earlier: [ReceivedFrame]) {}
         func end() {}
         func receive(_ frame: ReceivedFrame) {
             let value = frame.picture.map { digest($0) }

@@ -191,7 +191,7 @@ struct OrientationTests {
 private final class NotingSink: ReceivedFrameSink {
     let sizes = Monitor<[Dimensions?]>([])
     var wantsPictures: Bool { false }
-    func begin(with opening: [ReceivedFrame]) {}
+    func begin(with earlier: [ReceivedFrame]) {}
     func receive(_ frame: ReceivedFrame) { sizes.withLock { $0.append(frame.dimensions) } }
     func end() {}
 }

@@ -198,7 +198,7 @@ struct VideoReceiverTests {
         final class Gate: ReceivedFrameSink {
             let state = Monitor((isOpen: false, inside: 0, most: 0, count: 0))
             var wantsPictures: Bool { false }
-            func begin(with opening: [ReceivedFrame]) {}
+            func begin(with earlier: [ReceivedFrame]) {}
             func receive(_ frame: ReceivedFrame) {
                 state.change { state in
                     state.inside += 1

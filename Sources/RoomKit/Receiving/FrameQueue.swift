@@ -39,7 +39,7 @@ final class FrameQueue: Sendable {
 
     private struct State: Sendable {
         /// Frames from before the queue existed; they are taken first and do not count as depth.
-        var opening: ArraySlice<ReceivedFrame> = []
+        var earlier: ArraySlice<ReceivedFrame> = []
         var frames: [ReceivedFrame] = []
         /// The size of `frames`.
         var size = DataSize.zero
@@ -97,16 +97,16 @@ final class FrameQueue: Sendable {
     }
 
     /// Adds the frames from before the queue existed: a keyframe, and all frames that followed it.
-    func begin(with opening: [ReceivedFrame]) {
+    func begin(with earlier: [ReceivedFrame]) {
         state.change { state in
-            state.opening = opening.filter { state.gate.passes($0.frame.info) }[...]
+            state.earlier = earlier.filter { state.gate.passes($0.frame.info) }[...]
         }
     }
 
     /// Waits for the next frame and takes it; `nil` once the queue is closed and empty.
     func take() -> ReceivedFrame? {
         state.wait { state -> ReceivedFrame?? in
-            if let first = state.opening.popFirst() { return .some(first) }
+            if let first = state.earlier.popFirst() { return .some(first) }
             guard let newest = state.frames.last else { return state.isClosed ? .some(nil) : nil }
             let first = state.frames.removeFirst()
             state.size -= first.frame.size

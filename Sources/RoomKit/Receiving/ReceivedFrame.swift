@@ -49,8 +49,9 @@ protocol ReceivedFrameSink: AnyObject, Sendable {
     /// Whether the frames must contain their `picture`.
     var wantsPictures: Bool { get }
 
-    /// Takes the frames that were decoded before the sink was added, without pictures; must not call the track.
-    func begin(with opening: [ReceivedFrame])
+    /// Takes the frames that were decoded before the sink was added, from the last keyframe on, without pictures; must not
+    /// call the track.
+    func begin(with earlier: [ReceivedFrame])
 
     /// Takes a frame that has been decoded.
     func receive(_ frame: ReceivedFrame)
@@ -63,7 +64,7 @@ protocol ReceivedFrameSink: AnyObject, Sendable {
 ///
 /// A recorder is added a moment after a track's first frames have arrived. With the kept frames, a recording begins at
 /// that keyframe. Otherwise the recorder would have to request a new keyframe, which costs every subscriber bandwidth.
-struct TrackOpening: Sendable {
+struct KeyframeCache: Sendable {
     /// The relay's cache of 3 s and one second more, of one temporal layer at 60 fps.
     private static let maximumFrames = 240
     private static let maximumSize = DataSize.mebibytes(4)

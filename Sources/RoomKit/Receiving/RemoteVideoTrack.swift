@@ -25,7 +25,7 @@ public final class RemoteVideoTrack: Sendable {
     private struct State: Sendable {
         var isEnabled: Bool
         var sinks: [any ReceivedFrameSink] = []
-        var opening = TrackOpening()
+        var keyframeCache = KeyframeCache()
         var requestKeyframe: (@Sendable () -> Void)?
         /// Receivers whose threads still run.
         var receivers = 0
@@ -38,7 +38,7 @@ public final class RemoteVideoTrack: Sendable {
         /// Takes the sinks to end, if no further frame will come.
         mutating func takeFinishedSinks() -> [any ReceivedFrameSink] {
             guard isFinished else { return [] }
-            opening = TrackOpening()
+            keyframeCache = KeyframeCache()
             defer { sinks = [] }
             return sinks
         }
@@ -124,7 +124,7 @@ public final class RemoteVideoTrack: Sendable {
     /// Passes every decoded frame to `sink`; if the last keyframe is recent, the sink begins with it.
     func addSink(_ sink: any ReceivedFrameSink) {
         change { state in
-            sink.begin(with: state.opening.frames)
+            sink.begin(with: state.keyframeCache.frames)
             state.sinks.append(sink)
         }
     }
@@ -167,7 +167,7 @@ public final class RemoteVideoTrack: Sendable {
     /// Keeps a decoded frame for later sinks, and returns the sinks that take it now.
     func note(_ frame: ReceivedFrame) -> [any ReceivedFrameSink] {
         state.withLock { state in
-            state.opening.note(frame)
+            state.keyframeCache.note(frame)
             return state.sinks
         }
     }

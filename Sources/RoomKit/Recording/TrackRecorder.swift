@@ -246,9 +246,9 @@ final class RecorderTap: ReceivedFrameSink, Sendable {
 
     var dropped: Int { frames.dropped.total + droppedPictures.withLock { $0 } }
 
-    func begin(with opening: [ReceivedFrame]) {
+    func begin(with earlier: [ReceivedFrame]) {
         // Earlier frames have no pictures, because nobody wanted them.
-        if pictures == nil { frames.begin(with: opening) }
+        if pictures == nil { frames.begin(with: earlier) }
     }
 
     func receive(_ frame: ReceivedFrame) {

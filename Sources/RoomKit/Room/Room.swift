@@ -15,7 +15,8 @@ public actor Room {
     public nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe loop.asUnownedSerialExecutor() }
 
     nonisolated let options: ConnectOptions
-    nonisolated let loop: WebSocketLoop
+    /// The loop whose thread runs the room.
+    nonisolated var loop: WebSocketLoop { path.loop }
     /// What the connection carries, shared by the published tracks.
     nonisolated let uplink: Uplink
     /// Writes what the uplink is told to a file.
@@ -30,7 +31,6 @@ public actor Room {
 
     init(options: ConnectOptions, loop: WebSocketLoop) throws(RoomError) {
         self.options = options
-        self.loop = loop
         let uplink = Uplink()
         self.uplink = uplink
         recorder = try options.adaptationLog.map { path throws(RoomError) in try UplinkRecorder(path: path, of: uplink)
