@@ -156,8 +156,8 @@ package struct DegradationLadder: Hashable, Sendable {
 
     /// A ladder for captured pictures of size `largest` at `frameRate`.
     ///
-    /// `highestBitrate` is the bitrate that the encoding never exceeds; `nil` if it has no limit. Whoever chooses a low one
-    /// for a large size wants that size at that bitrate, so it then takes the place of the table's.
+    /// `highestBitrate` is the bitrate that the encoding never exceeds; `nil` if it has no limit. A low one for a large
+    /// size means that the caller wants that size at that bitrate, so it then takes the place of the table's bitrate.
     package init(
         largest: Dimensions,
         frameRate: FrameRate,

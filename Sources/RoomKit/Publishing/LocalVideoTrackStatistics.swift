@@ -73,7 +73,7 @@ public struct LocalVideoLayerStatistics: Hashable, Sendable {
     /// The last frame's quantizer: for VP8, from 0 for the finest picture to 127; `nil` before the first frame, and without
     /// an encoder.
     public var quantizer: UInt8?
-    /// The time that scaling and encoding took, of all frames.
+    /// The total time spent on scaling and encoding, for all frames.
     public var encodeDuration = Duration.zero
     /// What limits the size or the frame rate at present.
     public var qualityLimitation = QualityLimitation.Reason.none
@@ -84,16 +84,16 @@ public struct LocalVideoLayerStatistics: Hashable, Sendable {
     public init() {}
 }
 
-/// What the connection to the server carries, as far as its acknowledgements tell.
+/// The state of the connection to the server, estimated from the server's acknowledgements.
 public struct UplinkStatistics: Hashable, Sendable {
     /// The highest rate at which all tracks together are sent.
     public var sendBitrate: Bitrate
-    /// What the connection is believed to carry; it is not tried beyond what the tracks need.
+    /// The estimated rate that the connection carries; rates far above what the tracks need are not tried.
     public var estimatedBitrate: Bitrate
     /// How long the last acknowledged byte waited on its way; `nil` while unknown.
     public var queueDelay: Duration?
     /// The shortest time from sending to the acknowledgement; `nil` while unknown.
     public var roundTripTime: Duration?
-    /// Whether the server acknowledges what it receives; without that, a fixed policy holds.
+    /// Whether the server acknowledges what it receives; without acknowledgements, a fixed rate policy applies.
     public var isAcknowledged: Bool
 }

@@ -6,8 +6,8 @@ import WebSockets
 
 /// The handler of a room's connection: it sends and receives packets itself, and passes everything else to the room.
 ///
-/// Confined to the loop's thread. It is not part of the actor, because this code runs for every packet. Entering an
-/// actor from a callback (`assumeIsolated`) allocates twice each time (measured).
+/// Confined to the loop's thread. It is not part of the actor, because this code runs for every packet, and entering an
+/// actor from a callback (`assumeIsolated`) allocates memory each time.
 final class PacketPath {
     /// A track that is received.
     private final class Reception {
