@@ -32,15 +32,15 @@ package struct DegradationLadder: Hashable, Sendable {
         case bounds
     }
 
-    /// What to encode.
+    /// The size and the frame rate to encode.
     package struct Step: Hashable, Sendable {
         /// The size; both sides even, and none longer than the captured one.
         package var dimensions: Dimensions
         /// The frame rate.
         package var frameRate: FrameRate
-        /// What keeps them below those of the captured pictures.
+        /// The reason why they are lower than those of the captured pictures.
         package var limitation: QualityLimitation.Reason
-        /// What changed them last.
+        /// The reason for their last change.
         package var reason: Reason
         /// The part of the bitrate that is expected to be left; less than 1 for the first frame after a cut alone.
         package var fallsTo = 1.0

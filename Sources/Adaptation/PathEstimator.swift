@@ -7,7 +7,7 @@ package import RoomProtocol
 /// differences of its times are used. What a receiver says is bounded: acknowledgements that go backwards, or beyond
 /// what was written, are disregarded and counted.
 package struct PathEstimator: Hashable, Sendable {
-    /// What an acknowledgement told.
+    /// The result of an acknowledgement.
     package struct Sample: Hashable, Sendable {
         /// The queueing delay of the newest acknowledged bytes, in microseconds.
         package var queue: Int64
@@ -68,7 +68,7 @@ package struct PathEstimator: Hashable, Sendable {
     package private(set) var writtenBytes: Int64 = 0
     /// Bytes of these that the receiver has.
     package private(set) var acknowledgedBytes: Int64 = 0
-    /// Bytes before this are not waited for, as the receiver tells of them only with later ones.
+    /// Bytes before this are not waited for, because the receiver acknowledges them only with later ones.
     private var excused: Int64 = 0
     private let settings: Settings
     private var baseDelay: SlidingExtremum
@@ -121,8 +121,8 @@ package struct PathEstimator: Hashable, Sendable {
 
     /// How long the receiver may have had bytes without our knowing it, beyond the round trip; in microseconds.
     ///
-    /// It thins its acknowledgements, or they come late. The standing queue is taken off: their receive times tell of it
-    /// all the same, and what waits in it has not come.
+    /// It thins its acknowledgements, or they come late. The standing queue is subtracted: the receive times show it
+    /// all the same, and bytes that wait in it have not come.
     package var unsaidTime: Int64 {
         max(thinning, lateAcknowledgements.value - lastQueue)
     }
@@ -326,8 +326,8 @@ package struct PathEstimator: Hashable, Sendable {
 
     /// Notes how long the writes took that an acknowledgement covers.
     ///
-    /// One that covers several frames, although nothing is delayed, comes from a receiver that thins its acknowledgements;
-    /// the next silence may be twice as long.
+    /// An acknowledgement that covers several frames, although nothing is delayed, comes from a receiver that thins its
+    /// acknowledgements; the next silence may be twice as long.
     private mutating func noteThinning(span: Int64, queue: Int64) {
         let isThin = queue <= settings.thinningQueue && span >= settings.shortestThinning
         thinning = isThin ? min(settings.longestThinning, 2 * span + settings.shortestThinning) : 0

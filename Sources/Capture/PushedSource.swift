@@ -8,7 +8,7 @@ public final class PushedSource: VideoSource {
     public let sinks = VideoSinks()
     /// What the source shows.
     public let kind: VideoSourceKind
-    /// What matters in the frames.
+    /// The kind of content in the frames.
     public let contentHint: VideoContentHint
     /// Whether the frames show a screen.
     public var isScreencast: Bool { kind == .screen }

@@ -116,7 +116,7 @@ struct ScreenLoop {
         if events.contains(.destroyed) { throw scene.closed }
         if events.contains(.layoutChanged) { try follow(scene.locate()) }
         guard let layout else {
-            // The server tells of damage once, and then not until it has been collected.
+            // The server reports damage once, and not again until the damage has been collected.
             unseen = events.intersection([.damaged, .cursorChanged])
             return
         }

@@ -1,8 +1,8 @@
 import MediaCore
 
-/// What libvpx was told last; decides whether a change is worth telling.
+/// The target that libvpx was given last; decides whether a change is large enough to pass it on.
 ///
-/// Telling it costs little, but the rate of an adaptive publisher changes a little with nearly every frame.
+/// Passing it on costs little, but the rate of an adaptive publisher changes a little with nearly every frame.
 struct AppliedTarget: Hashable {
     /// A change of the bitrate by at most 5 % waits until the last one is this old.
     static let interval = Duration.milliseconds(100)

@@ -41,14 +41,14 @@ public struct LocalVideoTrackStatistics: Hashable, Sendable {
     public var framesDropped = FrameDropCounts()
     /// The separate encodings of the track, the smallest first; one if there is no simulcast.
     public var layers: [LocalVideoLayerStatistics] = []
-    /// What the connection carries; `nil` before the track is published.
+    /// The state of the connection; `nil` before the track is published.
     public var connection: UplinkStatistics?
 
     /// Creates counts that are all zero.
     public init() {}
 }
 
-/// What one simulcast layer of a local track does.
+/// The statistics of one simulcast layer of a local track.
 public struct LocalVideoLayerStatistics: Hashable, Sendable {
     /// The layer's number: 0 is the smallest.
     public var simulcastLayer = 0

@@ -2,7 +2,7 @@ public import Adaptation
 import Capture
 public import MediaCore
 
-/// How a track is encoded, and what it gives up when the network or the CPU does not carry it whole.
+/// How a track is encoded, and what it lowers first when the network or the CPU is too slow.
 public struct VideoPublishOptions: Sendable {
     /// Which tracks get more of a connection that does not carry all of them; no track gets nothing.
     public enum Priority: String, CaseIterable, Sendable {

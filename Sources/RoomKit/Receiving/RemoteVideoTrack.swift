@@ -109,7 +109,7 @@ public final class RemoteVideoTrack: Sendable {
         renderers.remove(renderer)
     }
 
-    /// What has become of the pictures for `renderer`; `nil` if it is not added.
+    /// Counts of the pictures for `renderer`; `nil` if it is not added.
     public func rendererStatistics(of renderer: any VideoRenderer) -> RendererStatistics? {
         renderers.statistics(of: renderer)
     }

@@ -93,7 +93,7 @@ final class PacketPath {
 
     /// The next message to send, which counts as written; `nil` if nothing waits.
     private func nextMessage(at now: MonotonicInstant) -> OutgoingMessage? {
-        // Behind other messages an acknowledgement would tell of a queue that is our own.
+        // Behind other messages, an acknowledgement would show a queue that is our own.
         if isAcknowledgementDue, let acknowledgement = acknowledgement(at: now) {
             uplink.wroteAcknowledgement(acknowledgement.count)
             return .exclusive(acknowledgement)
