@@ -19,7 +19,7 @@ public final class PushedSource: VideoSource {
     ///
     /// - Parameters:
     ///   - kind: What the source shows.
-    ///   - contentHint: What matters in the frames; by default `.detail` for a screen and `.none` for the rest.
+    ///   - contentHint: The kind of content in the frames; by default `.detail` for a screen and `.none` for the rest.
     public init(kind: VideoSourceKind = .other, contentHint: VideoContentHint? = nil) {
         self.kind = kind
         self.contentHint = contentHint ?? (kind == .screen ? .detail : .none)

@@ -4,7 +4,7 @@ public import MediaCore
 
 /// How a track is encoded, and what it lowers first when the network or the CPU is too slow.
 public struct VideoPublishOptions: Sendable {
-    /// Which tracks get more of a connection that does not carry all of them; no track gets nothing.
+    /// How large a track's share is of a connection that does not carry all tracks; every track gets a share.
     public enum Priority: String, CaseIterable, Sendable {
         /// Gives way to others, for example a preview.
         case low
