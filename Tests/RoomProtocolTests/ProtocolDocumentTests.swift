@@ -123,7 +123,7 @@ struct ProtocolDocumentTests {
         var documented: [String: String] = [:]
         for row in table.rows { documented[row[1].withoutBackticks] = row[2] }
         let settings = RelaySettings()
-        let expected = [
+        let expected: [String: String] = [
             "WireFormat.maximumBinaryMessage": text(WireFormat.maximumBinaryMessage),
             "WireFormat.maximumTextMessage": text(WireFormat.maximumTextMessage),
             "WireFormat.minimumChunk": "at least \(text(WireFormat.minimumChunk))",
