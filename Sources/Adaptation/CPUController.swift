@@ -228,7 +228,7 @@ package struct CPUController: Hashable, Sendable {
         while true {
             count += 1
             let after = before / settings.stepLoad
-            // What the last one changes is measured.
+            // The effect of the last step is measured.
             let isLast = after <= settings.highLoad || count >= settings.mostStepsAtOnce
             push(StepDown(before: before, after: isLast ? nil : after))
             guard !isLast else { return count }

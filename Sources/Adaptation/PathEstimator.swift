@@ -4,8 +4,8 @@ package import RoomProtocol
 /// Estimates a connection's delay, queue and rate from what was written and what the receiver acknowledged.
 ///
 /// A pure value: times and bytes come in, estimates go out. The receiver's clock may have any origin, because only
-/// differences of its times are used. What a receiver says is bounded: acknowledgements that go backwards, or beyond
-/// what was written, are disregarded and counted.
+/// differences of its times are used. Acknowledgements that go backwards, or beyond what was written, are disregarded
+/// and counted.
 package struct PathEstimator: Hashable, Sendable {
     /// The result of an acknowledgement.
     package struct Sample: Hashable, Sendable {
@@ -60,7 +60,7 @@ package struct PathEstimator: Hashable, Sendable {
     /// first one then.
     private static let firstBytes = Int64(WireFormat.maximumBinaryMessage.bytes)
 
-    // What each write needs comes first, so that it shares a cache line.
+    // The fields that each write needs come first, so that they share a cache line.
 
     private var writes: [Write] = []
     private var firstWrite = 0
@@ -360,7 +360,7 @@ package struct PathEstimator: Hashable, Sendable {
             let first = (acknowledgement.firstByteTime?.microseconds).flatMap(Int64.init(exactly:)),
             let last = (acknowledgement.lastByteTime?.microseconds).flatMap(Int64.init(exactly:)), last <= received
         else { return nil }
-        // What was acknowledged in the middle of the frame is the better mark: the number of bytes is known there.
+        // An acknowledgement in the middle of the frame is the better mark: the number of bytes is known there.
         let isMarked = (begun?.time ?? -1) >= first
         let start = isMarked ? begun?.time ?? first : first
         let arrived = bytes - (isMarked ? begun?.bytes ?? bytes : max(acknowledgedBytes, excused) + Self.firstBytes)

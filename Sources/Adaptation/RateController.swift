@@ -179,7 +179,7 @@ package struct RateController: Hashable, Sendable {
         }
         let isLimited = rate >= settings.highestRate
         rate = min(settings.highestRate, max(settings.lowestRate, rate))
-        // What is not used says nothing of the path, so it is not forgotten then.
+        // While the limit holds the rate down, nothing is learned of the path, so the last good rate does not fade.
         lastGoodRate = max(rate, isLimited ? lastGoodRate : lastGoodRate * (1 - settings.memoryDecay * min(1, elapsed)))
     }
 

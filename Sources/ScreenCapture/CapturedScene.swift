@@ -129,7 +129,7 @@ final class CapturedScene {
 
     private func layout(at place: PixelPlace, _ width: Int, _ height: Int) -> SceneLayout? {
         guard width > 1, height > 1 else { return nil }
-        // What is beyond the largest picture that can be coded is left out.
+        // Pixels beyond the largest picture that can be coded are left out.
         let largest = Dimensions.largestCodable
         return SceneLayout(
             drawable: window,

@@ -73,7 +73,7 @@ struct StillPictureRefinement {
         guard part.blocks.count > 1 else { return nil }
         let density = Double(size.bytes) / Double(part.blocks.count)
         self.density = density
-        // What the rest holds may lie at its beginning.
+        // All of the remaining detail may lie at the beginning of the rest.
         let count = Self.count(in: limit, at: isLastTry ? 2 * density : density)
         return Part(quantizer: part.quantizer, blocks: part.blocks.prefix(min(count, part.blocks.count - 1)))
     }

@@ -5,7 +5,7 @@ import RoomProtocol
 import Threading
 import WebSockets
 
-/// What a track is announced with.
+/// The properties with which a track is announced.
 private struct Offer {
     var codec: TrackCodec
     var dimensions: Dimensions
