@@ -392,7 +392,7 @@ ALL = [
     ),
     Case(
         "stopped-reader",
-        # After 30 s of silence both ends hang up, by docs/protocol.md.
+        # A client ends its connection after 30 s of silence, the server after 45 s (docs/protocol.md, section 2).
         "a viewer stops reading for 29 s",
         70,
         Link("0:50M", delay=5),

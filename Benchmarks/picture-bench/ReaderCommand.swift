@@ -65,7 +65,7 @@ struct ReaderCommand: AsyncParsableCommand {
             CountingConverter(conversions)
         }
         let read = Tally()
-        // The first user's start tells of errors; it takes no frames.
+        // The first user's start reports errors; it takes no frames.
         let user = NoFrames()
         try await source.startCapture(for: user)
         let loops = (0..<count).map { _ in Task { for await _ in source.frames { read.add() } } }

@@ -30,7 +30,7 @@ package struct AcknowledgementSchedule: Hashable, Sendable {
         package init() {}
     }
 
-    /// A chunk of a frame, as far as acknowledgements go.
+    /// The properties of a received chunk that acknowledgements depend on.
     package struct Chunk: Hashable, Sendable {
         /// The track's alias on the connection.
         package var trackAlias: UInt32

@@ -54,8 +54,9 @@ package struct AdaptationLog: Hashable, Sendable {
     ///
     /// - Parameters:
     ///   - bytes: The whole file.
-    ///   - acceptsCutOff: Whether a log without an end is read as far as its last whole line, as a program that was
-    ///     killed leaves it.
+    ///   - acceptsCutOff: Whether a log without an end, such as a killed program leaves, is read up to its last
+    ///   complete
+    ///     line.
     /// - Throws: `Malformed` with the line and what is wrong there.
     package init(reading bytes: [UInt8], acceptsCutOff: Bool = false) throws(Malformed) {
         var reader = AdaptationLogReader(bytes)

@@ -112,7 +112,7 @@ package struct CPUController: Hashable, Sendable {
     private var lastOveruse: Int64?
     /// The steps down that were asked for and not taken back; the last one is taken back first.
     private var stepsDown: [StepDown] = []
-    /// Those that were taken back last, in the order in which they had been taken.
+    /// The steps that were taken back last, in the order in which they had been taken.
     private var takenBack: [StepDown] = []
 
     /// The average part of the time between frames that encoding takes: 1 is all of it.
@@ -149,14 +149,16 @@ package struct CPUController: Hashable, Sendable {
         return check(at: time)
     }
 
-    /// Of the steps that were to be taken back, the first `count` stay; they are asked for again after another rest.
+    /// Keeps the first `count` of the steps that were to be taken back; they are asked for again after another rest.
     package mutating func keepSteps(_ count: Int) {
         for step in takenBack.prefix(count) { push(step) }
         if count >= takenBack.count { lastStepUp = nil }
         takenBack = []
     }
 
-    /// Of the `count` steps down that were asked for last, only so many were taken; the next check measures what they changed.
+    /// Notes that only `taken` of the `count` steps down that were asked for last were taken.
+    ///
+    /// The next check measures what they changed.
     package mutating func took(_ taken: Int, of count: Int) {
         guard taken < count else { return }
         stepsDown.removeLast(min(count - taken, stepsDown.count))
@@ -226,7 +228,7 @@ package struct CPUController: Hashable, Sendable {
         while true {
             count += 1
             let after = before / settings.stepLoad
-            // What the last one changes is measured.
+            // The effect of the last step is measured.
             let isLast = after <= settings.highLoad || count >= settings.mostStepsAtOnce
             push(StepDown(before: before, after: isLast ? nil : after))
             guard !isLast else { return count }

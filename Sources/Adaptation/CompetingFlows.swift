@@ -22,14 +22,14 @@ package struct CompetingFlows: Hashable, Sendable {
         package var firstDelivery: Int64 = 400_000
         /// See `firstDelivery`.
         package var lastDelivery: Int64 = 1_000_000
-        /// Of that, the part that is delivered in the end, at most.
+        /// The part of this first delivery that is delivered in the end, at most.
         package var yielded = 0.5
-        /// Of what was delivered before the queue came, the part that is delivered in the end, at most, where all of it may
-        /// fall at once; 0 where it does not.
+        /// The part of the delivery before the queue that is delivered in the end, at most, if the delivery may fall at
+        /// once; 0 if it may not.
         package var collapsed = 0.0
-        /// How long what was delivered counts as delivered before.
+        /// How long a delivery counts as the delivery before the queue.
         package var deliveryMemory: Int64 = 20_000_000
-        /// Of what was delivered before, the part that is taken back.
+        /// The part of the delivery before the queue to which the rate returns.
         package var part = 0.5
         /// A queue that is longer by this than before is ours.
         package var growth = 150_000.0

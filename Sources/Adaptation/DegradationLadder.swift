@@ -32,15 +32,15 @@ package struct DegradationLadder: Hashable, Sendable {
         case bounds
     }
 
-    /// What to encode.
+    /// The size and the frame rate to encode.
     package struct Step: Hashable, Sendable {
         /// The size; both sides even, and none longer than the captured one.
         package var dimensions: Dimensions
         /// The frame rate.
         package var frameRate: FrameRate
-        /// What keeps them below those of the captured pictures.
+        /// The reason why they are lower than those of the captured pictures.
         package var limitation: QualityLimitation.Reason
-        /// What changed them last.
+        /// The reason for their last change.
         package var reason: Reason
         /// The part of the bitrate that is expected to be left; less than 1 for the first frame after a cut alone.
         package var fallsTo = 1.0
@@ -156,8 +156,8 @@ package struct DegradationLadder: Hashable, Sendable {
 
     /// A ladder for captured pictures of size `largest` at `frameRate`.
     ///
-    /// `highestBitrate` is the bitrate that the encoding never exceeds; `nil` if it has no limit. Whoever chooses a low one
-    /// for a large size wants that size at that bitrate, so it then takes the place of the table's.
+    /// `highestBitrate` is the bitrate that the encoding never exceeds; `nil` if it has no limit. A low one for a large
+    /// size means that the caller wants that size at that bitrate, so it then takes the place of the table's bitrate.
     package init(
         largest: Dimensions,
         frameRate: FrameRate,

@@ -1,4 +1,4 @@
-/// What a video track gives up first when the network or the CPU does not carry it whole.
+/// What a video track lowers first, its size or its frame rate, when the network or the CPU is too slow.
 ///
 /// The meaning is that of libwebrtc and of WebRTC's `RTCDegradationPreference`.
 public enum DegradationPreference: String, Hashable, Sendable, CaseIterable {
@@ -6,6 +6,6 @@ public enum DegradationPreference: String, Hashable, Sendable, CaseIterable {
     case maintainFramerate
     /// Keep the size and send fewer pictures: for text and details, such as a screen.
     case maintainResolution
-    /// Give up some of both: the frame rate only as far as the size needs it.
+    /// Lower both in turn, by libwebrtc's table of frame rates for sizes.
     case balanced
 }

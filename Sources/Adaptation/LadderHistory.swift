@@ -125,7 +125,7 @@ struct QuantizerAverage: Hashable, Sendable {
 
     /// Whether the pictures of the present rung, of weight `weight`, are too coarse, and will be at `rate`.
     ///
-    /// The average alone tells of a lower bitrate for seconds after the bitrate rose.
+    /// For seconds after the bitrate rose, the average alone still reflects the lower bitrate of before.
     func isCoarse(_ rate: Double, _ weight: Double) -> Bool {
         guard let average, let expected = prediction(rate, weight) else { return false }
         return min(average, expected) > coarse

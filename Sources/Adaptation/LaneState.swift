@@ -77,7 +77,7 @@ struct LaneState: Sendable {
         self.gate = gate
         ladder = Self.ladder(of: lane)
         limitation = QualityLimitation()
-        // Whoever made the frames has chosen their quality.
+        // The source that encoded the frames has chosen their quality.
         if lane.isRelayed { limitation.update(.other, at: MonotonicInstant(microseconds: now)) }
     }
 
@@ -95,7 +95,7 @@ struct LaneState: Sendable {
     /// Whether somebody receives the encoding, and the CPU allows it.
     var isWanted: Bool { bounds != nil && !isTooMuchForCPU }
 
-    /// Whether pictures are encoded, as far as the path has room for them.
+    /// Whether pictures are encoded when the path has room for them.
     var isEncoded: Bool { isWanted && admission.isAdmitted }
 
     /// The bits per second that the pictures can use.

@@ -4,10 +4,10 @@ package import RoomProtocol
 /// Estimates a connection's delay, queue and rate from what was written and what the receiver acknowledged.
 ///
 /// A pure value: times and bytes come in, estimates go out. The receiver's clock may have any origin, because only
-/// differences of its times are used. What a receiver says is bounded: acknowledgements that go backwards, or beyond
-/// what was written, are disregarded and counted.
+/// differences of its times are used. Acknowledgements that go backwards, or beyond what was written, are disregarded
+/// and counted.
 package struct PathEstimator: Hashable, Sendable {
-    /// What an acknowledgement told.
+    /// The result of an acknowledgement.
     package struct Sample: Hashable, Sendable {
         /// The queueing delay of the newest acknowledged bytes, in microseconds.
         package var queue: Int64
@@ -60,7 +60,7 @@ package struct PathEstimator: Hashable, Sendable {
     /// first one then.
     private static let firstBytes = Int64(WireFormat.maximumBinaryMessage.bytes)
 
-    // What each write needs comes first, so that it shares a cache line.
+    // The fields that each write needs come first, so that they share a cache line.
 
     private var writes: [Write] = []
     private var firstWrite = 0
@@ -68,7 +68,7 @@ package struct PathEstimator: Hashable, Sendable {
     package private(set) var writtenBytes: Int64 = 0
     /// Bytes of these that the receiver has.
     package private(set) var acknowledgedBytes: Int64 = 0
-    /// Bytes before this are not waited for, as the receiver tells of them only with later ones.
+    /// Bytes before this are not waited for, because the receiver acknowledges them only with later ones.
     private var excused: Int64 = 0
     private let settings: Settings
     private var baseDelay: SlidingExtremum
@@ -121,8 +121,8 @@ package struct PathEstimator: Hashable, Sendable {
 
     /// How long the receiver may have had bytes without our knowing it, beyond the round trip; in microseconds.
     ///
-    /// It thins its acknowledgements, or they come late. The standing queue is taken off: their receive times tell of it
-    /// all the same, and what waits in it has not come.
+    /// It thins its acknowledgements, or they come late. The standing queue is subtracted: the receive times show it
+    /// all the same, and bytes that wait in it have not come.
     package var unsaidTime: Int64 {
         max(thinning, lateAcknowledgements.value - lastQueue)
     }
@@ -326,8 +326,8 @@ package struct PathEstimator: Hashable, Sendable {
 
     /// Notes how long the writes took that an acknowledgement covers.
     ///
-    /// One that covers several frames, although nothing is delayed, comes from a receiver that thins its acknowledgements;
-    /// the next silence may be twice as long.
+    /// An acknowledgement that covers several frames, although nothing is delayed, comes from a receiver that thins its
+    /// acknowledgements; the next silence may be twice as long.
     private mutating func noteThinning(span: Int64, queue: Int64) {
         let isThin = queue <= settings.thinningQueue && span >= settings.shortestThinning
         thinning = isThin ? min(settings.longestThinning, 2 * span + settings.shortestThinning) : 0
@@ -360,7 +360,7 @@ package struct PathEstimator: Hashable, Sendable {
             let first = (acknowledgement.firstByteTime?.microseconds).flatMap(Int64.init(exactly:)),
             let last = (acknowledgement.lastByteTime?.microseconds).flatMap(Int64.init(exactly:)), last <= received
         else { return nil }
-        // What was acknowledged in the middle of the frame is the better mark: the number of bytes is known there.
+        // An acknowledgement in the middle of the frame is the better mark: the number of bytes is known there.
         let isMarked = (begun?.time ?? -1) >= first
         let start = isMarked ? begun?.time ?? first : first
         let arrived = bytes - (isMarked ? begun?.bytes ?? bytes : max(acknowledgedBytes, excused) + Self.firstBytes)

@@ -15,7 +15,7 @@ package struct RateController: Hashable, Sendable {
         package var targetQueue = 50_000.0
         /// The queue below which the path has room, in microseconds.
         package var lowQueue = 30_000.0
-        /// Of the rate that the path delivers, the part that is sent after a cut.
+        /// The part of the rate that the path delivers to which a cut sets the rate.
         package var cutFactor = 0.95
         /// A queue that stays above the allowed one for this long shows what the path carries with all its silences.
         ///
@@ -94,7 +94,7 @@ package struct RateController: Hashable, Sendable {
 
     /// The rate to send at, in bits per second.
     package private(set) var rate: Double
-    /// What the path is believed to carry, in bits per second.
+    /// The estimated rate that the path carries, in bits per second.
     package var capacityEstimate: Double { capacity ?? rate }
     /// By how much jitter raises the allowed queue, in microseconds.
     package private(set) var jitterAllowance = 0.0
@@ -132,7 +132,7 @@ package struct RateController: Hashable, Sendable {
 
     /// Limits the rate from now on, to what there is to send, in bits per second.
     ///
-    /// What is known of the path stays: when the limit rises again, the rate soon is what it was.
+    /// The estimate of the path stays: when the limit rises again, the rate soon is what it was.
     package mutating func setHighestRate(_ highest: Double) {
         settings.highestRate = max(settings.lowestRate, highest)
         rate = min(rate, settings.highestRate)
@@ -179,7 +179,7 @@ package struct RateController: Hashable, Sendable {
         }
         let isLimited = rate >= settings.highestRate
         rate = min(settings.highestRate, max(settings.lowestRate, rate))
-        // What is not used says nothing of the path, so it is not forgotten then.
+        // While the limit holds the rate down, nothing is learned of the path, so the last good rate does not fade.
         lastGoodRate = max(rate, isLimited ? lastGoodRate : lastGoodRate * (1 - settings.memoryDecay * min(1, elapsed)))
     }
 
@@ -190,7 +190,7 @@ package struct RateController: Hashable, Sendable {
         rate = min(limit, rate + 2 * settings.additiveIncrease * min(2, 1e6 / rate).squareRoot() * elapsed)
     }
 
-    /// What waited for the end of a stall arrives at the rate of the link: no queue is to be read from its delay.
+    /// Bytes that waited for the end of a stall arrive at the rate of the link, so their delay shows no queue.
     private mutating func updateAfterStall(_ sample: PathEstimator.Sample, at now: Int64) {
         lastFull = now
         if isCompeting {
@@ -240,7 +240,7 @@ package struct RateController: Hashable, Sendable {
         rate = min(limit, rate + (additive + rate * growth) * room * elapsed)
     }
 
-    /// The growth before the first queue: fast, but only as far as the trains do not contradict.
+    /// The growth before the first queue: fast, unless the trains show that the path carries less.
     private func startGrowth(at now: Int64) -> Double {
         guard let lastTrain, now - lastTrain < settings.trainWindow, let train = slowestTrain.value else {
             return settings.startIncrease

@@ -6,15 +6,15 @@ package struct SendGate: Hashable, Sendable {
     package struct Settings: Hashable, Sendable {
         /// The age of the oldest byte on its way, beyond the round trip, from which nothing more is sent.
         package var longestSilence = 80_000.0
-        /// What the window holds beyond the rate, in bytes: a thin path could otherwise carry no frame at all.
+        /// The size of the window beyond the rate, in bytes: a thin path could otherwise carry no frame at all.
         package var slack = 3_000.0
         /// The part of the window that is open although the oldest byte is too old, while acknowledgements come: a queue
         /// that drains need not be empty before the next frame is on its way.
         package var agedPart = 0.5
         /// How recent the last acknowledgement must be for that.
         package var recency: Int64 = 40_000
-        /// Bytes on their way that are too few to tell of a silence: acknowledgements of the other direction are not
-        /// acknowledged one by one.
+        /// The number of bytes on their way below which no silence is seen: acknowledgements of the other direction are
+        /// not acknowledged one by one.
         package var silentBytes: Int64 = 1_200
         /// The smallest budget of a frame, in bytes.
         package var smallestFrame = 600.0

@@ -1,6 +1,6 @@
 import MediaCore
 
-/// What is given up when the CPU is too slow, and taken back when it is not: the largest encoding comes first.
+/// The steps down when the CPU is too slow, and the steps back up later; the largest encoding steps down first.
 extension UplinkController {
     mutating func encoded(_ report: EncodingReport?, of id: LaneID, at now: Int64) {
         guard let report, let index = lanes.firstIndex(where: { $0.id == id }) else { return }

@@ -118,7 +118,7 @@ extension UplinkController {
             // Two frames wait at most.
             return Double(lanes[index].queued) < 2 * lanes[index].frame ? nil : (.network, nil)
         case .outage:
-            // What is queued goes first; the report of its writing makes the lane ask again.
+            // Queued frames go first; the report that they were written makes the lane ask again.
             guard queuedBytes == 0 else { return (.network, nil) }
             // All is written, so it is not for this end that nothing is acknowledged.
             let last = max(lastFrame, path.lastAcknowledgement ?? 0)

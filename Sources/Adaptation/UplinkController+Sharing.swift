@@ -51,7 +51,7 @@ extension UplinkController {
             lanes[index].share = -1
             weights += lanes[index].weight
         }
-        // Those that need less than their part get what they need; the others share the rest anew.
+        // Lanes that need less than their part get what they need; the others share the rest anew.
         var isDone = false
         while !isDone {
             isDone = true

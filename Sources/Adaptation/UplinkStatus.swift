@@ -1,6 +1,6 @@
 package import MediaCore
 
-/// What an `UplinkController` knows and has chosen, for statistics and logs.
+/// The estimates and choices of an `UplinkController`, for statistics and logs.
 package struct UplinkStatus: Hashable, Sendable {
     /// How the controller knows what the path carries.
     package enum Mode: UInt8, Hashable, Sendable {
@@ -10,7 +10,7 @@ package struct UplinkStatus: Hashable, Sendable {
         case acknowledged
         /// Acknowledgements came and have stopped while bytes are on their way; nothing is encoded.
         case outage
-        /// The other end never acknowledges: a fixed policy holds.
+        /// The other end never acknowledges: a fixed policy applies.
         case unacknowledged
     }
 
@@ -34,7 +34,7 @@ package struct UplinkStatus: Hashable, Sendable {
     package var mode: Mode
     /// The rate at which the connection sends at most, all encodings together.
     package var rate: Bitrate
-    /// What the path is believed to carry, as far as it was tried.
+    /// The estimated rate that the path carries; rates that were never tried are not in it.
     package var capacity: Bitrate
     /// The queueing delay of the newest acknowledged byte; `nil` while unknown.
     package var queueDelay: Duration?

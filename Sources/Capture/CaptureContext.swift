@@ -81,7 +81,8 @@ package struct CaptureContext: Sendable {
 
     /// Reports that no frames come for a while because of `error`, and that the source goes on by itself.
     ///
-    /// The first report since the last end counts as an interruption; further ones tell of another cause.
+    /// The first report after the start, or after the end of an interruption, counts as a new one. Further reports
+    /// during the same interruption state another cause.
     package func interrupted(by error: any Error) { core.interrupted(by: error) }
 
     /// Reports that frames come again.

@@ -228,7 +228,7 @@ public final class CaptureCore: Sendable {
         withExtendedLifetime(listener) {}
     }
 
-    /// Counts an interruption, unless one is on, and tells of it.
+    /// Counts an interruption, unless one is under way, and reports it to the listeners.
     func interrupted(by error: any Error) {
         let wasInterrupted = state.withLock { state in
             defer { state.isInterrupted = true }

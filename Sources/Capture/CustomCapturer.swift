@@ -7,7 +7,7 @@ import Threading
 /// `releaseCapture`. Each start of the source begins anew. For pictures that are computed, `PacedSource` takes less code;
 /// frames that come from elsewhere are simply written to a `PushedSource`.
 public protocol CustomCapturer: AnyObject, Sendable {
-    /// What matters in the frames; `.none` by default.
+    /// The kind of content in the frames; `.none` by default.
     var contentHint: VideoContentHint { get }
 
     /// The format that is captured, read after `startCapture`; `nil`, the default, if it is not known.
@@ -100,7 +100,7 @@ public final class CapturerSource: CoreCapturer {
     public let core: CaptureCore
     /// What the source shows.
     public let kind: VideoSourceKind
-    /// What matters in the frames, as the capturer says.
+    /// The kind of content in the frames, as the capturer says.
     public let contentHint: VideoContentHint
     /// Whether the frames show a screen.
     public var isScreencast: Bool { kind == .screen }

@@ -8,7 +8,7 @@ public final class PushedSource: VideoSource {
     public let sinks = VideoSinks()
     /// What the source shows.
     public let kind: VideoSourceKind
-    /// What matters in the frames.
+    /// The kind of content in the frames.
     public let contentHint: VideoContentHint
     /// Whether the frames show a screen.
     public var isScreencast: Bool { kind == .screen }
@@ -19,7 +19,7 @@ public final class PushedSource: VideoSource {
     ///
     /// - Parameters:
     ///   - kind: What the source shows.
-    ///   - contentHint: What matters in the frames; by default `.detail` for a screen and `.none` for the rest.
+    ///   - contentHint: The kind of content in the frames; by default `.detail` for a screen and `.none` for the rest.
     public init(kind: VideoSourceKind = .other, contentHint: VideoContentHint? = nil) {
         self.kind = kind
         self.contentHint = contentHint ?? (kind == .screen ? .detail : .none)

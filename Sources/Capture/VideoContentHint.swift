@@ -1,11 +1,11 @@
-/// What matters in a source's pictures; it decides what a published track gives up first.
+/// The kind of content in a source's pictures; it decides whether a published track lowers size or frame rate first.
 public enum VideoContentHint: String, CaseIterable, Sendable {
-    /// Nothing is known: frame rate and size are given up in turn.
+    /// Nothing is known: the frame rate and the size are lowered in turn.
     case none
-    /// Motion, as of a vehicle's camera: size is given up before frame rate.
+    /// Motion, such as from a vehicle's camera: the size is lowered before the frame rate.
     case motion
-    /// Details, as of a drawing: frame rate is given up before size.
+    /// Details, such as in a drawing: the frame rate is lowered before the size.
     case detail
-    /// Text, as on a screen: frame rate is given up before size.
+    /// Text, such as on a screen: the frame rate is lowered before the size.
     case text
 }

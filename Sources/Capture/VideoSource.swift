@@ -57,7 +57,7 @@ public protocol VideoSource: AnyObject, Sendable {
     /// Whether the frames show a screen, where detail matters more than frame rate; `false` by default.
     var isScreencast: Bool { get }
 
-    /// What matters in the frames; `.detail` by default for a screencast, and `.none` for the rest.
+    /// The kind of content in the frames; `.detail` by default for a screencast, and `.none` for the rest.
     var contentHint: VideoContentHint { get }
 
     /// Asks the source for another output format, for all sinks; fields that are `nil` stay as they are.

@@ -17,7 +17,7 @@ package struct EncodingMeasurement: Hashable, Sendable {
     private static let usablePart = 0.8
     /// The pictures that are painted, at most, and encoded to and fro.
     private static let mostPictures = 10
-    /// The memory for them, as far as three pictures need no more.
+    /// The most memory for them, unless three pictures need more.
     private static let memory = DataSize.mebibytes(64)
     /// The frames that are encoded, at most.
     private static let frames = 40

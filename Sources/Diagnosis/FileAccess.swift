@@ -1,6 +1,6 @@
 import Glibc
 
-/// Who may open a file, and what the user must do who may not.
+/// The access rights of a file, and how a user gets the right to open it.
 package struct FileAccess: Hashable, Sendable {
     /// The file's permissions, as in 0o660.
     package var mode: UInt32

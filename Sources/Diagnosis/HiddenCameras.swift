@@ -16,7 +16,7 @@ package struct HiddenCameras: Hashable, Sendable {
     /// None.
     package init() {}
 
-    /// Those that a sysfs tells of and a device folder lacks, as `/sys` and `/dev`.
+    /// The cameras that a sysfs (such as `/sys`) lists and a device folder (such as `/dev`) lacks.
     package init(sysfs: String, devices: String) {
         withoutDriver = Self.driverless(in: "\(sysfs)/bus/usb/devices")
         let nodes = "\(sysfs)/class/video4linux"

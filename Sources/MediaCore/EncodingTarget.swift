@@ -1,4 +1,4 @@
-/// What an encoder is asked to make of the next frame.
+/// The size, rates and limits with which an encoder is to encode the next frame.
 package struct EncodingTarget: Hashable, Sendable {
     /// The size of the encoded picture; neither side is longer than the encoder was opened with.
     package var dimensions: Dimensions
@@ -8,7 +8,7 @@ package struct EncodingTarget: Hashable, Sendable {
     package var frameRate: FrameRate
     /// The number of temporal layers: 1, 2 or 3.
     package var temporalLayerCount: Int
-    /// What this frame alone should not exceed, so that it arrives in time; `nil` for no limit.
+    /// The size that this frame alone should not exceed, so that it arrives in time; `nil` for no limit.
     package var largestFrame: DataSize?
 
     /// Creates a target with the given values.

@@ -4,8 +4,8 @@ package import MediaCore
 /// Reads the raw pictures of a Y4M file, or of another program through standard input; confine to one thread.
 ///
 /// A picture is read directly into its buffer's planes, in one system call for a thousand rows. The same call also
-/// reads the line before the next picture, as far as it is there already. It never waits for a pipe longer than the
-/// picture needs.
+/// reads what a pipe already has of the line before the next picture. It never waits for a pipe longer than the picture
+/// needs.
 package final class Y4MReader: VideoFrameReader {
     /// The size of every picture.
     package var dimensions: Dimensions { header.dimensions }

@@ -1,6 +1,6 @@
 package import MediaCore
 
-/// What a session has its driver do, and what it tells the room.
+/// The actions of a session for its driver, and its events for the room.
 extension ClientSession {
     /// An action for the driver.
     package enum Action: Hashable, Sendable {

@@ -2,7 +2,7 @@ package import MediaCore
 
 /// A client's side of a session, from the open connection to its end, as a value: events in, actions out.
 ///
-/// It owns no socket and no timer. Its driver carries out the actions in order and calls `deadlineReached` at
+/// It owns no socket and no timer. Its driver executes the actions in order and calls `deadlineReached` at
 /// `nextDeadline`.
 package struct ClientSession: Sendable {
     /// The settings of a session.

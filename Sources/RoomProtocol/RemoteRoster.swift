@@ -1,6 +1,6 @@
-/// The other participants of a room and their tracks, of every kind, as the server told of them.
+/// The other participants of a room and their tracks, of every kind, as the server announced them.
 ///
-/// What a server says is bounded here: participants, tracks of each, and one publisher for each track.
+/// It bounds what a server may announce: participants, tracks of each, and one publisher for each track.
 struct RemoteRoster: Sendable {
     /// Ten times as many as a server admits to a room by default.
     static let mostParticipants = 10_000

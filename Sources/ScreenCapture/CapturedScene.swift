@@ -45,7 +45,7 @@ final class CapturedScene {
     /// The present picture of the captured window, which keeps its size until it is asked for again.
     private var pixmap: xcb_pixmap_t?
 
-    /// Finds the target, which is called `name` in messages, and has the server tell of its changes.
+    /// Finds the target, which is called `name` in messages, and makes the server report its changes.
     init(_ target: ScreenTarget, _ name: String, _ connection: XConnection) throws(XFailure) {
         self.name = name
         self.connection = connection
@@ -129,7 +129,7 @@ final class CapturedScene {
 
     private func layout(at place: PixelPlace, _ width: Int, _ height: Int) -> SceneLayout? {
         guard width > 1, height > 1 else { return nil }
-        // What is beyond the largest picture that can be coded is left out.
+        // Pixels beyond the largest picture that can be coded are left out.
         let largest = Dimensions.largestCodable
         return SceneLayout(
             drawable: window,

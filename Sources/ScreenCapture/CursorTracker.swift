@@ -47,7 +47,7 @@ struct CursorTracker {
     private var position = PixelPlace(column: 0, row: 0)
     private var window: xcb_window_t = 0
 
-    /// A tracker that has the server tell of other shapes.
+    /// A tracker that makes the server report other shapes.
     init(_ connection: XConnection) {
         self.connection = connection
         unsafe xcb_xfixes_select_cursor_input(

@@ -55,7 +55,7 @@ public enum ScreenTarget: Hashable, Sendable {
     case monitor(String)
     /// One window, by number (`0x1400003`), by title, or by a part of a title that fits only one window.
     ///
-    /// What covers the window is not shown.
+    /// Other windows that cover the window are not shown.
     case window(String)
 }
 

@@ -86,7 +86,7 @@ enum XFailure: Error, Equatable {
     case stopped
     /// The server refused the request with this code of the X protocol.
     case refused(UInt8)
-    /// What is wrong has been found out.
+    /// An error whose cause is known.
     case explained(ScreenError)
 }
 

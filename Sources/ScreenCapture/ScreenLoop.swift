@@ -32,7 +32,7 @@ struct ScreenLoop {
     /// Where the cursor lies in the last picture.
     private var drawnCursor: PixelArea?
     private var repeats = RepeatSchedule()
-    /// What the server told while the window was hidden.
+    /// The events that the server sent while the window was hidden.
     private var unseen: XEvents = []
     /// When the window's program has had time to paint over what lay above the window.
     private var painted: MonotonicInstant?
@@ -116,7 +116,7 @@ struct ScreenLoop {
         if events.contains(.destroyed) { throw scene.closed }
         if events.contains(.layoutChanged) { try follow(scene.locate()) }
         guard let layout else {
-            // The server tells of damage once, and then not until it has been collected.
+            // The server reports damage once, and not again until the damage has been collected.
             unseen = events.intersection([.damaged, .cursorChanged])
             return
         }

@@ -6,16 +6,18 @@ import Threading
 /// The screen, a monitor or a window of an X11 display.
 ///
 /// Pictures are fetched and converted on one thread of the source's own, which alone speaks to the X server. Only the
-/// parts that changed are fetched. A frame of a screen that stands still is delivered again after 130 ms, then as often as
-/// `requestFrame()` asks for it, which a published track does until the picture is sharp, and at least once a second, so that
-/// somebody who joins late sees it. Such a repeat is stamped with the time at which the screen was found unchanged, marked (`VideoFrame.isRepeat`) up to the subscribers'
-/// frame logs, and counts in `framesRepeated`. It is neither a failure nor an interruption, and no freeze.
+/// parts that changed are fetched. While the screen stands still, the last frame is delivered again: after 130 ms, then
+/// at each `requestFrame()`, and at least once a second, so that a late joiner sees it. A published track calls
+/// `requestFrame()` until the picture is sharp. A repeat is stamped with the time at which the screen was found
+/// unchanged. It is marked (`VideoFrame.isRepeat`) up to the subscribers' frame logs and counts in `framesRepeated`. It
+/// is neither a failure nor an interruption, and no freeze.
 ///
 /// If the window or the screen changes its size, the next frame has the new size. Sides are rounded down to even numbers.
 /// A published track scales frames that are larger than its first one down to that size. While a window is hidden, the
 /// source is interrupted (`CaptureEvent.interrupted`) and repeats the window's last picture once a second. A window that is
-/// hidden at the start has no picture: the start throws `windowHidden`. When the window is closed, when its monitor goes, or
-/// when the X server goes, the source fails with a `ScreenError`. All members may be used from any thread.
+/// hidden at the start has no picture: the start throws `windowHidden`. If the window is closed, the monitor is
+/// switched off or unplugged, or the X server ends, the source fails with a `ScreenError`. All members may be used from
+/// any thread.
 public final class ScreenSource: CoreCapturer {
     /// How long the X server may take for an answer before the source fails.
     public static let patience = Duration.seconds(5)

@@ -88,7 +88,7 @@ import Threading
         }
     }
 
-    /// Waits until a request without an answer, which was made by a `…_checked` function, was carried out.
+    /// Waits until the server has processed a request without an answer, which a `…_checked` function made.
     func check(_ cookie: xcb_void_cookie_t) throws(XFailure) {
         // xcb waits for ever. Once a later request is answered, it has nothing left to wait for.
         _ = try reply(unsafe xcb_get_input_focus(handle).sequence, as: xcb_get_input_focus_reply_t.self).value

@@ -3,11 +3,11 @@ import Glibc
 
 /// The server's extensions, in the versions that capturing needs.
 struct XExtensions {
-    /// The number of the event that tells of damage.
+    /// The number of the event that reports damage.
     let damageEvent: UInt8
-    /// The number of the event that tells of another cursor.
+    /// The number of the event that reports another cursor.
     let cursorEvent: UInt8
-    /// The number of the event that tells of another size of the screen; the next one tells of other monitors.
+    /// The number of the event that reports another size of the screen; the next number reports other monitors.
     let screenChangeEvent: UInt8
     /// Whether windows can be captured.
     let hasComposite: Bool

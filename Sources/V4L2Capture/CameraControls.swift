@@ -48,9 +48,10 @@ struct CameraControls {
         return ControlSetting(name: name, value: value)
     }
 
-    /// Sets what was set before, in the same order; gives the errors of what cannot be set.
+    /// Sets the controls that were set before, in the same order; gives the errors of those that cannot be set.
     ///
-    /// What is refused is tried once more after all others: the control that overrules it may have been set again later.
+    /// A refused control is tried once more after all others: the control that overrules it may have been set again
+    /// later.
     func set(_ settings: [ControlSetting]) -> [CameraError] {
         let refused = settings.filter { refusal(of: $0) != nil }
         return refused.compactMap { refusal(of: $0) }

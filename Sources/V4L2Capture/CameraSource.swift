@@ -8,17 +8,18 @@ import Threading
 /// first user's start to the last user's stop; only a change of cameras opens and closes devices on another thread.
 ///
 /// A size requested while capturing takes effect at once: frames of the camera's current size are cropped and scaled
-/// down. A rate requested while capturing also takes effect at once: frames are left out. The camera itself changes to another size or pixel format at the next start, or by
-/// `selectCaptureDevice(_:format:)`. Starts and failures report `CameraError`s. A source that is released while it captures
-/// stops by itself. All members may be used from any thread.
+/// down. A rate requested while capturing also takes effect at once: frames are left out. The camera itself changes to
+/// another size or pixel format at the next start, or by `selectCaptureDevice(_:format:)`. Starts and failures report
+/// `CameraError`s. A source that is released while it captures stops by itself. All members may be used from any
+/// thread.
 ///
 /// Unless a size or a rate is requested, frames above 1920x1080 are scaled down and frames above 30 a second are left out,
 /// with a warning (`CaptureEvent.warning`).
 ///
 /// A camera that has worked and then gives no pictures, because it was unplugged, hangs or is refused, is an
 /// interruption (`CaptureEvent.interrupted`) and not a failure. The source then delivers two slates a second of the same
-/// size, and looks for the same camera until it is back, under whatever node. It fails after the outage limit, if one is
-/// set. A camera that cannot be opened at the start fails the start.
+/// size, and looks for the same camera until it is back, at any node. It fails after the outage limit, if one is set.
+/// If a camera cannot be opened at the start, the start fails.
 public final class CameraSource: CoreCapturer {
     /// How long a streaming camera may deliver nothing before it counts as failed.
     ///

@@ -116,7 +116,7 @@ final class NodeNotifier {
             unsafe poll(bytes.bindMemory(to: pollfd.self).baseAddress, 2, Int32(clamping: max(0, (left + 999) / 1000)))
         }
         guard ready > 0, files.0.revents != 0 else { return false }
-        // What changed is of no interest: the nodes are looked at afterwards.
+        // The kind of change does not matter: the nodes are looked at afterwards.
         return unsafe withUnsafeTemporaryAllocation(byteCount: 4096, alignment: 8) { bytes in
             unsafe read(descriptor, bytes.baseAddress, bytes.count) > 0
         }

@@ -41,7 +41,7 @@ extension CaptureLoop {
             do throws(CameraError) {
                 try applyChanges()
             } catch {
-                // Of two changes, the second failed and left the camera of the first closed.
+                // The second of two changes failed, and left the camera of the first one closed.
                 try beginOutage(error)
             }
             if session != nil { return }

@@ -3,7 +3,7 @@ import MediaCore
 import Threading
 
 extension CaptureLoop {
-    /// A change that is carried out, except that no good frame has come since.
+    /// A change that is made, but since which no good frame has come.
     struct Handover {
         var change: CameraSelection.Change
         /// The camera to go back to if none comes.
@@ -243,7 +243,7 @@ extension CaptureLoop {
 }
 
 extension CaptureDevice {
-    /// Whether both are the same camera, as far as can be told from their descriptions.
+    /// Whether both describe the same camera.
     ///
     /// The number of a node is not enough: after unplugging, another camera may have it.
     func isSameCamera(as other: CaptureDevice) -> Bool {

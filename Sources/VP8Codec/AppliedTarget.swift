@@ -1,13 +1,13 @@
 import MediaCore
 
-/// What libvpx was told last; decides whether a change is worth telling.
+/// The target that libvpx was given last; decides whether a change is large enough to pass it on.
 ///
-/// Telling it costs little, but the rate of an adaptive publisher changes a little with nearly every frame.
+/// Passing it on costs little, but the rate of an adaptive publisher changes a little with nearly every frame.
 struct AppliedTarget: Hashable {
     /// A change of the bitrate by at most 5 % waits until the last one is this old.
     static let interval = Duration.milliseconds(100)
-    /// What libvpx may aim at for a keyframe, in average frames of layer 0: at the track's bitrate, its size is its
-    /// delay.
+    /// The size that libvpx may aim at for a keyframe, in average frames of layer 0: at the track's bitrate, a
+    /// keyframe's size is its delay.
     static let averageFramesInKeyframe = 3.0
     /// The most that a keyframe may come to, in the same unit; libvpx's aim can be wrong by several times, above all
     /// after a change of size.

@@ -80,7 +80,7 @@ extension vpx_codec_enc_cfg_t {
 }
 
 extension TemporalLayerPattern {
-    /// What each layer gets of the bit rate, together with those below it, in tenths.
+    /// The share of the bit rate for each layer together with those below it, in tenths.
     ///
     /// The shares are libwebrtc's (`simulcast_rate_allocator.cc`).
     static func cumulativeShares(layerCount: Int) -> [UInt32] {

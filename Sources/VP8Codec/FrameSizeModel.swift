@@ -54,7 +54,7 @@ struct FrameSizeModel {
         return Self.setting(forStep: step)
     }
 
-    /// What a keyframe of this size is expected to come to with one of libvpx's settings, in bytes; `nil` if there was none.
+    /// The expected bytes of a keyframe of this size with one of libvpx's settings; `nil` if there was no keyframe yet.
     func keyframeBytes(with setting: Int, dimensions: Dimensions) -> Double? {
         keyframe.map { $0 * Double(dimensions.area) / Double(Self.steps[Self.indices[setting]]) }
     }

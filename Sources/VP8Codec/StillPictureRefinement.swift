@@ -23,7 +23,7 @@ struct StillPictureRefinement {
     ///
     /// A page of text has about 36 dB after the first pass, and more than 41 dB after the second.
     private static let quantizers = [20, 9]
-    /// What a part is to come to, of what it may: the estimate is not exact.
+    /// The share of the allowed size that a part aims at, because the estimate is not exact.
     private static let used = 0.9
     /// The least that a macroblock counts for in the estimate, in bytes: after an empty margin comes text.
     private static let leastDensity = 8.0
@@ -39,7 +39,7 @@ struct StillPictureRefinement {
     private var pass = 0
     /// The first macroblock that the pass has not reached.
     private var next = 0
-    /// What a macroblock came to in the latest part, in bytes; `nil` at first.
+    /// The average size of a macroblock in the latest part, in bytes; `nil` at first.
     private var density: Double?
     /// How many macroblocks the latest part had; `nil` at first.
     private var latestCount: Int?
@@ -73,7 +73,7 @@ struct StillPictureRefinement {
         guard part.blocks.count > 1 else { return nil }
         let density = Double(size.bytes) / Double(part.blocks.count)
         self.density = density
-        // What the rest holds may lie at its beginning.
+        // All of the remaining detail may lie at the beginning of the rest.
         let count = Self.count(in: limit, at: isLastTry ? 2 * density : density)
         return Part(quantizer: part.quantizer, blocks: part.blocks.prefix(min(count, part.blocks.count - 1)))
     }

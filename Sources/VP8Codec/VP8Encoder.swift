@@ -266,7 +266,7 @@ extension VP8Encoder {
         var quantizers: QuantizerRange
         /// The part of a picture that stands still; `nil` for all of the picture.
         var part: StillPictureRefinement.Part?
-        /// What the part should not exceed.
+        /// The size that the part should not exceed.
         var partLimit = DataSize(bytes: 0)
     }
 
@@ -336,7 +336,7 @@ extension VP8Encoder {
         var size: DataSize { DataSize(bytes: unsafe packet.pointee.data.frame.sz) }
     }
 
-    /// Tells libvpx the target and the quantizers, as far as they differ from what it has.
+    /// Passes the target and the quantizers to libvpx if they differ from those it has.
     private mutating func configure(
         _ quantizers: QuantizerRange,
         mayDropFrames: Bool,

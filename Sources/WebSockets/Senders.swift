@@ -59,7 +59,7 @@ final class Senders {
             current.removeAll(keepingCapacity: true)
             betweenGroups()
         }
-        // Those who did not get their turn come first in the next one.
+        // Senders that did not get their turn come first in the next one.
         if next < waiting.count { ordinary.insert(contentsOf: waiting[next...], at: 0) }
         waiting.removeAll(keepingCapacity: true)
     }

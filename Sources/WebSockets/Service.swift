@@ -38,7 +38,7 @@ import Threading
     var deferringConnections: [WebSocketConnection] = []
     /// The connections that were added since the last return from libwebsockets.
     var newlyDeferring: [WebSocketConnection] = []
-    /// What this turn of the loop has left for strangers.
+    /// The rest of this turn's time for work that any peer can cause.
     var budget = TurnBudget()
     /// The sockets that are read in the middle of a long turn; `nil` without descriptors for that.
     private(set) var mediaSockets: MediaSockets?

@@ -1,9 +1,9 @@
 import MediaCore
 import Threading
 
-/// How much of a turn of the loop has gone to work that strangers can ask for.
+/// How much of a turn of the loop has gone to work that any peer can cause.
 ///
-/// Messages with media are not limited here: their rate is limited by whoever receives them.
+/// Messages with media are not limited here: their receiver limits their rate.
 struct TurnBudget {
     /// The most text messages in one turn.
     private static let mostTexts = 64

@@ -78,7 +78,7 @@ extension WebSocketConnection {
 
     private func checkSilence() {
         let now = MonotonicClock.now
-        // What waits to be read came while this process was stopped: it is not the peer that was silent.
+        // Bytes that wait to be read came while this process was stopped, so the peer was not silent.
         if now.duration(since: lastHeard) >= idle.hangUpAfter, hasUnreadBytes { lastHeard = now }
         let silence = now.duration(since: lastHeard)
         guard silence >= idle.pingAfter else {

@@ -62,7 +62,8 @@ package enum WebSocketClosure: Equatable, Sendable {
 }
 
 extension WebSocketClosure: CustomStringConvertible {
-    /// Who closed the connection, with code and reason; one line, whatever the peer's reason holds.
+    /// The side that closed the connection, with code and reason; always one line, even if the peer's reason has
+    /// several.
     package var description: String {
         switch self {
         case .byPeer(let code, let reason): "closed by the peer (\(Self.details(code, reason)))"

@@ -117,7 +117,7 @@ extension AdaptCommand {
     }
 }
 
-/// A log that was read as far as it goes.
+/// A log that was read up to its end, or up to where it is cut off.
 private struct AdaptationLogFile {
     var log: AdaptationLog
     /// Why the log ends where it does, if it is cut off.

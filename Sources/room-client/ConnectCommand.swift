@@ -41,8 +41,8 @@ struct ConnectCommand: AsyncParsableCommand {
     @Option(
         parsing: .unconditional,
         help: ArgumentHelp(
-            "Bitrate that pictures are encoded with at least; where the network carries less, pictures are left out, "
-                + "down to a few a second.",
+            "Lowest bitrate for encoding; if the network carries less, pictures are left out instead, down to a few a "
+                + "second.",
             valueName: "rate"
         ),
         transform: { try Bitrate.read($0) }
@@ -51,8 +51,8 @@ struct ConnectCommand: AsyncParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "Whether smaller sizes are sent too, to those whose network does not carry the full one; default: on from "
-                + "640x480, with two CPUs or more.",
+            "Whether to send smaller sizes as well, for viewers whose network does not carry the full size; default: "
+                + "on from 640x480, with two CPUs or more.",
             valueName: "on|off"
         )
     )
@@ -60,7 +60,7 @@ struct ConnectCommand: AsyncParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "Share of a network that does not carry all that this program sends: low, standard or high.",
+            "The track's share if the network does not carry all that this program sends: low, standard or high.",
             valueName: "priority"
         )
     )
@@ -68,15 +68,15 @@ struct ConnectCommand: AsyncParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "What is lowered first when the network or the CPU is too slow: balanced, framerate (kept; smaller pictures) "
-                + "or resolution (kept; fewer pictures); default balanced, for a screen resolution.",
+            "What to keep when the network or the CPU is too slow: framerate (smaller pictures), resolution (fewer "
+                + "pictures) or balanced (some of both); default balanced, for a screen resolution.",
             valueName: "preference"
         )
     )
     var degradation: Degradation?
 
     @Option(
-        help: ArgumentHelp("Record the rate control's inputs, for `adapt replay`; the file is new.", valueName: "file")
+        help: ArgumentHelp("Record the rate control's inputs in a new file, for `adapt replay`.", valueName: "file")
     )
     var adaptLog: String?
 

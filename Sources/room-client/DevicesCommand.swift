@@ -27,7 +27,7 @@ struct DevicesCommand: AsyncParsableCommand {
     @Option(help: "List only this camera: path, number, name or bus.")
     var device: String?
 
-    @Flag(help: "List the cameras there are, then those that are plugged in and unplugged, until Ctrl-C.")
+    @Flag(help: "List the cameras, then report each one that is plugged in or unplugged, until Ctrl-C.")
     var watch = false
 
     @Flag(help: "List the monitors and windows of an X display instead of cameras.")

@@ -124,7 +124,7 @@ struct ParticipantEvent: Encodable {
 /// The pictures of a track have another size from now on.
 struct DimensionsEvent: Encodable {
     var event = "trackDimensionsChanged"
-    /// Who publishes the track; `null` for this program's own.
+    /// The track's publisher; `null` for this program's own.
     @Nullable var participant: String? = nil
     @Nullable var participantId: String? = nil
     var track: String

@@ -59,7 +59,7 @@ enum PublisherCommand {
     }
 }
 
-/// What came of a command from standard input.
+/// The result of a command from standard input.
 struct CommandEvent: Encodable {
     var event = "command"
     /// The line as it was read.

@@ -43,7 +43,7 @@ struct SourceEvent: Encodable {
     }
 }
 
-/// What one simulcast layer does, in the publisher's status and summary.
+/// The statistics of one simulcast layer, in the publisher's status and summary.
 struct PublisherLayer: Encodable {
     var simulcastLayer: Int
     var framesEncoded: Int
@@ -105,11 +105,11 @@ extension PublisherLayer {
     }
 }
 
-/// What the connection to the server carries, in the publisher's status and summary.
+/// The state of the connection to the server, in the publisher's status and summary.
 struct PublisherConnection: Encodable {
     /// The highest rate at which all tracks together are sent, in bits per second.
     var sendBitrate: Int
-    /// What the connection is believed to carry, in bits per second.
+    /// The estimated rate that the connection carries, in bits per second.
     var estimatedBitrate: Int
     @Nullable var queueMs: Double?
     @Nullable var roundTripMs: Double?

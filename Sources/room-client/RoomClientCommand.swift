@@ -114,7 +114,7 @@ extension RoomClientCommand {
 
     /// The number of characters to insert, remove or replace to get from one word to another (Levenshtein).
     private static func distance(_ first: String, _ second: String) -> Int {
-        // A command is short. What is much longer is no slip of the finger.
+        // A command is short. A word that is much longer is no typing error.
         guard first.count <= 32 else { return .max }
         var row = Array(0...second.count)
         for (line, letter) in first.enumerated() {

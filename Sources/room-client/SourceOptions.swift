@@ -85,7 +85,7 @@ struct SourceOptions: ParsableArguments {
         parsing: .unconditional,
         help: ArgumentHelp(
             "Frames per second, such as 12.5 or 30000/1001; default 30, the camera's nearest, or the clip's own; 15 for "
-                + "a screen, of which only what changes is sent.",
+                + "a screen, which sends one a second while nothing changes.",
             discussion: "0.01 to 1000 for cameras, 0.1 to 240 for other sources, and at most the clip's own rate.",
             valueName: "rate"
         ),
@@ -130,7 +130,7 @@ struct SourceOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "Who carries out --rotate and --mirror: applied (the publisher, before encoding) or tagged (each subscriber).",
+            "Where --rotate and --mirror take effect: applied (here, before encoding) or tagged (at each subscriber).",
             valueName: "way"
         )
     )
@@ -138,8 +138,8 @@ struct SourceOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "Turn the pictures by how the camera is held: a file with 0, 90, 180, 270, normal, left-up, right-up or "
-                + "bottom-up, or an accelerometer's folder, such as /sys/bus/iio/devices/iio:device0.",
+            "Turn the pictures as the camera is held, by a file that holds 0, 90, 180, 270, normal, left-up, right-up "
+                + "or bottom-up, or by an accelerometer's folder, such as /sys/bus/iio/devices/iio:device0.",
             valueName: "path"
         )
     )

@@ -66,7 +66,7 @@ struct SubscribeCommand: AsyncParsableCommand {
     var duration: Seconds?
 
     @Option(
-        help: ArgumentHelp("With --json: a status every so many seconds; 1 with --verbose.", valueName: "seconds")
+        help: ArgumentHelp("With --json: the time between two status lines; 1 with --verbose.", valueName: "seconds")
     )
     var statusInterval: Seconds?
 

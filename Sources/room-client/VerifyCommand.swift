@@ -8,7 +8,7 @@ import RoomKit
 struct VerifyCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "verify",
-        abstract: "Check a dump: is every frame there, once, in order, whole, and how old was it?",
+        abstract: "Check a dump for lost, doubled, reordered and torn frames, and say how old the frames were.",
         discussion: """
             Examples:
               room-client verify out

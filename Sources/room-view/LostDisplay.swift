@@ -2,10 +2,10 @@ import ClientCommandLine
 import Foundation
 import Synchronization
 
-/// Tells of a display that has gone.
+/// Reports that the display has gone.
 ///
 /// When its connection breaks, Xlib calls `exit(1)` within whatever call of SDL is under way, so that neither SDL nor this
-/// program can go on. What runs at the program's exit is the only place that notices.
+/// program can go on. Only code that runs at the program's exit can notice this.
 enum LostDisplay {
     private static let isWatched = Atomic(false)
     private static let registration: Void = {

@@ -6,7 +6,7 @@ import Threading
 ///
 /// The main thread begins, looks and leaves; a task joins and follows the room's events.
 final class RoomSession: Sendable {
-    /// What there is to show.
+    /// The content to show.
     struct Scene: Sendable {
         /// Whether the room was joined.
         var isJoined = false
@@ -49,7 +49,7 @@ final class RoomSession: Sendable {
         self.track = track
     }
 
-    /// What there is to show now.
+    /// The content to show now.
     var now: Scene { scene.withLock { $0 } }
 
     /// Shows a sentence for a while.

@@ -58,7 +58,7 @@ struct ScenePainter {
         let size = Dimensions(width: area.dimensions.width, height: height)
         text.fill(PixelArea(column: area.column, row: top, dimensions: size), Self.strip)
         for piece in pieces {
-            // What stands on the right is set from the right edge, as the columns may not fill the width.
+            // Text on the right is placed from the right edge, because the columns may not fill the width.
             let isRight = piece.column > 0 && piece.role != .track
             let width = piece.text.count * cell.width - scale
             let left = isRight ? area.endColumn - side - width : area.column + side + piece.column * cell.width

@@ -4,7 +4,7 @@ import Foundation
 
 /// SDL's video, from its beginning to its end; confine to the main thread.
 struct VideoSystem: ~Copyable {
-    /// What SDL draws with where there is no display: nobody would see it.
+    /// The drivers that SDL uses where there is no display: nobody would see their pictures.
     private static let unseen: Set<String> = ["offscreen", "dummy", "evdev"]
 
     /// Begins SDL's video.

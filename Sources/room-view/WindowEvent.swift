@@ -1,10 +1,10 @@
 import CSDL
 
-/// What happened to the window, as far as it matters here.
+/// A change of the window that the program reacts to.
 enum WindowEvent: Hashable {
     /// It was closed, or the key for it was pressed.
     case quit
-    /// What it shows has to be drawn again, perhaps with another size.
+    /// The window's content has to be drawn again, perhaps with another size.
     case exposed
     case toggleFullScreen
     /// Leave full screen, or quit.

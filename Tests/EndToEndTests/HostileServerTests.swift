@@ -114,7 +114,7 @@ struct HostileServerTests {
             peer.send(bad)
         }
         for packet in makeVideoPackets(alias: 8, number: 1, payload: [0]) { peer.send(packet) }
-        // A frame in pieces that don't fit together.
+        // A frame whose chunks do not fit together.
         var pieces = makeVideoPackets(alias: 7, number: 2, payload: [UInt8](repeating: 0, count: 60_000))
         pieces.remove(at: 1)
         for packet in pieces { peer.send(packet) }
@@ -186,7 +186,7 @@ struct HostileServerTests {
         try await expectAlive(member, peer)
     }
 
-    @Test("A frame of 4 MiB in pieces is put together, and one byte more is not")
+    @Test("A frame of 4 MiB in chunks is put together, and one byte more is not")
     func largeFrame() async throws {
         let server = try ScriptedServer()
         defer { server.stop() }

@@ -51,7 +51,7 @@ struct PictureTests {
 
     @Test("A dump begins with the first frame that the subscriber is sent, and costs no keyframe of its own")
     func dumpFromTheStart() async throws {
-        // Whoever records learns of the track from an event, and is late by a moment or two.
+        // A recording program learns of the track from an event, and is late by a moment or two.
         let (viewer, author, track, remote) = try await stage.show(frames: 5)
         let recorder = try TrackRecorder(track: remote, directory: directory.path, recorderID: "viewer", format: .webm)
         try await eventually("frames are recorded") { recorder.statistics.framesWritten >= 15 }

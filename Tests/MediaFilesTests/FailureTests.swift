@@ -71,7 +71,7 @@ struct FailureTests {
         )
     }
 
-    // Whoever removed a dump's folder lost all that came after, and was told that it had been recorded.
+    // A user who removed a dump's folder lost all later frames, and was told that they had been recorded.
     @Test("A file that is removed while it is written is reported", arguments: EncodedVideoFormat.allCases)
     func removed(format: EncodedVideoFormat) async throws {
         let clip = try await Clip("testsrc2=size=64x48:rate=10:duration=1", keyframeInterval: 5)

@@ -203,7 +203,7 @@ struct RelayTrackTests {
             bench.pull([robot, viewer])
             if viewer.receiver(camera)?.wholeFrames.isEmpty == true { waits += 1 }
         }
-        // Who comes back is given what is kept, unless a new keyframe may be asked for at once.
+        // A subscriber that comes back gets the cached frames, unless a new keyframe may be requested at once.
         #expect(camera.keyframes.count <= 1 + 5 && waits < camera.keyframes.count && viewer.allProblems.isEmpty)
         bench.send(.unsubscribe(Unsubscribe(trackId: camera.track.id)), from: viewer)
         bench.advance(.seconds(1))

@@ -32,6 +32,13 @@ struct ServerSettingTests {
         #expect(Set(names(in: RelaySettings())).subtracting(all).isEmpty)
     }
 
+    @Test("Each setting has a row in the protocol page's table of limits", arguments: ServerSetting.all.map(\.name))
+    func documentation(name: String) throws {
+        let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+        let page = try String(contentsOf: root.appending(path: "docs/protocol.md"), encoding: .utf8)
+        #expect(page.contains("| `\(name)` |"))
+    }
+
     @Test("Each setting can be set to its own value, and only that changes", arguments: ServerSetting.all.map(\.name))
     func each(name: String) throws {
         let before = RelayServer.Options()

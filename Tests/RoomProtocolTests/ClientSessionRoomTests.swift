@@ -1,7 +1,7 @@
 import RoomProtocol
 import Testing
 
-/// What a session tells of the others in the room, of their tracks and of our own.
+/// What a session reports about the others in the room, their tracks and our own.
 @Suite("Client session, room", .timeLimit(.minutes(1)))
 struct ClientSessionRoomTests: ClientSessionFixture {
     @Test("What happens to tracks is told with the track and its publisher")

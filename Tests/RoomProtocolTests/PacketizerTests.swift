@@ -91,13 +91,13 @@ struct PacketizerTests {
         #expect(assembler.abandonedFrames == 1)
     }
 
-    @Test("A piece without its frame's beginning is passed over")
+    @Test("A chunk without its frame's first chunk is passed over")
     func headless() throws {
         var assembler = FrameAssembler()
         #expect(try assemble(Array(packetize(pattern(40_000))[1...]), with: &assembler).isEmpty)
     }
 
-    @Test("Pieces that don't go on where the last ended are errors, and the next frame is whole again")
+    @Test("A chunk that does not begin where the last one ended is an error, and the next frame is complete again")
     func mixedUp() throws {
         let packets = packetize(pattern(60_000))
         var other = someFrame

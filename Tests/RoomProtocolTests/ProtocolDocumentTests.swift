@@ -123,7 +123,7 @@ struct ProtocolDocumentTests {
         var documented: [String: String] = [:]
         for row in table.rows { documented[row[1].withoutBackticks] = row[2] }
         let settings = RelaySettings()
-        let expected = [
+        let expected: [String: String] = [
             "WireFormat.maximumBinaryMessage": text(WireFormat.maximumBinaryMessage),
             "WireFormat.maximumTextMessage": text(WireFormat.maximumTextMessage),
             "WireFormat.minimumChunk": "at least \(text(WireFormat.minimumChunk))",
@@ -145,6 +145,11 @@ struct ProtocolDocumentTests {
             "WireFormat.maximumNameBytes": "\(text(WireFormat.maximumNameBytes)) bytes",
             "WireFormat.maximumTracksPerParticipant": text(WireFormat.maximumTracksPerParticipant),
             "Dimensions.largestCodable": text(Dimensions.largestCodable.width),
+            // The defaults of `RelayServer.Options`, which this target does not import.
+            "maximumConnections": "2,000",
+            "handshakeTimeout": "10 s",
+            "idle.pingAfter": "10 s",
+            "idle.hangUpAfter": "45 s",
             "maximumRooms": text(settings.maximumRooms),
             "maximumParticipantsPerRoom": text(settings.maximumParticipantsPerRoom),
             "maximumTracksPerRoom": text(settings.maximumTracksPerRoom),
@@ -161,6 +166,7 @@ struct ProtocolDocumentTests {
             "forwarding.skipAfter": text(settings.forwarding.skipAfter),
             "forwarding.longestBacklog": text(settings.forwarding.longestBacklog),
             "keyframes.interval": text(settings.keyframes.interval),
+            "keyframes.patience": text(settings.keyframes.patience),
         ]
         #expect(documented == expected)
     }

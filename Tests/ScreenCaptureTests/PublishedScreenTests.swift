@@ -183,7 +183,7 @@ struct PublishedScreenTests {
         #expect(try #require(sent.number("framesRepeated")) >= Double(repeats) && sent.number("interruptions") == 0)
         let marked = try await verified(directory("dumps"))
         #expect(marked.repeats == Double(repeats) && marked.frames == Double(entries.count))
-        // Without the marks, the same log tells of the pauses as freezes.
+        // Without the marks, the same log shows the pauses as freezes.
         let written = try text(of: directory("dumps/\(log)"))
         try store(written.replacing("\"repeated\":true,", with: "").utf8, at: directory("dumps/\(log)"))
         #expect(try await verified(directory("dumps")).frozen >= marked.frozen + 4)

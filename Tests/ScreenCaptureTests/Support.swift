@@ -43,7 +43,7 @@ func capture(
     return (source, sink)
 }
 
-/// The first failure that a source tells of.
+/// The first failure that a source reports.
 func failure(in events: AsyncStream<CaptureEvent>) async -> ScreenError? {
     for await event in events { if case .failed(let error) = event { return error as? ScreenError } }
     return nil

@@ -71,7 +71,8 @@ struct Outbox: Sendable {
     }
 }
 
-/// What goes over one connection: what came and is to be acknowledged, and what went and was acknowledged.
+/// The traffic of one connection: the bytes that came and are to be acknowledged, and those that went and were
+/// acknowledged.
 struct ConnectionTraffic: Sendable {
     /// The server acknowledges each frame's end at once and never thins.
     ///

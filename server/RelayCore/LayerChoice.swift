@@ -131,7 +131,7 @@ package struct LayerChoice: Sendable {
     /// When to look again although nothing happens; `nil` if there is no need.
     package var nextLook: MonotonicInstant? {
         if let downSince { return downSince + Self.downPatience }
-        // Whoever tests the path looks again.
+        // The test of the path looks again when it ends.
         if isTestWanted { return nil }
         return upSince.map { $0 + (isHurried ? .zero : upPatience) }
     }

@@ -124,8 +124,8 @@ extension Relay {
         let subscription = participants.hot[id.index].subscriptions[index]
         let connection = participants.hot[id.index].connection
         let acknowledges = connection.map { connections.bulk[$0.index].path.isAcknowledged } ?? false
-        // While a path is known to have no limit, lateness was a stall that is over. Who does not acknowledge yet may do so
-        // later: acknowledgements come behind the first keyframe.
+        // While a path is known to have no limit, lateness was a stall that is over. A subscriber that does not
+        // acknowledge yet may do so later: its first acknowledgement comes after the first keyframe.
         let isKnown = now.duration(since: subscription.began) > Self.acquaintance
         let counts = subscription.share != nil || !acknowledges && isKnown
         return LayerPlan.Viewer(

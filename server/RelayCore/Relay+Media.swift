@@ -50,7 +50,7 @@ extension Relay {
         if !participants.hot[id.index].isReviewDue { planReview(of: id, at: now) }
     }
 
-    /// Notes what the newest packet tells of a subscription: that it lags, or that it needs the cache for a while.
+    /// Notes, after a packet, that a subscription lags, or that it needs the cache for a while.
     private mutating func noteProgress(of id: ParticipantID, subscription index: Int, at now: MonotonicInstant) {
         let isLagging = participants.hot[id.index].subscriptions[index].cursor.takeLag()
         let isCatchingUp = participants.hot[id.index].subscriptions[index].cursor.isCatchingUp
@@ -160,7 +160,7 @@ extension Relay {
     ) -> Bool {
         let fanout = participants.hot[id.index].subscriptions[index].encoding.index
         let position = participants.hot[id.index].subscriptions[index].cursor.position
-        // Of a backlog with temporal layers, only the lowest is sent in the end.
+        // If a backlog has temporal layers, only the lowest layer of it is sent in the end.
         guard !encodings.hot[fanout].stream.packets.hasLayers(from: position) else { return false }
         return connections.bulk[connection.index].path.drainTime(of: backlog(of: id, subscription: index))
             > settings.forwarding.longestBacklog

@@ -111,7 +111,7 @@ extension Relay {
     mutating func reviewWanted(_ track: TrackID, at now: MonotonicInstant) {
         let all = tracks.hot[track.index].encodings
         guard all.contains(where: { encodings.hot[$0.index].hasUsers }) else {
-            // Whoever comes next is compared anew. If nobody comes, the publisher is told so.
+            // The next subscriber is compared anew. If none comes, the publisher is told so.
             tracks[track]?.wanted.forgetDue()
             return
         }

@@ -2,11 +2,12 @@ import Adaptation
 package import MediaCore
 package import RoomProtocol
 
-/// The path from the relay to one peer: what was handed to its socket, what it acknowledged, and what that tells.
+/// The path from the relay to one peer: the bytes that were handed to its socket and acknowledged, and an estimate of
+/// its rate.
 ///
-/// A peer that never acknowledges has no estimate. Its frames are left out by their lag alone. A peer that does has
-/// one of two states. While nothing is delayed, its path has no known limit. From the first queue on, the rate law
-/// gives a rate, and frames begin only while the path has room for them.
+/// A peer that never acknowledges has no estimate. Its frames are left out by their lag alone. For a peer that
+/// acknowledges there are two states. While nothing is delayed, its path has no known limit. From the first queue on,
+/// the rate law gives a rate, and frames begin only while the path has room for them.
 package struct SubscriberPath: Sendable {
     /// The settings; lengths of time in microseconds.
     package struct Settings: Hashable, Sendable {
@@ -43,7 +44,7 @@ package struct SubscriberPath: Sendable {
         package init() {}
     }
 
-    /// What a message is, as far as the estimate is concerned.
+    /// The kinds of message that the estimate distinguishes.
     package enum Message: Sendable {
         case text, media, acknowledgement
     }
@@ -69,7 +70,7 @@ package struct SubscriberPath: Sendable {
     package var endsFrame = true
     private var writesSinceAcknowledgement: Int32 = 0
     private var nextProbe: Int64?
-    /// From when on the peer may be thinning, if no acknowledgement tells of more than `quietQueue` until then.
+    /// The time from which the peer may be thinning, if no acknowledgement shows more than `quietQueue` until then.
     private var quietFrom = Int64.max
     /// When the first message was written that must have been acknowledged by now even if the peer thins.
     private var overdueWrite: Int64?
@@ -120,10 +121,10 @@ package struct SubscriberPath: Sendable {
         self.settings = settings
     }
 
-    /// What the path carries, in bits per second; `nil` while no limit is known.
+    /// The rate that the path carries, in bits per second; `nil` while no limit is known.
     package var rate: Double? { controller?.rate }
 
-    /// Bytes that are on their way, as far as is known.
+    /// The bytes that are on their way: written and not acknowledged yet.
     package var unacknowledgedBytes: Int64 { estimator.unacknowledgedBytes }
 
     /// The shortest round trip; zero before one is known.

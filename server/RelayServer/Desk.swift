@@ -6,7 +6,7 @@ import RoomProtocol
 import Threading
 import WebSockets
 
-/// The relay, and the sockets on which its decisions are carried out.
+/// The relay, and the sockets on which its decisions take effect.
 ///
 /// It is one value, because the runtime checks each access to a property of an object: one check for each message and not
 /// one for each part of this.

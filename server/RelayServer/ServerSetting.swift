@@ -3,7 +3,7 @@ import MediaCore
 import RelayCore
 import WebSockets
 
-/// One of a server's limits, with its name from section 11 of docs/protocol.md.
+/// One of a server's limits, under the name that the table in section 11 of docs/protocol.md gives it.
 package struct ServerSetting: Sendable {
     /// The key path of a `Value` in `RelayServer.Options`.
     package typealias Field<Value> = WritableKeyPath<RelayServer.Options, Value> & Sendable
@@ -22,7 +22,8 @@ package struct ServerSetting: Sendable {
 
     /// All settings of a server.
     ///
-    /// Add a line here for each new field of `RelaySettings`; a test fails otherwise.
+    /// Add a line here, and a row to the table in docs/protocol.md, for each new field of `RelaySettings`; a test fails
+    /// without the line.
     package static let all: [ServerSetting] = [
         ServerSetting("maximumConnections", .count(\.maximumConnections)),
         ServerSetting("handshakeTimeout", .time(\.handshakeTimeout)),

@@ -25,8 +25,8 @@ struct RoomServer: AsyncParsableCommand {
 
               room-server --allow-origin https://lab.example
 
-            --config reads limits from a JSON file. Their names are in docs/protocol.md, section 11. Times are in \
-            seconds, sizes in bytes, rates in bits per second:
+            --config reads limits from a JSON file. The table in docs/protocol.md, section 11, lists the name, unit \
+            and default of each. Times are in seconds, sizes in bytes, rates in bits per second:
 
               {"maximumRooms": 10, "joinTimeout": 5, "stream.liveWindow": 0.8}
 

@@ -8,7 +8,7 @@ import Threading
 /// Depth: none, it is a call. Drop rule: after a frame that cannot be passed on, frames are dropped up to the next
 /// keyframe.
 final class EncodedEntrance: Sendable {
-    /// What has become of a frame.
+    /// What happened to a frame.
     enum Fate: Hashable, Sendable {
         case delivered
         /// No track takes it.

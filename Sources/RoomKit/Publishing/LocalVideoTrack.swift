@@ -76,9 +76,9 @@ public final class LocalVideoTrack: Sendable {
     /// Passes every captured picture to `renderer` while the track is published, as a preview; adding it twice does nothing.
     ///
     /// The renderer is called on `executor`, or else on a thread of its own, which begins with the first picture. If it
-    /// is slow it misses pictures, and each call brings the newest one. It holds up neither the track nor other
-    /// renderers, whatever it does. It gets the picture as it was captured, even
-    /// if nobody receives the track. The track keeps the renderer until it is removed.
+    /// is slow it misses pictures, and each call brings the newest one. It never holds up the track or other renderers.
+    /// It gets the picture as it was captured, even if nobody receives the track. The track keeps the renderer until it
+    /// is removed.
     public func addRenderer(_ renderer: any VideoRenderer, on executor: (any TaskExecutor)? = nil) {
         renderers.add(renderer, on: executor)
     }
@@ -91,7 +91,7 @@ public final class LocalVideoTrack: Sendable {
         renderers.remove(renderer)
     }
 
-    /// What has become of the pictures for `renderer`; `nil` if it is not added.
+    /// Counts of the pictures for `renderer`; `nil` if it is not added.
     public func rendererStatistics(of renderer: any VideoRenderer) -> RendererStatistics? {
         renderers.statistics(of: renderer)
     }
@@ -104,8 +104,8 @@ public final class LocalVideoTrack: Sendable {
 
     /// The highest rate at which pictures are published; `nil` before the track is published, and if it is not known.
     ///
-    /// It is the least of the source's rate, of what was requested of the source and of this track, and of the 30 frames a
-    /// second that a camera delivers by default. It says nothing of what the network and the CPU allow.
+    /// It is the lowest of these rates: that of the source, those requested of the source and of this track, and the 30
+    /// frames a second that a camera delivers by default. The network and the CPU may allow less.
     public var frameRate: FrameRate? { attached.flatMap { frameRate(for: $0) } }
 
     /// Counts of the frames since the track was published; final once the track is unpublished.

@@ -41,14 +41,14 @@ public struct LocalVideoTrackStatistics: Hashable, Sendable {
     public var framesDropped = FrameDropCounts()
     /// The separate encodings of the track, the smallest first; one if there is no simulcast.
     public var layers: [LocalVideoLayerStatistics] = []
-    /// What the connection carries; `nil` before the track is published.
+    /// The state of the connection; `nil` before the track is published.
     public var connection: UplinkStatistics?
 
     /// Creates counts that are all zero.
     public init() {}
 }
 
-/// What one simulcast layer of a local track does.
+/// The statistics of one simulcast layer of a local track.
 public struct LocalVideoLayerStatistics: Hashable, Sendable {
     /// The layer's number: 0 is the smallest.
     public var simulcastLayer = 0
@@ -73,7 +73,7 @@ public struct LocalVideoLayerStatistics: Hashable, Sendable {
     /// The last frame's quantizer: for VP8, from 0 for the finest picture to 127; `nil` before the first frame, and without
     /// an encoder.
     public var quantizer: UInt8?
-    /// The time that scaling and encoding took, of all frames.
+    /// The total time spent on scaling and encoding, for all frames.
     public var encodeDuration = Duration.zero
     /// What limits the size or the frame rate at present.
     public var qualityLimitation = QualityLimitation.Reason.none
@@ -84,16 +84,16 @@ public struct LocalVideoLayerStatistics: Hashable, Sendable {
     public init() {}
 }
 
-/// What the connection to the server carries, as far as its acknowledgements tell.
+/// The state of the connection to the server, estimated from the server's acknowledgements.
 public struct UplinkStatistics: Hashable, Sendable {
     /// The highest rate at which all tracks together are sent.
     public var sendBitrate: Bitrate
-    /// What the connection is believed to carry; it is not tried beyond what the tracks need.
+    /// The estimated rate that the connection carries; rates far above what the tracks need are not tried.
     public var estimatedBitrate: Bitrate
     /// How long the last acknowledged byte waited on its way; `nil` while unknown.
     public var queueDelay: Duration?
     /// The shortest time from sending to the acknowledgement; `nil` while unknown.
     public var roundTripTime: Duration?
-    /// Whether the server acknowledges what it receives; without that, a fixed policy holds.
+    /// Whether the server acknowledges what it receives; without acknowledgements, a fixed rate policy applies.
     public var isAcknowledged: Bool
 }

@@ -76,9 +76,9 @@ struct Publications {
         forgetUnclaimed()
     }
 
-    /// Forgets what is wanted of tracks that are not published, unless one is about to be.
+    /// Forgets the wanted layers of tracks that are not published, unless one is about to be.
     ///
-    /// The server may tell of tracks whose publication failed, or that were withdrawn.
+    /// The server may send them for tracks whose publication failed, or that were withdrawn.
     private mutating func forgetUnclaimed() {
         if !all.contains(where: { $0.trackID == nil }) { keepPublished() }
     }

@@ -5,7 +5,7 @@ import RoomProtocol
 import Threading
 import WebSockets
 
-/// What a track is announced with.
+/// The properties with which a track is announced.
 private struct Offer {
     var codec: TrackCodec
     var dimensions: Dimensions
@@ -86,8 +86,9 @@ extension Room {
 
     /// Begins to report the events of a track's source as events of the room.
     ///
-    /// It begins before the source does, so that the user hears at once of a camera that gives no picture. A failure of
-    /// the source waits until the track is published: if it makes `publish` fail, the thrown error tells of it.
+    /// It begins before the source starts, so that the user learns at once of a camera that gives no picture. A failure
+    /// of the source is reported only once the track is published: if it makes `publish` fail, the thrown error reports
+    /// it.
     private func reportEvents(of publication: Publication) -> Task<Void, Never> {
         let (track, settled) = (publication.track, publication.settled)
         let events = track.source.captureEvents()

@@ -7,7 +7,7 @@ import Threading
 /// Its depth is two frames. The uplink asks `hasRoom` before it lets a picture be encoded, so a picture that cannot be
 /// sent waits before it is encoded, where a newer one can replace it.
 ///
-/// What waits too long is given up in this order:
+/// Frames that wait too long are given up in this order:
 ///
 /// - frames of temporal layer 2, then of layer 1, as `TemporalLayerGate` allows. That costs nothing but frame rate.
 /// - frames before a keyframe that waits as well.

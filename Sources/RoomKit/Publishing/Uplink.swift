@@ -125,7 +125,7 @@ final class Uplink: Sendable {
         }
     }
 
-    /// What the connection carries, and what an encoding gets of it; `nil` if the encoding was removed.
+    /// The state of the connection, and an encoding's share of it; `nil` if the encoding was removed.
     func status(of seat: Seat) -> (path: UplinkStatus, lane: UplinkStatus.Lane)? {
         state.withLock { state in
             guard let index = state.index(of: seat) else { return nil }

@@ -2,9 +2,9 @@ public import Adaptation
 import Capture
 public import MediaCore
 
-/// How a track is encoded, and what it gives up when the network or the CPU does not carry it whole.
+/// How a track is encoded, and what it lowers first when the network or the CPU is too slow.
 public struct VideoPublishOptions: Sendable {
-    /// Which tracks get more of a connection that does not carry all of them; no track gets nothing.
+    /// How large a track's share is of a connection that does not carry all tracks; every track gets a share.
     public enum Priority: String, CaseIterable, Sendable {
         /// Gives way to others, for example a preview.
         case low
@@ -21,7 +21,7 @@ public struct VideoPublishOptions: Sendable {
     /// is sent if the network carries less, or if no receiver can use as much. A smaller encoding of simulcast gets no
     /// more than half of this, and the smallest of three no more than a quarter.
     public var maxBitrate: Bitrate?
-    /// The bitrate that pictures are encoded with at least, however little the network carries; `nil` for no such rate.
+    /// The lowest bitrate for encoding, however little the network carries; `nil` for none.
     ///
     /// It keeps fine detail at the cost of motion: where the network carries less, frames are left out, down to a few a
     /// second. A receiver whose own network carries less loses frames too. It is clamped to `supportedBitrates` and to
@@ -34,15 +34,15 @@ public struct VideoPublishOptions: Sendable {
     /// smaller pictures. A size is encoded only while somebody receives it. `nil` means yes for pictures with at least as
     /// many pixels as 640x480, if the program may use two processors or more. The server must support it, too.
     public var simulcast: Bool?
-    /// What is given up first when less can be sent.
+    /// Whether the size or the frame rate is lowered first when less can be sent.
     ///
-    /// If it is `nil`, the source's `contentHint` decides: of details and text, as on a screen, the size is maintained, of
-    /// motion the frame rate, and other tracks are `balanced`.
+    /// If it is `nil`, the source's `contentHint` decides. A track of details or text, such as a screen, keeps its
+    /// size. A track of motion keeps its frame rate. Other tracks are `balanced`.
     public var degradationPreference: DegradationPreference?
     /// The share of the connection, if the program publishes several tracks.
     public var priority = Priority.standard
 
-    /// Who makes frames upright that were captured turned or mirrored.
+    /// Where frames that were captured turned or mirrored are made upright.
     public enum Orientation: String, CaseIterable, Sendable {
         /// The publisher turns and mirrors them before encoding. This is the default.
         case applied
@@ -50,7 +50,7 @@ public struct VideoPublishOptions: Sendable {
         case tagged
     }
 
-    /// Who makes frames upright.
+    /// Where frames are made upright.
     public var orientation = Orientation.applied
 
     /// Whether the track is sent to the server even while nobody receives it, which measures the way there.

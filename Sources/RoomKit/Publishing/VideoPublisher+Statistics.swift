@@ -24,7 +24,7 @@ extension VideoPublisher {
 }
 
 extension EncodingLane {
-    /// What the encoding does, and has done.
+    /// The present state and the counts of the encoding.
     fileprivate var statistics: LocalVideoLayerStatistics {
         var statistics = LocalVideoLayerStatistics()
         let (counts, sent, status) = (counts.withLock { $0 }, sendQueue.counts, status)

@@ -51,7 +51,7 @@ struct DisplayGate: Sendable {
             let longest = isStale || isRepeated ? Self.longestHiding : Self.longestSkipping
             countHidden(delay: delay, isStale: isStale, at: now)
             guard hidden >= longest else { return false }
-            // What has been late for so long is usual from now on.
+            // A delay that has lasted for so long counts as the usual one from now on.
             if isStale { usual.reset(to: delay, at: now) }
         }
         (hidden, lastHidden) = (.zero, nil)

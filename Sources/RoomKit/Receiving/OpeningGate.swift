@@ -25,7 +25,7 @@ struct OpeningGate: Sendable {
     /// - Parameters:
     ///   - relayed: When the server received it; `nil` if that is not known.
     ///   - received: When it arrived.
-    ///   - pathDelay: The time from the server to here, as far as it is known.
+    ///   - pathDelay: The estimated time from the server to here.
     ///   - isCatchUp: Whether it comes from the cache.
     /// - Returns: Whether to show the frame, and not only to decode it.
     mutating func shows(

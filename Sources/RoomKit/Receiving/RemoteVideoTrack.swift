@@ -94,9 +94,9 @@ public final class RemoteVideoTrack: Sendable {
     /// Passes every decoded picture that is in time to `renderer`; adding it twice does nothing.
     ///
     /// The renderer is called on `executor`, or else on a thread of its own, which begins with the first picture. If it
-    /// is slow it misses pictures, and each call brings the newest one. It holds up neither the track nor other
-    /// renderers, whatever it does. Pictures from the relay's cache, which a
-    /// late joiner gets, are stale and not passed on. The track keeps the renderer until it is removed.
+    /// is slow it misses pictures, and each call brings the newest one. It never holds up the track or other renderers.
+    /// Pictures from the relay's cache, which a late joiner gets, are stale and not passed on. The track keeps the
+    /// renderer until it is removed.
     public func addRenderer(_ renderer: any VideoRenderer, on executor: (any TaskExecutor)? = nil) {
         renderers.add(renderer, on: executor)
     }
@@ -109,7 +109,7 @@ public final class RemoteVideoTrack: Sendable {
         renderers.remove(renderer)
     }
 
-    /// What has become of the pictures for `renderer`; `nil` if it is not added.
+    /// Counts of the pictures for `renderer`; `nil` if it is not added.
     public func rendererStatistics(of renderer: any VideoRenderer) -> RendererStatistics? {
         renderers.statistics(of: renderer)
     }

@@ -46,7 +46,7 @@ final class RendererSlot: Sendable {
         }
     }
 
-    /// Whose slot it is; unique as long as the slot is open, because the slot keeps the renderer.
+    /// The renderer that the slot belongs to; unique while the slot is open, because the slot keeps the renderer.
     let identity: ObjectIdentifier
     private let executor: (any TaskExecutor)?
     private let monitor: Monitor<State>

@@ -1,4 +1,4 @@
-/// What has become of the pictures that a track handed to one of its renderers.
+/// Counts of the pictures that a track handed to one of its renderers.
 ///
 /// Pictures handed over = rendered + dropped + failed, plus the one that waits and the one that is being rendered.
 public struct RendererStatistics: Sendable {

@@ -9,7 +9,7 @@ import VideoProcessing
 /// to it. A reader that is slow misses pictures, like every slow renderer. Y4M states a rate and no times, so a player
 /// shows the pictures at that rate or as they come, whichever is slower. Add it to one track at a time.
 public final class VideoPipeRenderer: VideoRenderer {
-    /// What is written.
+    /// The format of the output.
     public enum Format: String, CaseIterable, Sendable {
         /// Y4M: a header with size and rate, then the pictures.
         case y4m
@@ -39,7 +39,7 @@ public final class VideoPipeRenderer: VideoRenderer {
     ///
     /// - Parameters:
     ///   - path: `-` for standard output, or a file, which must not exist yet.
-    ///   - format: What is written.
+    ///   - format: The format of the output.
     ///   - dimensions: The size of the pictures, with sides of 1 to 16,383; `nil` for that of the first one.
     ///   - frameRate: The rate that Y4M states.
     public init(

@@ -6,8 +6,8 @@ import WebSockets
 
 /// The handler of a room's connection: it sends and receives packets itself, and passes everything else to the room.
 ///
-/// Confined to the loop's thread. It is not part of the actor, because this code runs for every packet. Entering an
-/// actor from a callback (`assumeIsolated`) allocates twice each time (measured).
+/// Confined to the loop's thread. It is not part of the actor, because this code runs for every packet, and entering an
+/// actor from a callback (`assumeIsolated`) allocates memory each time.
 final class PacketPath {
     /// A track that is received.
     private final class Reception {
@@ -93,7 +93,7 @@ final class PacketPath {
 
     /// The next message to send, which counts as written; `nil` if nothing waits.
     private func nextMessage(at now: MonotonicInstant) -> OutgoingMessage? {
-        // Behind other messages an acknowledgement would tell of a queue that is our own.
+        // Behind other messages, an acknowledgement would show a queue that is our own.
         if isAcknowledgementDue, let acknowledgement = acknowledgement(at: now) {
             uplink.wroteAcknowledgement(acknowledgement.count)
             return .exclusive(acknowledgement)

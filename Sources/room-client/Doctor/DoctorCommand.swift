@@ -36,7 +36,7 @@ struct DoctorCommand: AsyncParsableCommand {
     var token: String?
 
     @Option(
-        help: ArgumentHelp("Also capture from it for a second: camera or screen.", valueName: "source"),
+        help: ArgumentHelp("Also capture from this source for a second: camera or screen.", valueName: "source"),
         transform: { try ExaminedSource.read($0) }
     )
     var source: ExaminedSource?
@@ -56,7 +56,8 @@ struct DoctorCommand: AsyncParsableCommand {
     @Option(
         parsing: .unconditional,
         help: ArgumentHelp(
-            "The size to capture and to encode; default 640x480 or the camera's nearest, and 640x480 and 1280x720.",
+            "The size to capture and to encode; default: captures 640x480 or the camera's nearest, encodes 640x480 and "
+                + "1280x720.",
             valueName: "WxH"
         ),
         transform: { try Dimensions.read($0) }
@@ -72,7 +73,7 @@ struct DoctorCommand: AsyncParsableCommand {
 
     @Option(
         parsing: .unconditional,
-        help: ArgumentHelp("Try the network up to this rate, such as 800k; default and at most 6M.", valueName: "rate"),
+        help: ArgumentHelp("Test the network up to this rate, such as 800k; default 6M, the most.", valueName: "rate"),
         transform: { try Bitrate.read($0) }
     )
     var maxBitrate: Bitrate?
@@ -82,13 +83,13 @@ struct DoctorCommand: AsyncParsableCommand {
 
     @Option(
         parsing: .unconditional,
-        help: ArgumentHelp("Measure the network for so long: 2 to 120; default 8.", valueName: "seconds"),
+        help: ArgumentHelp("Measure the network for this many seconds: 2 to 120; default 8.", valueName: "seconds"),
         transform: { try Seconds.read($0) }
     )
     var seconds: Seconds?
 
     @Option(
-        help: ArgumentHelp("Look at these parts alone, such as server,network.", valueName: "parts"),
+        help: ArgumentHelp("Check only these parts, such as server,network.", valueName: "parts"),
         transform: { try CheckList.read($0) }
     )
     var only: CheckList?
