@@ -45,7 +45,7 @@ struct EncodeClip: ParsableCommand {
                 temporalLayerCount: first.layers
             )
         )
-        let writer = try output.map { try IVFWriter(path: $0, dimensions: reader.dimensions) }
+        let writer = try output.map { try IVFWriter(path: $0, dimensions: reader.dimensions, codec: .vp8) }
         let scaler = FrameScaler()
         let interval = reader.frameRate.interval
         let buffer = VideoBuffer(dimensions: reader.dimensions)

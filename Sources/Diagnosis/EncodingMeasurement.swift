@@ -1,8 +1,8 @@
 import Capture
 package import MediaCore
+import RoomKit
 import SyntheticSources
 import Threading
-import VP8Codec
 
 /// How long the encoder takes for a picture of the test pattern, at the usual bit rate of its size.
 package struct EncodingMeasurement: Hashable, Sendable {
@@ -39,7 +39,7 @@ package struct EncodingMeasurement: Hashable, Sendable {
     ///   the task is cancelled.
     package static func measure(_ dimensions: Dimensions, _ frameRate: FrameRate) async -> EncodingMeasurement? {
         // The pattern would be painted in the largest size that there is.
-        guard VP8EncoderSettings.canBeCoded(dimensions) else { return nil }
+        guard dimensions.isCodable, TrackCodec.forPublishing.allows(dimensions) else { return nil }
         let pattern = PatternSource(dimensions: dimensions, frameRate: FrameRate(60))
         return await measure(pattern, dimensions, frameRate, within: limit)
     }
@@ -76,9 +76,11 @@ package struct EncodingMeasurement: Hashable, Sendable {
 
     private static func encode(_ pictures: [VideoFrame], _ dimensions: Dimensions, _ frameRate: FrameRate) -> Duration?
     {
-        guard var encoder = try? VP8Encoder(VP8EncoderSettings(dimensions: dimensions, frameRate: frameRate)) else {
-            return nil
-        }
+        let codec = TrackCodec.forPublishing
+        let settings = FrameEncoderSettings(largestDimensions: dimensions, frameRate: frameRate)
+        guard let encoder = try? codec.makeEncoder(settings) else { return nil }
+        let bitrate = codec.defaultBitrate(dimensions)
+        let target = EncodingTarget(dimensions: dimensions, bitrate: bitrate, frameRate: frameRate)
         let began = MonotonicClock.now
         var total = Duration.zero
         var count = 0
@@ -88,7 +90,9 @@ package struct EncodingMeasurement: Hashable, Sendable {
             var frame = pictures[turn < pictures.count ? turn : 2 * pictures.count - 2 - turn]
             frame.timestamp = began + frameRate.interval * number
             let start = MonotonicClock.now
-            guard (try? encoder.encode(frame, forceKeyframe: number == 0) { _, _ in true }) != nil else { return nil }
+            guard (try? encoder.encode(frame, target: target, forceKeyframe: number == 0) { _, _ in true }) != nil else {
+                return nil
+            }
             guard number > 0 else { continue }
             total += MonotonicClock.now.duration(since: start)
             count += 1

@@ -1,5 +1,5 @@
 package import MediaCore
-import VP8Codec
+import RoomKit
 
 /// Says what a measured network suits.
 package struct NetworkCheck: Sendable {
@@ -22,7 +22,7 @@ package struct NetworkCheck: Sendable {
 
     /// The largest of the usual sizes that can have its usual rate; `nil` if none can.
     package var suitableSize: Dimensions? {
-        Self.sizes.first { VP8EncoderSettings.defaultBitrate(for: $0) <= measurement.usableRate }
+        Self.sizes.first { TrackCodec.forPublishing.defaultBitrate($0) <= measurement.usableRate }
     }
 
     /// What was found.
@@ -62,7 +62,7 @@ package struct NetworkCheck: Sendable {
                 "publish with --size 320x240 --max-bitrate \(max(50, rate.kilobitsPerSecond / 50 * 50))k"
             )
         }
-        let usual = VP8EncoderSettings.defaultBitrate(for: size)
+        let usual = TrackCodec.forPublishing.defaultBitrate(size)
         let words = "suits \(size) at \(usual)"
         if size == Self.sizes[0] { return .ok(.network, "\(words), and what others publish in such sizes") }
         if size == Self.sizes[1] { return .ok(.network, words) }

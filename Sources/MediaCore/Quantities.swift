@@ -110,6 +110,11 @@ public struct Dimensions: Hashable, Sendable {
 
     /// The largest size that VP8 can code: 14 bits for each side (RFC 6386, section 9.1).
     public static let largestCodable = Dimensions(width: 16383, height: 16383)
+
+    /// Whether each side has at least one pixel and at most as many as `largestCodable`.
+    package var isCodable: Bool {
+        (1...Self.largestCodable.width).contains(width) && (1...Self.largestCodable.height).contains(height)
+    }
 }
 
 extension Dimensions: CustomStringConvertible {

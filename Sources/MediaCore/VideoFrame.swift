@@ -22,11 +22,7 @@
     ///
     /// - Parameter dimensions: The size. Both sides must be positive and at most those of `Dimensions.largestCodable`.
     public init(dimensions: Dimensions) {
-        precondition(
-            (1...Dimensions.largestCodable.width).contains(dimensions.width)
-                && (1...Dimensions.largestCodable.height).contains(dimensions.height),
-            "a picture of \(dimensions)"
-        )
+        precondition(dimensions.isCodable, "a picture of \(dimensions)")
         self.dimensions = dimensions
         self.lumaStride = (dimensions.width + 31) & ~31
         self.chromaStride = lumaStride / 2

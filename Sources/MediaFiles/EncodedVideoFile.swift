@@ -106,7 +106,7 @@ package enum EncodedVideoFormat: String, CaseIterable, Sendable {
     package func makeWriter(
         path: String,
         dimensions: Dimensions,
-        codec: StoredVideoCodec = .vp8
+        codec: StoredVideoCodec
     ) throws(MediaFileError) -> any EncodedVideoWriter {
         switch self {
         case .webm: try WebMWriter(path: path, dimensions: dimensions, codec: codec)
@@ -211,13 +211,6 @@ struct HeaderBytes {
         for shift in stride(from: 0, to: value.bitWidth, by: 8) {
             bytes.append(UInt8(truncatingIfNeeded: value >> shift))
         }
-    }
-}
-
-extension Dimensions {
-    /// Whether VP8 can code a picture of this size, so that `VideoBuffer` holds it.
-    var isCodable: Bool {
-        (1...Self.largestCodable.width).contains(width) && (1...Self.largestCodable.height).contains(height)
     }
 }
 

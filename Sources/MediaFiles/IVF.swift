@@ -17,7 +17,7 @@ enum IVF {
     static let unitsPerSecond: UInt32 = 90_000
 }
 
-/// Writes VP8 pictures to an IVF file.
+/// Writes compressed pictures to an IVF file.
 ///
 /// The file has a header, then for each frame its length, its time and its bytes. If it is cut anywhere, it plays up to
 /// that point. Confine to one thread.
@@ -31,7 +31,7 @@ package final class IVFWriter: EncodedVideoWriter {
     package convenience init(
         path: String,
         dimensions: Dimensions,
-        codec: StoredVideoCodec = .vp8
+        codec: StoredVideoCodec
     ) throws(MediaFileError) {
         try self.init(OutputFile(creating: path), dimensions: dimensions, codec: codec)
     }
@@ -39,7 +39,7 @@ package final class IVFWriter: EncodedVideoWriter {
     init(
         _ file: consuming OutputFile,
         dimensions: Dimensions,
-        codec: StoredVideoCodec = .vp8
+        codec: StoredVideoCodec
     ) throws(MediaFileError) {
         precondition(dimensions.isCodable, "pictures of \(dimensions)")
         self.file = file

@@ -30,7 +30,7 @@ package final class WebMWriter: EncodedVideoWriter {
     package convenience init(
         path: String,
         dimensions: Dimensions,
-        codec: StoredVideoCodec = .vp8
+        codec: StoredVideoCodec
     ) throws(MediaFileError) {
         try self.init(OutputFile(creating: path), dimensions: dimensions, codec: codec)
     }
@@ -38,7 +38,7 @@ package final class WebMWriter: EncodedVideoWriter {
     init(
         _ file: consuming OutputFile,
         dimensions: Dimensions,
-        codec: StoredVideoCodec = .vp8
+        codec: StoredVideoCodec
     ) throws(MediaFileError) {
         precondition(dimensions.isCodable, "pictures of \(dimensions)")
         self.file = file

@@ -70,9 +70,7 @@ package struct VP8EncoderSettings: Hashable, Sendable {
     }
 
     /// Whether VP8 can code pictures of this size and our decoder accepts them.
-    package static func canBeCoded(_ dimensions: Dimensions) -> Bool {
-        (1...Dimensions.largestCodable.width).contains(dimensions.width)
-            && (1...Dimensions.largestCodable.height).contains(dimensions.height)
-            && dimensions.area <= VP8Decoder.maximumDimensions.area
+    private static func canBeCoded(_ dimensions: Dimensions) -> Bool {
+        dimensions.isCodable && dimensions.area <= VP8Decoder.maximumDimensions.area
     }
 }

@@ -150,7 +150,7 @@ package import Threading
             )
         }
         if status != 0 {
-            guard isFlawed || isHarmless(bytes) else { return false }
+            guard isWarning, isFlawed || isHarmless(bytes) else { return false }
             isFlawed = true
         }
         for component in 0..<3 where !geometry.isDirect(component) {
@@ -176,13 +176,15 @@ package import Threading
         )
     }
 
+    /// Whether the library went on after what it has just reported.
+    private var isWarning: Bool { unsafe tjGetErrorCode(handle) == TJERR_WARNING.rawValue }
+
     /// Whether the picture is whole in spite of the library's warning.
     ///
     /// The library keeps only its first warning, which is the same for a few stray bytes and for a scan that ends
     /// early. So the picture's data is checked.
     private func isHarmless(_ bytes: RawSpan) -> Bool {
-        guard unsafe tjGetErrorCode(handle) == TJERR_WARNING.rawValue else { return false }
-        guard unsafe strstr(tjGetErrorStr2(handle), "extraneous bytes") != nil else { return false }
+        guard isWarning, unsafe strstr(tjGetErrorStr2(handle), "extraneous bytes") != nil else { return false }
         return JPEGScanCheck.isWhole(bytes)
     }
 }

@@ -132,6 +132,9 @@ struct ProgramOptionTests {
             if name == "cut" || name == "whole" {
                 #expect(events.last?.string("event") == "summary", "\(name)")
                 #expect(events.last?.number("framesCaptured") == 2, "\(name)")
+                // A source that fails is reported while the room is still joined.
+                let order = events.compactMap { $0.string("event") }.filter { $0 == "failure" || $0 == "disconnected" }
+                #expect(order == (name == "cut" ? ["failure", "disconnected"] : ["disconnected"]))
             } else {
                 #expect(events.map { $0.string("event") } == ["failure"], "\(name): nobody joins a room for it")
             }

@@ -109,10 +109,16 @@ struct EncodedVideoFileTests {
     func existing(format: EncodedVideoFormat) throws {
         let path = directory("precious")
         try store([1, 2, 3], at: path)
-        #expect(code { _ = try format.makeWriter(path: path, dimensions: .init(width: 2, height: 2)) } == .fileExists)
+        #expect(
+            code { _ = try format.makeWriter(path: path, dimensions: .init(width: 2, height: 2), codec: .vp8) }
+                == .fileExists
+        )
         #expect(try bytes(of: path) == [1, 2, 3])
         let missing = directory("no/such/file")
-        #expect(code { _ = try format.makeWriter(path: missing, dimensions: .init(width: 2, height: 2)) } == .notFound)
+        #expect(
+            code { _ = try format.makeWriter(path: missing, dimensions: .init(width: 2, height: 2), codec: .vp8) }
+                == .notFound
+        )
     }
 
     @Test(
@@ -122,14 +128,17 @@ struct EncodedVideoFileTests {
     )
     func forbidden(format: EncodedVideoFormat) throws {
         let path = try #require(ForbiddenDirectory.path) + "/clip"
-        #expect(code { _ = try format.makeWriter(path: path, dimensions: .init(width: 2, height: 2)) } == .notPermitted)
+        #expect(
+            code { _ = try format.makeWriter(path: path, dimensions: .init(width: 2, height: 2), codec: .vp8) }
+                == .notPermitted
+        )
     }
 
     @Test("A file begins with a keyframe", arguments: EncodedVideoFormat.allCases)
     func firstFrame(format: EncodedVideoFormat) async throws {
         let clip = try await Clip("testsrc2=size=64x48:rate=10:duration=1", keyframeInterval: 5)
         let path = directory("clip")
-        let writer = try format.makeWriter(path: path, dimensions: clip.dimensions)
+        let writer = try format.makeWriter(path: path, dimensions: clip.dimensions, codec: .vp8)
         #expect(code { try writer.write(clip.frames[1]) } == .startsWithoutKeyframe)
         for frame in clip.frames[5...] { try writer.write(frame) }
         try writer.finish()
@@ -143,7 +152,7 @@ struct EncodedVideoFileTests {
     func times(format: EncodedVideoFormat) async throws {
         let clip = try await Clip("testsrc2=size=64x48:rate=10:duration=0.6", keyframeInterval: 100)
         let path = directory("clip")
-        let writer = try format.makeWriter(path: path, dimensions: clip.dimensions)
+        let writer = try format.makeWriter(path: path, dimensions: clip.dimensions, codec: .vp8)
         let microseconds: [Int64] = [1_000_000, 1_000_000, 900_000, 4_000_000, 40_000_000, 2_401_000_000]
         for (frame, time) in zip(clip.frames, microseconds) {
             var frame = frame

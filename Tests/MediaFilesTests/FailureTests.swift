@@ -33,8 +33,8 @@ struct FailureTests {
         let file = OutputFile(OpenFile(adopting: number, path: "limited"))
         let writer: any EncodedVideoWriter =
             switch format {
-            case .ivf: try IVFWriter(file, dimensions: clip.dimensions)
-            case .webm: try WebMWriter(file, dimensions: clip.dimensions)
+            case .ivf: try IVFWriter(file, dimensions: clip.dimensions, codec: .vp8)
+            case .webm: try WebMWriter(file, dimensions: clip.dimensions, codec: .vp8)
             }
         var written = 0
         let failure = code {
@@ -76,7 +76,7 @@ struct FailureTests {
     func removed(format: EncodedVideoFormat) async throws {
         let clip = try await Clip("testsrc2=size=64x48:rate=10:duration=1", keyframeInterval: 5)
         let path = directory("clip")
-        let writer = try format.makeWriter(path: path, dimensions: clip.dimensions)
+        let writer = try format.makeWriter(path: path, dimensions: clip.dimensions, codec: .vp8)
         try writer.write(clip.frames[0])
         // It may get another name.
         try #require(rename(path, directory("moved")) == 0)
@@ -90,7 +90,7 @@ struct FailureTests {
     func noSpace() throws {
         let error = try #require(throws: MediaFileError.self) {
             let file = OutputFile(OpenFile(adopting: open("/dev/full", O_WRONLY), path: "clip.webm"))
-            _ = try WebMWriter(file, dimensions: Dimensions(width: 2, height: 2))
+            _ = try WebMWriter(file, dimensions: Dimensions(width: 2, height: 2), codec: .vp8)
         }
         #expect(error.code == .storageFull && error.status == ENOSPC)
         #expect(
@@ -136,7 +136,11 @@ struct FailureTests {
     func writingAfterTheEnd() async {
         await #expect(processExitsWith: .failure) {
             let directory = try TemporaryDirectory()
-            let writer = try IVFWriter(path: directory("clip"), dimensions: Dimensions(width: 2, height: 2))
+            let writer = try IVFWriter(
+                path: directory("clip"),
+                dimensions: Dimensions(width: 2, height: 2),
+                codec: .vp8
+            )
             try writer.finish()
             let info = EncodedFrameInfo(number: 0, timestamp: MonotonicInstant(nanoseconds: 0), isKeyframe: true)
             try writer.write(EncodedFrame(info: info, buffer: PacketBuffer(capacity: 1), range: 0..<0))

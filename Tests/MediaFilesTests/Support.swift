@@ -119,7 +119,7 @@ struct Clip {
 
     /// Writes the pictures, and finishes the file unless told otherwise.
     func write(_ format: EncodedVideoFormat, to path: String, finishing: Bool = true) throws {
-        let writer = try format.makeWriter(path: path, dimensions: dimensions)
+        let writer = try format.makeWriter(path: path, dimensions: dimensions, codec: .vp8)
         for frame in frames { try writer.write(frame) }
         if finishing { try writer.finish() }
     }

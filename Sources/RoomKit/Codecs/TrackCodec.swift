@@ -14,9 +14,9 @@ package struct TrackCodec: Sendable {
     /// The limit for encoding and decoding: pictures may have at most the area of this size.
     package let maximumDimensions: Dimensions
     /// The bitrate above which pictures of this size hardly improve.
-    let defaultBitrate: @Sendable (Dimensions) -> Bitrate
+    package let defaultBitrate: @Sendable (Dimensions) -> Bitrate
     /// Opens an encoder; throws if the settings cannot be used, or there is no memory for it.
-    let makeEncoder: @Sendable (FrameEncoderSettings) throws -> any FrameEncoder
+    package let makeEncoder: @Sendable (FrameEncoderSettings) throws -> any FrameEncoder
     /// Opens a decoder; throws if there is no memory for it.
     package let makeDecoder: @Sendable () throws -> any FrameDecoder
     /// Reads the picture's size from a keyframe; `nil` for other frames and other bytes.
@@ -26,7 +26,7 @@ package struct TrackCodec: Sendable {
     package static let all = [vp8]
 
     /// The codec of the tracks that we publish.
-    static var forPublishing: TrackCodec { all[0] }
+    package static var forPublishing: TrackCodec { all[0] }
 
     /// The codec of an announced track; `nil` if this library does not support it.
     package static func named(_ name: String?, kind: String) -> TrackCodec? {
@@ -39,19 +39,24 @@ package struct TrackCodec: Sendable {
     }
 
     /// Whether pictures of this size can be encoded and decoded.
-    func allows(_ dimensions: Dimensions) -> Bool { dimensions.area <= maximumDimensions.area }
+    package func allows(_ dimensions: Dimensions) -> Bool { dimensions.area <= maximumDimensions.area }
 }
 
 /// The settings of a frame encoder.
-struct FrameEncoderSettings: Sendable {
+package struct FrameEncoderSettings: Sendable {
     /// The largest size that a frame may have: neither side of a frame may be longer.
-    var largestDimensions: Dimensions
+    package var largestDimensions: Dimensions
     /// The highest rate at which frames will come, approximately.
-    var frameRate: FrameRate
+    package var frameRate: FrameRate
+
+    package init(largestDimensions: Dimensions, frameRate: FrameRate) {
+        self.largestDimensions = largestDimensions
+        self.frameRate = frameRate
+    }
 }
 
 /// Encodes the frames of one track; confine to one thread.
-protocol FrameEncoder: AnyObject {
+package protocol FrameEncoder: AnyObject {
     /// Whether a repeat of the picture that was encoded last would make it no sharper.
     var isSharp: Bool { get }
 
