@@ -90,7 +90,8 @@ package struct EncodingMeasurement: Hashable, Sendable {
             var frame = pictures[turn < pictures.count ? turn : 2 * pictures.count - 2 - turn]
             frame.timestamp = began + frameRate.interval * number
             let start = MonotonicClock.now
-            guard (try? encoder.encode(frame, target: target, forceKeyframe: number == 0) { _, _ in true }) != nil else {
+            guard (try? encoder.encode(frame, target: target, forceKeyframe: number == 0) { _, _ in true }) != nil
+            else {
                 return nil
             }
             guard number > 0 else { continue }

@@ -4,20 +4,31 @@ import Threading
 
 /// The data of a client's connection attempt.
 ///
-/// It is not `Sendable`: only its connection uses it, and the connection's calls check that they are on the loop's
-/// thread.
+/// Confined to the loop's thread, which is checked.
 final class ConnectAttempt {
     let options: ClientOptions
+    private unowned let service: Service
+    private var addresses: AddressSchedule<SocketAddress>
     /// The addresses, and the time for all of them; there are none until the name has been looked up.
-    var schedule: AddressSchedule<SocketAddress>
+    var schedule: AddressSchedule<SocketAddress> {
+        get {
+            service.checkThread()
+            return addresses
+        }
+        _modify {
+            service.checkThread()
+            yield &addresses
+        }
+    }
     /// Whether libwebsockets has been asked to connect to an address and has not reported the end yet.
     var isBegun = false
     /// Whether TCP is connected, so that any later failure is one of the handshake.
     var isConnected = false
 
-    init(options: ClientOptions) {
+    init(options: ClientOptions, on service: Service) {
         self.options = options
-        schedule = AddressSchedule(until: MonotonicClock.now + options.connectTimeout)
+        self.service = service
+        addresses = AddressSchedule(until: MonotonicClock.now + options.connectTimeout)
     }
 
     /// Takes the addresses over, best first.

@@ -10,7 +10,7 @@ extension Service {
     ///   - resolved: The server's addresses, best first; `nil` to look its name up.
     ///   - handler: The application's side of the connection.
     func connect(_ options: ClientOptions, resolved: [SocketAddress]? = nil, handler: any WebSocketHandler) {
-        let attempt = ConnectAttempt(options: options)
+        let attempt = ConnectAttempt(options: options, on: self)
         let connection = WebSocketConnection(
             service: self,
             role: .connecting(attempt),
@@ -89,6 +89,7 @@ extension Service {
 
     /// Handles a failed connection to one address: tries the next one, if there is one.
     func connectFailed(_ connection: WebSocketConnection, _ attempt: ConnectAttempt) {
+        checkThread()
         attempt.isBegun = false
         guard connection.phase == .handshaking, attempt.isGivingWay(at: MonotonicClock.now), !isStopping else {
             if connection.ending == nil, connection.phase == .handshaking, !attempt.isConnected {

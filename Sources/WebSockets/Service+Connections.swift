@@ -49,6 +49,7 @@ extension Service {
 
     /// Handles the case that libwebsockets did not accept `connection`.
     func adoptionFailed(_ connection: WebSocketConnection) {
+        checkThread()
         guard connections[ObjectIdentifier(connection)] != nil else { return }
         wsiDestroyed(of: connection)
     }

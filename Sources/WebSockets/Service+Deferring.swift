@@ -5,6 +5,7 @@ extension Service {
 
     /// Whether a text message of `connection` may be passed on in this turn; if so, it is counted.
     func admitsText(of connection: WebSocketConnection) -> Bool {
+        checkThread()
         if connection.textTurn != budget.number {
             connection.textTurn = budget.number
             connection.textCount = 0
@@ -36,11 +37,13 @@ extension Service {
 
     /// Records that messages of `connection` wait.
     func deferred(_ connection: WebSocketConnection) {
+        checkThread()
         newlyDeferring.append(connection)
     }
 
     /// Stops reading from peers whose messages wait; must not be called in one of libwebsockets' callbacks.
     func holdDeferring() {
+        checkThread()
         guard !newlyDeferring.isEmpty else { return }
         for connection in newlyDeferring where !connection.deferred.isEmpty {
             connection.setReading(false)

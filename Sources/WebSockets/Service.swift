@@ -110,11 +110,13 @@ import Threading
 
     /// Ends the loop's wait after `duration`, so that it handles what is due.
     func wake(after duration: Duration) {
+        checkThread()
         if let events { reminder.start(on: events, after: duration) }
     }
 
     /// Runs `body` at `time`; this replaces the earlier alarm.
     func setAlarm(at time: MonotonicInstant, _ body: @escaping @Sendable () -> Void) {
+        checkThread()
         guard let events else { return }
         let alarm = LoopTimer(body)
         alarm.start(on: events, after: time.duration(since: MonotonicClock.now))
@@ -230,6 +232,7 @@ extension Service {
 
     /// Ends a connection that is not open yet.
     func abandon(_ connection: WebSocketConnection, with error: WebSocketError) {
+        checkThread()
         if connection.ending == nil { connection.ending = .failed(error) }
         connection.cutOff()
     }
