@@ -17,12 +17,15 @@ package import MediaCore
     private var pattern: TemporalLayerPattern
     private var references = ReferenceBuffers()
     private var sizes = FrameSizeModel()
+    private var finest = FinestQuantizer()
     private var refinement = StillPictureRefinement()
     private var active = ActiveBlocks()
     private var timeline = EncodingTimeline()
     private var keyframeIsDue = true
     /// How many frames of motion keep their limit by the range of quantizers, because a picture stood still before them.
     private var framesToRecover = 0
+    /// How often a frame was encoded again because it came out too large.
+    private(set) var repeatedEncodings = 0
     private var nextNumber: UInt32 = 0
     private var baseLayerIndex = UInt16.max
 
@@ -113,6 +116,7 @@ package import MediaCore
                     takeBack(coded)
                     attempt = another
                     triesLeft -= 1
+                    repeatedEncodings += 1
                     slot = timeline.slotForAnotherTry(
                         afterResultOf: coded.size,
                         bitrate: target.bitrate,
@@ -218,6 +222,7 @@ package import MediaCore
             pattern.advance(.encoded)
         }
         if coded.info.temporalLayer == 0 {
+            finest.sent()
             let blocks = ActiveBlocks.count(of: target.dimensions)
             framesToRecover = part == nil ? max(0, framesToRecover - 1) : Self.recovery
             refinement.sent(part, of: blocks, quantizer: coded.info.quantizer, size: coded.size)
@@ -302,23 +307,27 @@ extension VP8Encoder {
 
     /// The quantizers with which to encode all of the next frame first.
     private var firstQuantizers: QuantizerRange {
-        guard let limit = AppliedTarget.limit(target, isKeyframe: keyframeIsDue) else { return .usual }
+        let finest = keyframeIsDue ? QuantizerRange.usual.lowest : self.finest.lowest
+        guard let limit = AppliedTarget.limit(target, isKeyframe: keyframeIsDue) else {
+            return QuantizerRange(from: finest)
+        }
         let averageFrame = Double(target.bitrate.bitsPerSecond) / 8 / target.frameRate.framesPerSecond
         let isRangeNeeded = Double(limit.bytes) < Self.averageFramesWithoutRange * averageFrame
-        guard keyframeIsDue || framesToRecover > 0 || isRangeNeeded else { return .usual }
+        guard keyframeIsDue || framesToRecover > 0 || isRangeNeeded else { return QuantizerRange(from: finest) }
         let size = target.dimensions
         let lowest = sizes.quantizer(for: limit, dimensions: size, isKeyframe: keyframeIsDue)
-        return QuantizerRange(from: lowest ?? QuantizerRange.usual.lowest)
+        return QuantizerRange(from: max(lowest ?? finest, finest))
     }
 
     /// The quantizers with which all of `coded` would fit; `nil` if it fits already, or no quantizer is coarse enough.
-    private func coarserQuantizers(after coded: CodedFrame) -> QuantizerRange? {
+    private mutating func coarserQuantizers(after coded: CodedFrame) -> QuantizerRange? {
         let isKeyframe = coded.info.isKeyframe
         guard let limit = AppliedTarget.limit(target, isKeyframe: isKeyframe), exceeds(coded, limit) else { return nil }
         let (used, size) = (FrameSizeModel.setting(for: coded.info.quantizer), target.dimensions)
         guard let lowest = sizes.quantizer(for: limit, dimensions: size, isKeyframe: isKeyframe), lowest > used else {
             return nil
         }
+        if !isKeyframe { finest.cameOutTooLarge(with: used) }
         return QuantizerRange(from: lowest)
     }
 }

@@ -46,6 +46,38 @@ struct FrameLimitTests {
         #expect(try clip(layerCount: layerCount, isLimited: false).contains { $0.bytes > $0.limit * 11 / 10 })
     }
 
+    /// A page that stands still, in whose middle another one scrolls.
+    private func pageWithMotion(_ size: Dimensions, at index: Int) -> VideoFrame {
+        let (still, moving) = (picture(size, at: 0, .page), picture(size, at: index, .page))
+        let buffer = still.buffer
+        buffer.withMutablePlanes { luma, _, _ in
+            moving.buffer.withPlanes { scrolled, _, _ in
+                for row in size.height / 3..<size.height * 2 / 3 {
+                    for column in size.width / 3..<size.width * 2 / 3 {
+                        luma[row * buffer.lumaStride + column] = scrolled[row * buffer.lumaStride + column]
+                    }
+                }
+            }
+        }
+        return VideoFrame(buffer: buffer, timestamp: timestamp(at: index))
+    }
+
+    // Where a part of a screen moved, two of three frames were encoded twice.
+    @Test("A picture that needs less than its rate is seldom encoded twice", arguments: [1500, 3000, 6000])
+    func spareRate(kilobits: Int) throws {
+        let size = Dimensions(width: 640, height: 480)
+        let settings = VP8EncoderSettings(dimensions: size, targetBitrate: .kilobitsPerSecond(kilobits))
+        var encoder = try VP8Encoder(settings)
+        let count = 180
+        for index in 0..<count {
+            _ = try encoder.coded(pageWithMotion(size, at: index)) {
+                // 1.27 average frames, which a screen's track gets on a path without a queue.
+                $0.largestFrame = DataSize(bytes: kilobits * 1000 / 8 / 30 * 127 / 100)
+            }
+        }
+        #expect(encoder.repeatedEncodings <= count / 10, "\(encoder.repeatedEncodings)")
+    }
+
     // libvpx took over the size that it aimed at for the keyframe, in pixels of the old size: 19 average frames.
     @Test("After a change of size and rate no frame is aimed at what was before, also without a limit")
     func changeOfSize() throws {
