@@ -16,14 +16,11 @@ package import MediaCore
     private var targetIsNew = false
     private var pattern: TemporalLayerPattern
     private var references = ReferenceBuffers()
-    private var sizes = FrameSizeModel()
-    private var finest = FinestQuantizer()
+    private var limiter = FrameSizeLimiter()
     private var refinement = StillPictureRefinement()
     private var active = ActiveBlocks()
     private var timeline = EncodingTimeline()
     private var keyframeIsDue = true
-    /// How many frames of motion keep their limit by the range of quantizers, because a picture stood still before them.
-    private var framesToRecover = 0
     /// How often a frame was encoded again because it came out too large.
     private(set) var repeatedEncodings = 0
     private var nextNumber: UInt32 = 0
@@ -186,7 +183,7 @@ package import MediaCore
         let coded = unsafe CodedFrame(info: info, role: role, use: use, packet: packet)
         // A repeat says nothing of what a change would come to.
         if isKeyframe || !frame.isRepeat {
-            sizes.encoded(coded.size, quantizer: quantizer, dimensions: info.dimensions, isKeyframe: isKeyframe)
+            limiter.encoded(coded.size, quantizer: quantizer, dimensions: info.dimensions, isKeyframe: isKeyframe)
         }
         return coded
     }
@@ -222,9 +219,8 @@ package import MediaCore
             pattern.advance(.encoded)
         }
         if coded.info.temporalLayer == 0 {
-            finest.sent()
+            limiter.sent(isRepeat: part != nil)
             let blocks = ActiveBlocks.count(of: target.dimensions)
-            framesToRecover = part == nil ? max(0, framesToRecover - 1) : Self.recovery
             refinement.sent(part, of: blocks, quantizer: coded.info.quantizer, size: coded.size)
         }
         nextNumber &+= 1
@@ -256,16 +252,6 @@ package import MediaCore
 
 /// The size that one frame should not exceed.
 extension VP8Encoder {
-    /// How much larger than the limit a frame may be without being encoded again: 10 %, which is what the estimate of
-    /// the size is worth.
-    private static let tolerance = 1.1
-    /// A limit below this many average frames is kept by the range of quantizers from the start; above it, only frames
-    /// that exceed it are encoded again, because libvpx aims at an average frame by itself.
-    private static let averageFramesWithoutRange = 1.5
-    /// So many frames of layer 0 after a picture that stood still keep a limit by the range, too: libvpx takes the small frames of the
-    /// repeats for the usual size, and begins the motion with frames that take a second of the bitrate (measured, libvpx 1.12).
-    private static let recovery = 8
-
     /// How a frame is to be encoded.
     private struct Attempt {
         var quantizers: QuantizerRange
@@ -285,8 +271,10 @@ extension VP8Encoder {
             of: ActiveBlocks.count(of: size),
             isKept: pattern.nextRole.temporalLayer == 0 && (pattern.layerCount == 3 || references.outlivesLast),
             limit: limit
-        ) { sizes.keyframeBytes(with: $0, dimensions: size) }
-        guard let part else { return Attempt(quantizers: firstQuantizers) }
+        ) { limiter.keyframeBytes(with: $0, dimensions: size) }
+        guard let part else {
+            return Attempt(quantizers: limiter.firstQuantizers(for: target, isKeyframe: keyframeIsDue))
+        }
         return Attempt(quantizers: QuantizerRange(exactly: part.quantizer), part: part, partLimit: limit)
     }
 
@@ -294,41 +282,15 @@ extension VP8Encoder {
     private mutating func anotherAttempt(after coded: CodedFrame, _ attempt: Attempt, isLast: Bool) -> Attempt? {
         let isKeyframe = coded.info.isKeyframe
         guard isKeyframe || ReferenceBuffers.canTakeBack(coded.role, layerCount: pattern.layerCount) else { return nil }
-        guard let part = attempt.part else { return coarserQuantizers(after: coded).map { Attempt(quantizers: $0) } }
-        guard exceeds(coded, attempt.partLimit) else { return nil }
+        guard let part = attempt.part else {
+            let (size, quantizer) = (coded.size, coded.info.quantizer)
+            return limiter.quantizers(after: size, quantizer, for: target, isKeyframe: isKeyframe)
+                .map { Attempt(quantizers: $0) }
+        }
+        guard FrameSizeLimiter.exceeds(coded.size, attempt.partLimit) else { return nil }
         let (size, limit) = (coded.size, attempt.partLimit)
         let smaller = refinement.part(insteadOf: part, of: size, limit: limit, isLastTry: isLast)
         return smaller.map { Attempt(quantizers: attempt.quantizers, part: $0, partLimit: limit) }
-    }
-
-    private func exceeds(_ coded: CodedFrame, _ limit: DataSize) -> Bool {
-        Double(coded.size.bytes) > Double(limit.bytes) * Self.tolerance
-    }
-
-    /// The quantizers with which to encode all of the next frame first.
-    private var firstQuantizers: QuantizerRange {
-        let finest = keyframeIsDue ? QuantizerRange.usual.lowest : self.finest.lowest
-        guard let limit = AppliedTarget.limit(target, isKeyframe: keyframeIsDue) else {
-            return QuantizerRange(from: finest)
-        }
-        let averageFrame = Double(target.bitrate.bitsPerSecond) / 8 / target.frameRate.framesPerSecond
-        let isRangeNeeded = Double(limit.bytes) < Self.averageFramesWithoutRange * averageFrame
-        guard keyframeIsDue || framesToRecover > 0 || isRangeNeeded else { return QuantizerRange(from: finest) }
-        let size = target.dimensions
-        let lowest = sizes.quantizer(for: limit, dimensions: size, isKeyframe: keyframeIsDue)
-        return QuantizerRange(from: max(lowest ?? finest, finest))
-    }
-
-    /// The quantizers with which all of `coded` would fit; `nil` if it fits already, or no quantizer is coarse enough.
-    private mutating func coarserQuantizers(after coded: CodedFrame) -> QuantizerRange? {
-        let isKeyframe = coded.info.isKeyframe
-        guard let limit = AppliedTarget.limit(target, isKeyframe: isKeyframe), exceeds(coded, limit) else { return nil }
-        let (used, size) = (FrameSizeModel.setting(for: coded.info.quantizer), target.dimensions)
-        guard let lowest = sizes.quantizer(for: limit, dimensions: size, isKeyframe: isKeyframe), lowest > used else {
-            return nil
-        }
-        if !isKeyframe { finest.cameOutTooLarge(with: used) }
-        return QuantizerRange(from: lowest)
     }
 }
 
