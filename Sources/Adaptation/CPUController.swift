@@ -149,6 +149,9 @@ package struct CPUController: Hashable, Sendable {
         return check(at: time)
     }
 
+    /// Whether the encoder has a part in the load: its last frame is recent.
+    package func measures(_ encoder: Int) -> Bool { encoders.contains { $0.id == encoder } }
+
     /// Keeps the first `count` of the steps that were to be taken back; they are asked for again after another rest.
     package mutating func keepSteps(_ count: Int) {
         for step in takenBack.prefix(count) { push(step) }

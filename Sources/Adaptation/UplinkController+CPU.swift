@@ -20,7 +20,9 @@ extension UplinkController {
     /// lower layers.
     private mutating func takeCPUSteps(_ count: Int) {
         // By the full size: an encoding that the path makes small for now is still the one to give up.
-        let encoded = lanes.indices.filter { lanes[$0].isEncoded && !lanes[$0].lane.isRelayed }
+        let encoded = lanes.indices.filter {
+            lanes[$0].isEncoded && !lanes[$0].lane.isRelayed && cpu.measures(lanes[$0].id)
+        }
         let largestFirst = encoded.sorted { first, second in
             let (area, other) = (lanes[first].lane.largestDimensions.area, lanes[second].lane.largestDimensions.area)
             return area == other ? first < second : area > other

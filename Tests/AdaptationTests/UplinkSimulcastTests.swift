@@ -15,6 +15,8 @@ private struct SimulcastBench {
         var needsKeyframe = true
         /// How long a frame of full size takes to encode, in microseconds.
         var fullFrame = 3000.0
+        /// Whether its source delivers nothing.
+        var isSilent = false
     }
 
     var uplink = UplinkController()
@@ -49,7 +51,7 @@ private struct SimulcastBench {
 
     mutating func play(seconds: Double, kilobits: Int = 100_000) {
         for _ in 0..<Int(seconds * 30) {
-            for index in encodings.indices { encode(index, kilobits) }
+            for index in encodings.indices where !encodings[index].isSilent { encode(index, kilobits) }
             for _ in 0..<3 {
                 now += 11_111
                 acknowledge()
@@ -282,6 +284,26 @@ private struct SimulcastBench {
         bench.play(seconds: 300)
         #expect(bench.encodings[2].size == Dimensions(width: 1280, height: 720))
         #expect(bench.status(2)?.limitation.reason == QualityLimitation.Reason.none)
+    }
+
+    // It took all steps down, and the encoding that was too slow took none.
+    @Test("An encoding whose source delivers nothing is not made smaller for a slow CPU")
+    func silentSource() {
+        var bench = SimulcastBench()
+        bench.addTrack(0)
+        bench.addTrack(1)
+        bench.want(2)
+        bench.want(4)
+        bench.play(seconds: 2)
+        bench.encodings[2].isSilent = true
+        bench.encodings[4].fullFrame = 40_000
+        bench.play(seconds: 12)
+        #expect(bench.status(4)?.limitation.reason == .cpu)
+        let target = bench.status(4)?.target
+        #expect(target.map { $0.dimensions.area < 640 * 360 || $0.frameRate < FrameRate(30) } == true)
+        bench.encodings[2].isSilent = false
+        bench.play(seconds: 0.5)
+        #expect(bench.encodings[2].size == Dimensions(width: 1280, height: 720))
     }
 
     @Test("An encoding that the CPU pauses goes on when nobody receives the smaller ones any more")
