@@ -8,7 +8,7 @@ struct FinestQuantizer {
     /// Coarser quantizers, in the scale of libvpx's settings, are not held back: a picture gains by each step there. It is
     /// that of `StillPictureRefinement`'s last pass.
     private static let coarsest = 9
-    /// How many frames of layer 0 keep off the quantizer: one encoding in 60 is for nothing.
+    /// How many frames of layer 0 keep off the quantizer: one to a few encodings in 60 are for nothing.
     private static let duration = 60
 
     private var setting = QuantizerRange.usual.lowest

@@ -104,7 +104,7 @@ package import Threading
             )
         }
         if status != 0 {
-            guard isHarmless(bytes) else { return nil }
+            guard hasExtraneousBytes, JPEGScanCheck.isWhole(bytes) else { return nil }
             isFlawed = true
         }
         guard Int(width) == dimensions.width, Int(height) == dimensions.height else { return nil }
@@ -150,7 +150,7 @@ package import Threading
             )
         }
         if status != 0 {
-            guard isWarning, isFlawed || isHarmless(bytes) else { return false }
+            guard hasExtraneousBytes, isFlawed || JPEGScanCheck.isWhole(bytes) else { return false }
             isFlawed = true
         }
         for component in 0..<3 where !geometry.isDirect(component) {
@@ -176,16 +176,14 @@ package import Threading
         )
     }
 
-    /// Whether the library went on after what it has just reported.
-    private var isWarning: Bool { unsafe tjGetErrorCode(handle) == TJERR_WARNING.rawValue }
-
-    /// Whether the picture is whole in spite of the library's warning.
+    /// Whether all that the library reported is that it passed over bytes.
     ///
-    /// The library keeps only its first warning, which is the same for a few stray bytes and for a scan that ends
-    /// early. So the picture's data is checked.
-    private func isHarmless(_ bytes: RawSpan) -> Bool {
-        guard isWarning, unsafe strstr(tjGetErrorStr2(handle), "extraneous bytes") != nil else { return false }
-        return JPEGScanCheck.isWhole(bytes)
+    /// The picture may be whole then, which `JPEGScanCheck` tells: the library keeps only its first warning, which is the
+    /// same for a few stray bytes and for a scan that ends early. An error after a warning leaves the library's error code
+    /// as it is, but not its text.
+    private var hasExtraneousBytes: Bool {
+        guard unsafe tjGetErrorCode(handle) == TJERR_WARNING.rawValue else { return false }
+        return unsafe strstr(tjGetErrorStr2(handle), "extraneous bytes") != nil
     }
 }
 

@@ -132,13 +132,17 @@ struct ProgramOptionTests {
             if name == "cut" || name == "whole" {
                 #expect(events.last?.string("event") == "summary", "\(name)")
                 #expect(events.last?.number("framesCaptured") == 2, "\(name)")
-                // A source that fails is reported while the room is still joined.
-                let order = events.compactMap { $0.string("event") }.filter { $0 == "failure" || $0 == "disconnected" }
-                #expect(order == (name == "cut" ? ["failure", "disconnected"] : ["disconnected"]))
             } else {
                 #expect(events.map { $0.string("event") } == ["failure"], "\(name): nobody joins a room for it")
             }
         }
+        // A source that fails later is reported while the room is still joined.
+        let second = Array(repeating: picture, count: 60).flatMap { $0 }
+        try store(header + second + picture.dropLast(10), at: directory("later.y4m"))
+        let later = try server.client("connect", ["--source", "file:\(directory("later.y4m"))", "--json"])
+        #expect(try await later.end() == .exit(65))
+        let order = try later.events().compactMap { $0.string("event") }
+        #expect(order == ["connected", "published", "failure", "disconnected", "summary"], "\(order)")
         // The pictures of standard input, which is empty here, come only once: the room is joined before.
         let program = try server.client("connect", ["--source", "file:-", "--json"])
         #expect(try await program.end() == .exit(65))

@@ -466,7 +466,7 @@ struct RelayHostileTests {
         settings.deliveryBurst = 8000
         settings.joinBurst = 400
         let bench = RelayBench { [settings] in $0 = settings }
-        let bystanders = (0..<300).map { bench.enter("bystander \($0)", automatic: false) }
+        let bystanders = (0..<600).map { bench.enter("bystander \($0)", automatic: false) }
         bench.discard(bystanders)
         let before = bench.relay.work
         let (rounds, pause) = (300, Duration.milliseconds(100))
@@ -484,7 +484,9 @@ struct RelayHostileTests {
                 }
             }
             bench.close(flooder)
-            bench.discard(bystanders)
+            // One who did nothing and leaves owes nothing, and wipes out no debt.
+            bench.close(bystanders[number])
+            bench.discard(Array(bystanders[(number + 1)...]))
             bench.advance(pause)
         }
         let joins = settings.joinBurst + Int((pause * rounds).seconds / settings.joinInterval.seconds)
@@ -497,15 +499,26 @@ struct RelayHostileTests {
 
     @Test("A participant that left without a flood costs those who join nothing")
     func quietLeaving() throws {
-        let bench = RelayBench { $0.joinBurst = 20 }
-        let viewers = (0..<5).map { bench.join("viewer \($0)") }
-        for number in 0..<14 {
-            let robot = bench.join("robot")
-            #expect(robot.close == nil, "\(number)")
-            _ = try #require(bench.publish(robot))
-            bench.advance(.seconds(1))
-            bench.close(robot)
-            bench.discard(viewers)
+        // How many of 20 robots join, each with three tracks in a room of six, of which each counts two deliveries.
+        func joined(restingFor rest: Duration) throws -> Int {
+            let bench = RelayBench {
+                $0.maximumParticipantsPerRoom = 6
+                $0.joinBurst = 40
+                $0.joinInterval = .seconds(3600)
+                $0.deliveriesPerSecond = 10
+            }
+            let viewers = (0..<5).map { bench.join("viewer \($0)") }
+            for number in 0..<20 {
+                let robot = bench.join("robot")
+                guard robot.close == nil else { return number }
+                for track in 0..<3 { _ = try #require(bench.publish(robot, name: "\(track)")) }
+                bench.advance(rest)
+                bench.close(robot)
+                bench.discard(viewers)
+            }
+            return 20
         }
+        #expect(try joined(restingFor: .seconds(4)) == 20)
+        #expect(try joined(restingFor: .zero) < 15)
     }
 }

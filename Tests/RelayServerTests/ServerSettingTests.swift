@@ -34,9 +34,24 @@ struct ServerSettingTests {
 
     @Test("Each setting has a row in the protocol page's table of limits", arguments: ServerSetting.all.map(\.name))
     func documentation(name: String) throws {
-        let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+        let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent()
         let page = try String(contentsOf: root.appending(path: "docs/protocol.md"), encoding: .utf8)
         #expect(page.contains("| `\(name)` |"))
+    }
+
+    @Test("The protocol page states the defaults of the server that are not the relay's")
+    func defaults() throws {
+        let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent()
+        let page = try String(contentsOf: root.appending(path: "docs/protocol.md"), encoding: .utf8)
+        let options = RelayServer.Options()
+        #expect(page.contains("| `maximumConnections` | \(options.maximumConnections / 1000),000 |"))
+        let times = [
+            ("handshakeTimeout", options.handshakeTimeout), ("idle.pingAfter", options.idle.pingAfter),
+            ("idle.hangUpAfter", options.idle.hangUpAfter),
+        ]
+        for (name, time) in times { #expect(page.contains("| `\(name)` | \(Int(time.seconds)) s |"), "\(name)") }
     }
 
     @Test("Each setting can be set to its own value, and only that changes", arguments: ServerSetting.all.map(\.name))

@@ -205,6 +205,19 @@ struct JPEGDecoderTests {
         #expect(throws: DamagedPicture.undecodable) { try decode(stray, 64, 48) }
     }
 
+    // The library fails, but keeps the code of the warning before: whatever the buffer held went out as a picture.
+    @Test("Missing tables do not hide behind stray bytes in the header")
+    func hiddenFailure() throws {
+        let bytes = try JPEGMaker.make(64, 48).bytes
+        var broken = bytes
+        for table in JPEGMaker.segments(bytes).filter({ $0.marker == 0xDB }).reversed() {
+            broken.removeSubrange(table.range)
+        }
+        let first = try #require(JPEGMaker.segments(bytes).first)
+        broken.insert(contentsOf: [1, 2, 3], at: first.range.upperBound)
+        #expect(throws: DamagedPicture.undecodable) { try decode(broken, 64, 48) }
+    }
+
     // The library keeps its first warning alone: behind stray bytes in the header, anything went unseen.
     @Test("Damage in the scan does not hide behind stray bytes in the header")
     func hiddenDamage() throws {

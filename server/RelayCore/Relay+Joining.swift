@@ -179,7 +179,9 @@ extension Relay {
         guard let connection = participants.hot[id.index].connection,
             let used = connections[connection]?.budget.usedDeliveries(of: limits.signaling, at: now)
         else { return }
-        rooms[room]?.joins.overdraw(used / settings.maximumParticipantsPerRoom, of: limits.joins, at: now)
+        // Where rooms are small, a client could otherwise keep everybody out for minutes.
+        let charge = min(used / settings.maximumParticipantsPerRoom, settings.joinBurst / 20)
+        rooms[room]?.joins.overdraw(charge, of: limits.joins, at: now)
     }
 
     /// Removes a participant and its tracks without telling anybody.

@@ -42,11 +42,12 @@ struct TokenBucket: Sendable {
         return true
     }
 
-    /// Takes `units` out of the bucket even if it does not hold that many; it then owes at most `units`.
+    /// Takes `units` out of the bucket even if it does not hold that many; it then owes at most `units`, or what it owed.
     mutating func overdraw(_ units: Int, of allowance: Allowance, at now: MonotonicInstant) {
         let cost = Int64(min(Double(units) * allowance.nanosecondsPerUnit, 1e18))
         let next = max(fullAt.nanoseconds, now.nanoseconds) &+ cost
-        fullAt = MonotonicInstant(nanoseconds: min(next, now.nanoseconds &+ allowance.burstNanoseconds &+ cost))
+        let most = max(fullAt.nanoseconds, now.nanoseconds &+ allowance.burstNanoseconds &+ cost)
+        fullAt = MonotonicInstant(nanoseconds: min(next, most))
     }
 
     /// The whole units that have been taken out of the bucket and not come back yet.
