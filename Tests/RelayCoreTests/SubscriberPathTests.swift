@@ -89,6 +89,35 @@ struct SubscriberPathTests {
         #expect(mayBegin)
     }
 
+    @Test("A silence with bytes on their way is an outage, and slow delivery is none")
+    func outages() {
+        var path = SubscriberPath()
+        var (written, now) = (0, start)
+        for frame in 0..<60 {
+            now = start + .milliseconds(frame * 33)
+            path.wrote(8000, .media, at: now)
+            written += 8000
+            path.acknowledged(acknowledgement(written, at: now + .milliseconds(5)), at: now + .milliseconds(10))
+            #expect(!path.endsOutage)
+        }
+        // A keyframe that takes 2 s at 80 kbit/s.
+        now += .milliseconds(33)
+        path.wrote(20_000, .media, at: now)
+        for _ in 0..<13 {
+            (written, now) = (written + 1500, now + .milliseconds(150))
+            path.acknowledged(acknowledgement(written, at: now), at: now)
+            #expect(!path.endsOutage)
+        }
+        now += .milliseconds(800)
+        written += 500
+        path.acknowledged(acknowledgement(written, at: now), at: now)
+        #expect(path.endsOutage)
+        now += .milliseconds(33)
+        path.wrote(8000, .media, at: now)
+        path.acknowledged(acknowledgement(written + 8000, at: now), at: now)
+        #expect(!path.endsOutage)
+    }
+
     // Their age counted as if the media had not come. Jitter keeps the path from counting as one that thins.
     @Test("A peer whose acknowledgements come late goes on to be sent all frames")
     func lateAcknowledgements() {

@@ -146,6 +146,27 @@ struct TrackStreamTests {
         }
     }
 
+    @Test("What an outage held up behind a keyframe is left out; what the keyframe itself held up is sent")
+    func heldUp() {
+        for isOutage in [false, true] {
+            var stream = TrackStream()
+            var cursor = ForwardingCursor(joining: stream, at: start)
+            func step(at milliseconds: Int) -> Bool {
+                let now = start + .milliseconds(milliseconds)
+                let limits = ForwardingPolicy.Limits(ForwardingPolicy())
+                let step = cursor.next(in: stream.packets, at: now, limits: limits, isAdmitted: true, isBacklogged: false)
+                if case .send = step { return true }
+                return false
+            }
+            append(header(0, isKeyframe: true), &stream, at: 0)
+            #expect(step(at: 0))
+            append(header(1), &stream, at: 33)
+            append(header(2), &stream, at: 66)
+            if isOutage { cursor.outageEnded() }
+            #expect(step(at: 1000) != isOutage)
+        }
+    }
+
     @Test("An abandoned keyframe does not replace the one before, and its memory is given back")
     func abandonedKeyframe() throws {
         var stream = TrackStream()

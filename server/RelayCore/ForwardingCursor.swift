@@ -123,6 +123,14 @@ package struct ForwardingCursor: Sendable {
     /// Skips everything up to the next keyframe, because that brings the live frames sooner.
     mutating func giveUpCache(in stream: TrackStream) { skip(to: stream.endPosition, because: .catchUp) }
 
+    /// Notes that the path delivered nothing for a while.
+    ///
+    /// What waits is late because of that, and not because a keyframe took long on a slow path. If it is too late, a new
+    /// keyframe is sooner.
+    package mutating func outageEnded() {
+        if position >= catchUpEnd { pursuit.end() }
+    }
+
     /// Decides what to send to the subscriber, whose socket can take a packet now.
     ///
     /// It is lent only the packets, because all of a stream would be copied for each packet and subscriber.

@@ -55,10 +55,21 @@ extension Relay {
         at now: MonotonicInstant
     ) {
         connections.bulk[id.index].path.acknowledged(acknowledgement, at: now)
+        // A peer that thins its acknowledgements may have said nothing for long: then nothing waits.
+        if connections.bulk[id.index].isHeldBack, connections.bulk[id.index].path.endsOutage {
+            endPursuits(of: participant)
+        }
         allot(participant, on: id, at: now)
         reviewCatchUps(of: participant, on: id, acknowledgement, at: now)
         guard connections.bulk[id.index].isHeldBack, connections.bulk[id.index].path.mayBegin(at: now) else { return }
         connections.bulk[id.index].isHeldBack = false
         wake(id, for: .urgent)
+    }
+
+    /// Notes that a participant's path has come back after an outage.
+    private mutating func endPursuits(of id: ParticipantID) {
+        for index in participants.hot[id.index].subscriptions.indices {
+            participants.hot[id.index].subscriptions[index].cursor.outageEnded()
+        }
     }
 }

@@ -23,6 +23,9 @@ package struct SubscriberPath: Sendable {
         package var quietInterval: Int64 = 500_000
         /// The age of the oldest byte on its way, beyond the round trip, from which no frame begins.
         package var longestSilence: Int64 = 150_000
+        /// A silence of the peer, with bytes on their way, that is an outage of the path and not a slow one; beyond the
+        /// round trip. A peer thins its acknowledgements to 500 ms.
+        package var outage: Int64 = 600_000
         /// The limit is forgotten when for this long no queue stood and the rate was not used up.
         package var limitMemory: Int64 = 10_000_000
         /// The first of the rare frames to a peer that has stopped to acknowledge; each further one waits twice as long.
@@ -108,6 +111,8 @@ package struct SubscriberPath: Sendable {
     /// When the path last was the limit.
     private var lastLimited: Int64 = 0
     private var probeInterval: Int64 = 0
+    /// Whether the latest acknowledgement ended an outage: the path had delivered nothing of what was on its way.
+    package private(set) var endsOutage = false
     /// When a queue last stood.
     private var lastQueueing: Int64 = 0
     /// The rate of what was sent when no queue stood last, in bits per second.
@@ -184,6 +189,8 @@ package struct SubscriberPath: Sendable {
             unaged = 0
         }
         let before = estimator.disregarded
+        let oldest = estimator.oldestUnacknowledgedWrite
+        let silence = oldest.map { time - max($0, lastAcknowledgement) } ?? 0
         var told = acknowledgement
         told.cumulativeBytes = relative
         let sample = estimator.acknowledged(told, at: time)
@@ -191,6 +198,7 @@ package struct SubscriberPath: Sendable {
             disregarded += 1
             return
         }
+        endsOutage = isAcknowledged && silence > roundTrip + settings.outage
         isAcknowledged = true
         lastAcknowledgement = time
         writesSinceAcknowledgement = 0
