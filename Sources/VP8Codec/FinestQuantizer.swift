@@ -5,8 +5,9 @@
 /// 12,000 with 5 (a screen of which a part moves). Such a frame is encoded again more coarsely, and without this limit the
 /// next one begins with the fine quantizer as well: 1.7 encodings a frame (measured, libvpx 1.12).
 struct FinestQuantizer {
-    /// Coarser quantizers, in the scale of libvpx's settings, are not held back: a picture gains by each step there. It is
-    /// that of `StillPictureRefinement`'s last pass.
+    /// The coarsest quantizer that frames are kept off, in the scale of libvpx's settings.
+    ///
+    /// A picture gains by each step beyond it. It is that of `StillPictureRefinement`'s last pass.
     private static let coarsest = 9
     /// How many frames of layer 0 keep off the quantizer: one to a few encodings in 60 are for nothing.
     private static let duration = 60

@@ -154,7 +154,13 @@ struct TrackStreamTests {
             func step(at milliseconds: Int) -> Bool {
                 let now = start + .milliseconds(milliseconds)
                 let limits = ForwardingPolicy.Limits(ForwardingPolicy())
-                let step = cursor.next(in: stream.packets, at: now, limits: limits, isAdmitted: true, isBacklogged: false)
+                let step = cursor.next(
+                    in: stream.packets,
+                    at: now,
+                    limits: limits,
+                    isAdmitted: true,
+                    isBacklogged: false
+                )
                 if case .send = step { return true }
                 return false
             }

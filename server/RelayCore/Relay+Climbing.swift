@@ -43,7 +43,8 @@ extension Relay {
     /// It need not if nobody else gets a larger one, which would then be made for its path. Nor if it wishes for it, and its
     /// path shows no limit.
     private func needsEvidence(_ viewer: LayerPlan.Viewer, _ id: ParticipantID, of track: TrackID) -> Bool {
-        guard let connection = participants.hot[id.index].connection, connections.bulk[connection.index].path.isAcknowledged,
+        guard let connection = participants.hot[id.index].connection,
+            connections.bulk[connection.index].path.isAcknowledged,
             let index = participants.hot[id.index].index(of: track)
         else { return false }
         if viewer.share == nil, participants.hot[id.index].subscriptions[index].choice.isHurried { return false }

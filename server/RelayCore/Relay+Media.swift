@@ -24,7 +24,8 @@ extension Relay {
                 participants.hot[id.index].turns.served(index)
                 if connections.bulk[connection.index].path.isTested {
                     let track = participants.hot[id.index].subscriptions[index].track
-                    connections.bulk[connection.index].path.servesTestedTrack = connections.bulk[connection.index].probingTrack == track
+                    connections.bulk[connection.index].path.servesTestedTrack =
+                        connections.bulk[connection.index].probingTrack == track
                     connections.bulk[connection.index].path.endsFrame =
                         !participants.hot[id.index].subscriptions[index].cursor.isWithinFrame
                 }
@@ -34,7 +35,9 @@ extension Relay {
             case .idle:
                 guard !isAdmitted else { continue }
                 connections.bulk[connection.index].isHeldBack = true
-                if connections.bulk[connection.index].path.isTested { connections.bulk[connection.index].path.frameWaits(at: now) }
+                if connections.bulk[connection.index].path.isTested {
+                    connections.bulk[connection.index].path.frameWaits(at: now)
+                }
             case .needsKeyframe:
                 participants.hot[id.index].subscriptions[index].lastSkip = now
                 let wasLive = participants.hot[id.index].subscriptions[index].cursor.wasLiveBeforeSkip

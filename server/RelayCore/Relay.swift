@@ -223,7 +223,9 @@ package struct Relay: ~Copyable, Sendable {
             rooms: rooms.count,
             tracks: tracks.count,
             storedBytes: storedBytes,
-            disregardedAcknowledgements: connections.bulk.reduce(disregardedAcknowledgements) { $0 + $1.path.disregarded }
+            disregardedAcknowledgements: connections.bulk.reduce(disregardedAcknowledgements) {
+                $0 + $1.path.disregarded
+            }
         )
     }
 

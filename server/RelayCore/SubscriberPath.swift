@@ -23,8 +23,9 @@ package struct SubscriberPath: Sendable {
         package var quietInterval: Int64 = 500_000
         /// The age of the oldest byte on its way, beyond the round trip, from which no frame begins.
         package var longestSilence: Int64 = 150_000
-        /// A silence of the peer, with bytes on their way, that is an outage of the path and not a slow one; beyond the
-        /// round trip. A peer thins its acknowledgements to 500 ms.
+        /// A silence of the peer, beyond the round trip and with bytes on their way, that shows an outage of the path.
+        ///
+        /// A peer thins its acknowledgements to 500 ms.
         package var outage: Int64 = 600_000
         /// The limit is forgotten when for this long no queue stood and the rate was not used up.
         package var limitMemory: Int64 = 10_000_000
