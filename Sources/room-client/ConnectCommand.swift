@@ -189,6 +189,8 @@ struct ConnectCommand: AsyncParsableCommand {
             status?.cancel()
             input?.stop()
         }
+        // The room's event for it may come later, behind the end.
+        if case .source(let error?) = ending { reporter.reportOnce(FailureEvent(error, track)) }
         await room.disconnect()
         // Leaving stops the camera, which ends a change that is under way.
         await reading?.value
@@ -196,7 +198,7 @@ struct ConnectCommand: AsyncParsableCommand {
         Terminal.endPreview()
         reporter.endStatus()
         let failure = failure(of: ending, track) ?? room.adaptationLogFailure
-        if let failure { reporter.reportOnce(failure) }
+        if let failure { reporter.reportOnce(FailureEvent(failure)) }
         report(PublisherSummary(track.statistics, elapsed: started.duration(to: .now)), of: track, to: reporter)
         if let failure { throw failure }
     }
@@ -239,7 +241,7 @@ struct ConnectCommand: AsyncParsableCommand {
                 reporter.report(DimensionsEvent(track, size), "\"\(track.name)\" is \(size) from now on.")
             case .localTrackWarning(let track, let error):
                 reporter.reportWarning(SourceEvent("warning", of: track, error), "\(error).")
-            case .localTrackFailed(let track, let error): reporter.reportFailure(FailureEvent(error, track))
+            case .localTrackFailed(let track, let error): reporter.reportOnce(FailureEvent(error, track))
             case .requestRefused(let error): reporter.reportFailure(FailureEvent(error))
             case .eventsMissed(let count): reporter.reportMissed(count)
             case .networkQualityChanged(let participant, let level):

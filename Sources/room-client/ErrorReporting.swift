@@ -11,7 +11,7 @@ func reportingErrors(isJSON: Bool, _ body: () async throws -> Void) async throws
     } catch let error as ExitCode {
         throw error
     } catch {
-        Reporter(isJSON: isJSON).reportOnce(error)
+        Reporter(isJSON: isJSON).reportOnce(FailureEvent(error))
         throw ExitCode(ExitStatus(error).rawValue)
     }
 }

@@ -185,7 +185,7 @@ struct SubscribeCommand: AsyncParsableCommand {
         let summary = await reception.finish()
         var status: ExitStatus?
         if case .session(let error?) = ending {
-            reporter.reportOnce(error)
+            reporter.reportOnce(FailureEvent(error))
             status = ExitStatus(error)
         } else if let error = reception.error {
             status = ExitStatus(error)

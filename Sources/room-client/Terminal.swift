@@ -69,13 +69,19 @@ enum Terminal {
     /// The last error messages, so that they are not repeated when the program ends.
     private static let complaints = Monitor<[String]>([])
 
-    /// Whether `text` is one of the last error messages.
-    static func hasComplained(_ text: String) -> Bool { complaints.withLock { $0.contains(text) } }
-
     /// Writes an error message as one line.
     static func complain(_ text: String) {
-        complaints.withLock { $0 = $0.suffix(15) + [text] }
+        noteComplaint(text)
         writeLine("room-client: \(text)", to: STDERR_FILENO)
+    }
+
+    /// Notes `text` as an error message; returns whether it was none of the last ones.
+    @discardableResult static func noteComplaint(_ text: String) -> Bool {
+        complaints.withLock { complaints in
+            let isNew = !complaints.contains(text)
+            complaints = complaints.suffix(15) + [text]
+            return isNew
+        }
     }
 
     /// Writes a line to standard error that is not an error message.
@@ -176,9 +182,9 @@ struct Reporter: Sendable {
         Terminal.complain(sentence)
     }
 
-    /// Reports a failure, unless its sentence was already reported when it happened.
-    func reportOnce(_ failure: any Error) {
-        if !Terminal.hasComplained("\(failure)") { reportFailure(FailureEvent(failure)) }
+    /// Reports a failure, unless its sentence was already reported when it happened, or is being reported.
+    func reportOnce(_ failure: FailureEvent) {
+        if Terminal.noteComplaint(failure.sentence) { reportFailure(failure) }
     }
 
     /// Reports that a participant joined.
