@@ -4,10 +4,18 @@ import RoomProtocol
 extension Relay {
     /// When `deadlineReached` must be called; the driver also learns it from the effect `callBack`.
     package var nextDeadline: MonotonicInstant? {
-        // An array of the three would be allocated each time.
-        var earliest = connectionDeadlines.next
-        if let participant = participantDeadlines.next { earliest = min(earliest ?? participant, participant) }
-        if let track = trackDeadlines.next { earliest = min(earliest ?? track, track) }
+        Self.earliest(connectionDeadlines.next, participantDeadlines.next, trackDeadlines.next)
+    }
+
+    /// The earliest of three deadlines; an array of them would be allocated each time.
+    static func earliest(
+        _ first: MonotonicInstant?,
+        _ second: MonotonicInstant?,
+        _ third: MonotonicInstant?
+    ) -> MonotonicInstant? {
+        var earliest = first
+        if let second { earliest = min(earliest ?? second, second) }
+        if let third { earliest = min(earliest ?? third, third) }
         return earliest
     }
 

@@ -198,7 +198,10 @@ package struct Relay: ~Copyable, Sendable {
         }
         if !overdue.isEmpty { return .cut(overdue.removeFirst()) }
         if !notices.isEmpty { return .log(notices.removeFirst()) }
-        return takeDeadlineChange() ? .callBack(at: nextDeadline) : nil
+        guard takeDeadlineChange() else { return nil }
+        // The property would copy the relay to the stack.
+        let next = Self.earliest(connectionDeadlines.next, participantDeadlines.next, trackDeadlines.next)
+        return .callBack(at: next)
     }
 
     private mutating func takeDeadlineChange() -> Bool {

@@ -95,7 +95,8 @@ struct SlotArray<Element: Sendable>: Sendable {
 /// for every packet, but is too large to lie between.
 struct SlotTable<Element: Sendable, Hot: Sendable, Bulk: Sendable>: Sendable {
     private var slots = SlotArray<Element>()
-    private let vacant: (hot: Hot, bulk: Bulk)
+    /// One pair; in an array, because a table that held it would be large to move.
+    private let vacant: [(hot: Hot, bulk: Bulk)]
     /// The second column, by an element's index; `vacant` where there is no element.
     ///
     /// It is an array for direct access, because a subscript would copy. No other code may change its length.
@@ -104,7 +105,7 @@ struct SlotTable<Element: Sendable, Hot: Sendable, Bulk: Sendable>: Sendable {
     var bulk: [Bulk] = []
 
     /// Creates an empty table, whose free slots hold `vacant`.
-    init(vacant: (hot: Hot, bulk: Bulk)) { self.vacant = vacant }
+    init(vacant: (hot: Hot, bulk: Bulk)) { self.vacant = [vacant] }
 
     var count: Int { slots.count }
     var ids: [SlotID] { slots.ids }
@@ -122,7 +123,7 @@ struct SlotTable<Element: Sendable, Hot: Sendable, Bulk: Sendable>: Sendable {
 
     mutating func remove(_ id: SlotID) -> Element? {
         guard let element = slots.remove(id) else { return nil }
-        (hot[id.index], bulk[id.index]) = vacant
+        (hot[id.index], bulk[id.index]) = vacant[0]
         return element
     }
 
