@@ -43,6 +43,24 @@ struct OutageTests {
         #expect(viewer.peer.allProblems.isEmpty)
     }
 
+    // It was sent all frames since the keyframe that the outage held up, each more than a second old.
+    @Test("After an outage that begins behind a keyframe, the picture is live soon", arguments: [60, 90, 120])
+    func behindKeyframe(delay: Int) throws {
+        var room = try EmulatedRoom(cap: 500_000) { bench in
+            [EmulatedViewer(bench, "viewer", bitsPerSecond: 450_000, delay: .milliseconds(20))]
+        }
+        let (viewer, bench, camera) = (room.viewers[0], room.bench, room.camera)
+        let (asked, back) = (10_000, 11_300)
+        room.run(20_000) { millisecond in
+            if millisecond == asked {
+                bench.send(.keyframeRequest(KeyframeRequest(trackId: camera.track.id)), from: viewer.peer)
+            }
+            viewer.bitsPerSecond = (asked + delay..<back).contains(millisecond) ? 0 : 450_000
+        }
+        let late = viewer.frames.filter { $0.time > back + 400 && $0.age > 700 }
+        #expect(late.isEmpty, "\(late.count)")
+    }
+
     @Test("Beside others it waits a few seconds more, and they get everything in time", arguments: [2500, 4000, 8000])
     func besideOthers(period: Int) throws {
         var room = try EmulatedRoom(cap: 500_000) { bench in

@@ -173,6 +173,7 @@ package struct SubscriberPath: Sendable {
 
     /// Takes an acknowledgement, which may have any content.
     package mutating func acknowledged(_ acknowledgement: MediaAcknowledgement, at now: MonotonicInstant) {
+        endsOutage = false
         let bytes = acknowledgement.cumulativeBytes
         guard bytes <= written else {
             disregarded += 1
