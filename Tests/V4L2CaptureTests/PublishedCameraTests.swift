@@ -204,7 +204,8 @@ struct PublishedCameraTests {
         await robot.room.localParticipant.unpublish(half)
         let counted = half.statistics
         #expect(counted.unaccounted == 0 && counted.framesDropped[.notWanted] > 0)
-        #expect(whole.statistics.framesCaptured > counted.framesCaptured)
+        // The first began before; the frame of this moment may have been counted for the second alone so far.
+        #expect(whole.statistics.framesCaptured >= counted.framesCaptured)
         let later = first.statistics.framesDecoded
         try await eventually("the first goes on") { first.statistics.framesDecoded > later + 5 }
         #expect(!system.isAllClosed && half.statistics == counted)
