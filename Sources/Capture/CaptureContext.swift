@@ -1,4 +1,4 @@
-public import MediaCore
+package import MediaCore
 
 /// Passed to a source's thread: tells it when to end, and takes its frames.
 package struct CaptureContext: Sendable {
@@ -96,7 +96,9 @@ package struct CaptureContext: Sendable {
 }
 
 /// A source that captures through a `CaptureCore`: cameras, screens and all painted sources.
-public protocol CoreCapturer: VideoCapturer {
+///
+/// To applications each is a `VideoCapturer`. The extension's members are public because they meet its requirements.
+package protocol CoreCapturer: VideoCapturer {
     /// The core that captures for this source.
     var core: CaptureCore { get }
 }

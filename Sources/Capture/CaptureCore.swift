@@ -3,12 +3,9 @@ package import Threading
 
 /// Starts, shares and stops the capturing of one source and delivers its frames; every capturer uses it.
 ///
-/// An application neither makes one nor calls it: a source of its own is a `CapturerSource` or a `PacedSource`. The type is
-/// public because the methods that all sources share (`CoreCapturer`) are.
-///
 /// A source supplies the body that its thread runs; see `CaptureContext`. The thread holds this object and not the
 /// source. A source that is released while it captures therefore stops by itself (`abandon`).
-public final class CaptureCore: Sendable {
+package final class CaptureCore: Sendable {
     /// A user of the source.
     private enum User: Hashable {
         case application

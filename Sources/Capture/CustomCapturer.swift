@@ -95,9 +95,9 @@ public final class VideoCaptureConsumer: Sendable {
 /// A source of the frames of a `CustomCapturer`: started for its first user and stopped after its last.
 ///
 /// Releasing the last reference stops it; the capturer's calls may then come a moment later. May be used from any thread.
-public final class CapturerSource: CoreCapturer {
+public final class CapturerSource: VideoCapturer, CoreCapturer {
     /// The core that captures for this source.
-    public let core: CaptureCore
+    package let core: CaptureCore
     /// What the source shows.
     public let kind: VideoSourceKind
     /// The kind of content in the frames, as the capturer says.

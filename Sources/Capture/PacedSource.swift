@@ -8,9 +8,9 @@ package import Threading
 ///
 /// Releasing the last reference stops the source, at the latest after the frame that is being painted. If a sink
 /// releases it while it takes a frame, the source stops right after that frame. May be used from any thread.
-public final class PacedSource: CoreCapturer {
+public final class PacedSource: VideoCapturer, CoreCapturer {
     /// The core that captures for this source.
-    public let core: CaptureCore
+    package let core: CaptureCore
     /// What the source shows.
     public let kind: VideoSourceKind
     /// Whether the pictures show a screen.

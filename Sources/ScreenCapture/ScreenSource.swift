@@ -18,7 +18,7 @@ import Threading
 /// hidden at the start has no picture: the start throws `windowHidden`. If the window is closed, the monitor is
 /// switched off or unplugged, or the X server ends, the source fails with a `ScreenError`. All members may be used from
 /// any thread.
-public final class ScreenSource: CoreCapturer {
+public final class ScreenSource: VideoCapturer, CoreCapturer {
     /// How long the X server may take for an answer before the source fails.
     public static let patience = Duration.seconds(5)
     /// The highest rate unless another one is requested: 15 frames a second.
@@ -29,7 +29,7 @@ public final class ScreenSource: CoreCapturer {
     /// What the source shows.
     public let target: ScreenTarget
     /// The core that captures for this source.
-    public let core: CaptureCore
+    package let core: CaptureCore
     /// Always `.screen`.
     public var kind: VideoSourceKind { .screen }
     /// Always `true`: a published track keeps the resolution and lowers the frame rate.

@@ -8,9 +8,9 @@ public import MediaCore
 /// The end of the clip is reported as `CaptureEvent.finished`, and a file that cannot be read on as
 /// `CaptureEvent.failed`; the source has then stopped. Releasing the last reference also stops it. May be used from any
 /// thread.
-public final class ClipSource: CoreCapturer {
+public final class ClipSource: VideoCapturer, CoreCapturer {
     /// The core that captures for this source.
-    public let core: CaptureCore
+    package let core: CaptureCore
     /// Always `.file`.
     public var kind: VideoSourceKind { .file }
 

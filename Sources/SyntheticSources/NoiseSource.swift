@@ -6,9 +6,9 @@ public import MediaCore
 /// A requested size is painted exactly, from 1x1 up to the largest that VP8 can code, from the next frame on. A
 /// requested rate above the source's own is limited to it. Releasing the last reference stops the source. May be used
 /// from any thread.
-public final class NoiseSource: CoreCapturer {
+public final class NoiseSource: VideoCapturer, CoreCapturer {
     /// The core that captures for this source.
-    public let core: CaptureCore
+    package let core: CaptureCore
     /// Always `.noise`.
     public var kind: VideoSourceKind { .noise }
 

@@ -20,7 +20,7 @@ import Threading
 /// interruption (`CaptureEvent.interrupted`) and not a failure. The source then delivers two slates a second of the same
 /// size, and looks for the same camera until it is back, at any node. It fails after the outage limit, if one is set.
 /// If a camera cannot be opened at the start, the start fails.
-public final class CameraSource: CoreCapturer {
+public final class CameraSource: VideoCapturer, CoreCapturer {
     /// How long a streaming camera may deliver nothing before it counts as failed.
     ///
     /// Five seconds is longer than the frame interval that cameras fall to in the dark, and longer than a USB reset. At
@@ -30,7 +30,7 @@ public final class CameraSource: CoreCapturer {
     /// The camera, with the path at which it was last opened.
     public var device: CaptureDevice { selection.device }
     /// The core that captures for this source.
-    public let core: CaptureCore
+    package let core: CaptureCore
     let selection: CameraSelection
     let system: any CameraSystem
     /// Always `.camera`.

@@ -13,9 +13,9 @@ import Threading
 /// The end of the clip is reported as `CaptureEvent.finished`. A file that cannot be read on, and frames that cannot be
 /// passed on (`VP8SourceError`), are reported as `CaptureEvent.failed`. The source has then stopped. Releasing the last
 /// reference also stops it. May be used from any thread.
-public final class VP8Source: CoreCapturer, EncodedVideoSource {
+public final class VP8Source: VideoCapturer, CoreCapturer, EncodedVideoSource {
     /// The core that captures for this source.
-    public let core: CaptureCore
+    package let core: CaptureCore
     /// What the source shows.
     public let kind: VideoSourceKind
     /// Whether the frames show a screen.
