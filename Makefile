@@ -49,14 +49,13 @@ RELEASE = --configuration release -Xswiftc -enable-testing --scratch-path .build
 THREAD = --sanitize=thread --scratch-path .build-thread
 ADDRESS = --sanitize=address --scratch-path .build-address
 
+# In these builds the programs are left out: they take seconds, and show nothing that the tests in one process do not.
+
 # The optimizer's code, which is what users run.
 test-release: deps release
 	.ci/lost-errors .build/release/room-client .build/release/room-server .build/release/room-view
 	.ci/large-copies .build/release/room-server
-	Tests/run $(RELEASE) $(IN_PROCESS)
-
-# The tests that start the programs run for seconds each, and show the sanitizers nothing that those in one process do not.
-IN_PROCESS = --skip EndToEndTests.Program --skip EndToEndTests.Verify
+	Tests/run $(RELEASE) --in-process
 
 # Tests of values, which know neither threads nor memory of their own.
 VALUES = --skip '^(Adaptation|RelayCore|RoomProtocol|Charts)Tests'
@@ -66,10 +65,10 @@ ONE_THREAD = --skip '^(VP8Codec|VideoProcessing|MediaFiles)Tests'
 
 test-thread: deps
 	TSAN_OPTIONS="suppressions=$(CURDIR)/Tests/ThreadSanitizer.supp" \
-	    Tests/run $(THREAD) $(IN_PROCESS) $(VALUES) $(ONE_THREAD)
+	    Tests/run $(THREAD) --in-process $(VALUES) $(ONE_THREAD)
 
 test-address: deps
-	Tests/run $(ADDRESS) $(IN_PROCESS) $(VALUES)
+	Tests/run $(ADDRESS) --in-process $(VALUES)
 
 # What the tests in other kinds of builds need, built before they run.
 build-ahead:

@@ -4,7 +4,7 @@ import RoomProtocol
 import TestSupport
 import Testing
 
-@Suite("room-client adapt", .timeLimit(.minutes(2)))
+@Suite("room-client adapt", .enabled(if: Program.isAllowed), .timeLimit(.minutes(2)))
 struct AdaptTests {
     let directory: TemporaryDirectory
 

@@ -35,7 +35,11 @@ struct HostilePeerTests {
     }
 
     /// A pager, Ctrl-S in a terminal, a full pipe: what is logged is often what a peer does.
-    @Test("A server whose log nobody reads serves on", arguments: [Program.ErrorReading.unread, .closed])
+    @Test(
+        "A server whose log nobody reads serves on",
+        .enabled(if: Program.isAllowed),
+        arguments: [Program.ErrorReading.unread, .closed]
+    )
     func unreadLog(errors: Program.ErrorReading) async throws {
         let port = try SilentServer().port
         // A report of leaks would wait for its reader.

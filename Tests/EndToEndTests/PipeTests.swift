@@ -3,7 +3,7 @@ import TestSupport
 import TestTools
 import Testing
 
-@Suite("Programs that pipe pictures", .timeLimit(.minutes(2)))
+@Suite("Programs that pipe pictures", .enabled(if: Program.isAllowed), .timeLimit(.minutes(2)))
 struct ProgramPipeTests {
     let directory: TemporaryDirectory
     let server: ServerProgram

@@ -72,7 +72,7 @@ private enum Corner: CaseIterable {
     var isTop: Bool { self == .topLeft || self == .topRight }
 }
 
-@Suite("A camera that connect publishes", .timeLimit(.minutes(2)))
+@Suite("A camera that connect publishes", .enabled(if: Program.isAllowed), .timeLimit(.minutes(2)))
 struct ProgramCameraTests {
     private let directory: TemporaryDirectory
     private let stage: Stage

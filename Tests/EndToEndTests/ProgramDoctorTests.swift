@@ -4,7 +4,7 @@ import TestSupport
 import TestTools
 import Testing
 
-@Suite("The doctor", .timeLimit(.minutes(2)))
+@Suite("The doctor", .enabled(if: Program.isAllowed), .timeLimit(.minutes(2)))
 struct ProgramDoctorTests {
     /// What it writes with everything that this machine has: a server and a screen.
     static func events(of server: ServerProgram) async throws -> [JSONObject] {

@@ -3,7 +3,7 @@ import RoomKit
 import TestSupport
 import Testing
 
-@Suite("Dumps of the programs", .timeLimit(.minutes(2)))
+@Suite("Dumps of the programs", .enabled(if: Program.isAllowed), .timeLimit(.minutes(2)))
 struct ProgramDumpTests {
     let server: ServerProgram
     let directory: TemporaryDirectory

@@ -7,7 +7,7 @@ import Testing
 
 @testable import room_client
 
-@Suite("The programs' JSON", .timeLimit(.minutes(2)))
+@Suite("The programs' JSON", .enabled(if: Program.isAllowed), .timeLimit(.minutes(2)))
 struct ProgramJSONTests {
     let server: ServerProgram
     let directory: TemporaryDirectory

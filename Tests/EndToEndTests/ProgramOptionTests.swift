@@ -5,7 +5,7 @@ import TestSupport
 import TestTools
 import Testing
 
-@Suite("Programs that cannot do what they are asked", .timeLimit(.minutes(2)))
+@Suite("Programs that cannot do what they are asked", .enabled(if: Program.isAllowed), .timeLimit(.minutes(2)))
 struct ProgramOptionTests {
     /// Runs the client to its end.
     private func run(_ arguments: [String]) async throws -> (ending: Program.Ending, errors: String) {

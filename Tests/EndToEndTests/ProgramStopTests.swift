@@ -2,7 +2,7 @@ import Glibc
 import TestSupport
 import Testing
 
-@Suite("Programs that wait for something that does not come", .timeLimit(.minutes(2)))
+@Suite("Programs that wait for something that does not come", .enabled(if: Program.isAllowed), .timeLimit(.minutes(2)))
 struct ProgramStopTests {
     let server: ServerProgram
     let directory: TemporaryDirectory

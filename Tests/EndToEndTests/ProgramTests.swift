@@ -8,7 +8,7 @@ import Testing
 import Threading
 import WebSockets
 
-@Suite("The programs together", .timeLimit(.minutes(2)))
+@Suite("The programs together", .enabled(if: Program.isAllowed), .timeLimit(.minutes(2)))
 struct ProgramTests {
     let server: ServerProgram
     let directory: TemporaryDirectory

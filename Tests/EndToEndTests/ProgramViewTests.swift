@@ -9,7 +9,7 @@ import Tiles
 /// Shows rooms on a real X server.
 ///
 /// The expected places come from the layout, which has tests of its own.
-@Suite("Programs that show a window", .timeLimit(.minutes(4)))
+@Suite("Programs that show a window", .enabled(if: Program.isAllowed), .timeLimit(.minutes(4)))
 struct ProgramViewTests {
     let theatre: WindowStage
 

@@ -4,7 +4,7 @@ import TestSupport
 import TestTools
 import Testing
 
-@Suite("Programs without a window", .timeLimit(.minutes(2)))
+@Suite("Programs without a window", .enabled(if: Program.isAllowed), .timeLimit(.minutes(2)))
 struct ProgramWindowFailureTests {
     private let without = ["-u", "DISPLAY", "-u", "WAYLAND_DISPLAY", "-u", "SDL_VIDEODRIVER"]
 

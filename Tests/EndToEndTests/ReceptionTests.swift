@@ -102,7 +102,10 @@ struct ReceptionTests {
     }
 
     // Each track that had ever been dumped kept its thread, its files and its last frames until the program's end.
-    @Test("A dump ends with its track: thread, files and memory are given back, and the file is complete")
+    @Test(
+        "A dump ends with its track: thread, files and memory are given back, and the file is complete",
+        .enabled(if: Program.isAllowed)
+    )
     func endedDumps() async throws {
         let stage = try Stage()
         let directory = try TemporaryDirectory()

@@ -4,7 +4,7 @@ import TestSupport
 import TestTools
 import Testing
 
-@Suite("A server that cannot do what it is asked", .timeLimit(.minutes(2)))
+@Suite("A server that cannot do what it is asked", .enabled(if: Program.isAllowed), .timeLimit(.minutes(2)))
 struct ServerOptionTests {
     @Test("A port that is taken ends the server with 69, and it says so")
     func portTaken() async throws {

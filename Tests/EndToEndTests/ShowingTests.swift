@@ -3,7 +3,7 @@ import TestSupport
 import TestTools
 import Testing
 
-@Suite("Programs that show pictures", .timeLimit(.minutes(2)))
+@Suite("Programs that show pictures", .enabled(if: Program.isAllowed), .timeLimit(.minutes(2)))
 struct ProgramShowingTests {
     let directory: TemporaryDirectory
     let server: ServerProgram

@@ -126,7 +126,7 @@ struct TrackStatisticsTests {
         return packet
     }
 
-    @Test("The status line of a terminal has size, rates, age and decode time")
+    @Test("The status line of a terminal has size, rates, age and decode time", .enabled(if: Program.isAllowed))
     func statusLine() async throws {
         let server = try await ServerProgram()
         let publisher = try await server.publisher(["--identity", "robot"])

@@ -4,7 +4,7 @@ import RoomKit
 import TestSupport
 import Testing
 
-@Suite("room-client verify and the log beside a dump", .timeLimit(.minutes(2)))
+@Suite("room-client verify and the log beside a dump", .enabled(if: Program.isAllowed), .timeLimit(.minutes(2)))
 struct VerifyLogTests {
     let directory: TemporaryDirectory
 

@@ -4,7 +4,7 @@ import RoomKit
 import TestSupport
 import Testing
 
-@Suite("room-client verify --plot", .timeLimit(.minutes(2)))
+@Suite("room-client verify --plot", .enabled(if: Program.isAllowed), .timeLimit(.minutes(2)))
 struct VerifyPlotTests {
     let directory: TemporaryDirectory
 

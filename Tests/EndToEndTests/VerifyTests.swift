@@ -5,7 +5,7 @@ import RoomKit
 import TestSupport
 import Testing
 
-@Suite("room-client verify", .timeLimit(.minutes(2)))
+@Suite("room-client verify", .enabled(if: Program.isAllowed), .timeLimit(.minutes(2)))
 struct VerifyTests {
     let directory: TemporaryDirectory
 

@@ -108,7 +108,10 @@ struct PublishedScreenTests {
     }
 
     // The publisher spoke of a slate, and the viewer waited in vain for a picture.
-    @Test("Who joins while a window is hidden sees its last picture, and connect says so")
+    @Test(
+        "Who joins while a window is hidden sees its last picture, and connect says so",
+        .enabled(if: Program.isAllowed)
+    )
     func hidden() async throws {
         let display = try await VirtualDisplay()
         let window = try display.makeWindow(area(0, 0, 320, 240), title: "Slides", colour: 0x2030D0)
@@ -151,7 +154,10 @@ struct PublishedScreenTests {
     }
 
     // Each pause of a screen was a freeze for verify, and nothing in the log told a repeat from a change.
-    @Test("Repeats are marked in the subscriber's log, and counted apart at both ends; standing still is no freeze")
+    @Test(
+        "Repeats are marked in the subscriber's log, and counted apart at both ends; standing still is no freeze",
+        .enabled(if: Program.isAllowed)
+    )
     func repeats() async throws {
         let display = try await VirtualDisplay()
         let window = try display.makeWindow(area(0, 0, 320, 240), title: "Slides", colour: 0x2030D0)
@@ -194,7 +200,10 @@ struct PublishedScreenTests {
         return try text(of: "\(directory)/\(log)").ranges(of: "\"repeated\":true").count
     }
 
-    @Test("connect publishes a window, says why it ends when that is closed, and devices lists it")
+    @Test(
+        "connect publishes a window, says why it ends when that is closed, and devices lists it",
+        .enabled(if: Program.isAllowed)
+    )
     func program() async throws {
         let display = try await VirtualDisplay()
         let window = try display.makeWindow(area(0, 0, 320, 240), title: "Slides", colour: 0x2030D0)

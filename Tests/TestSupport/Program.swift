@@ -30,6 +30,11 @@ package final class Program: Sendable {
         case closed
     }
 
+    /// Whether this run of the tests starts the package's programs; `Tests/run --in-process` leaves such tests out.
+    ///
+    /// A test that starts one is `.enabled(if: Program.isAllowed)`.
+    package static let isAllowed = getenv("ROOM_TESTS_IN_PROCESS") == nil
+
     /// Starts the program `name`, which is in the directory of the test program.
     ///
     /// - Parameters:
@@ -47,6 +52,9 @@ package final class Program: Sendable {
         errors: ErrorReading = .read,
         areLeaksSought: Bool = true
     ) throws {
+        guard Self.isAllowed || name == Self.path(of: name) else {
+            throw TestFailure("this test must be .enabled(if: Program.isAllowed), because it starts \(name)")
+        }
         output = try Outlet()
         complaints = try Outlet()
         var actions = posix_spawn_file_actions_t()
