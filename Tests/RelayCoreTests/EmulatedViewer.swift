@@ -40,6 +40,10 @@ final class EmulatedViewer {
     private let countsParts: Bool
     /// What the link carries, in bits per second.
     var bitsPerSecond: Double
+    /// Whether TCP holds back what is sent, to measure the round trip: four packets are on their way then, as with BBR.
+    var isHeld = false
+    /// Whether the relay's socket can say so.
+    var saysWhenHeld = true
     /// Whether the viewer reads and acknowledges.
     var isReading = true
     /// Whether the viewer acknowledges at all.
@@ -97,6 +101,7 @@ final class EmulatedViewer {
         if isReading, countsParts { acknowledgeIfDue() }
         while let first = returning.first, first.time <= bench.now {
             returning.removeFirst()
+            if isHeld, saysWhenHeld { bench.relay.pathIsHeld(to: peer.id, at: bench.now) }
             bench.send(first.body, from: peer)
         }
     }
@@ -116,7 +121,8 @@ final class EmulatedViewer {
     }
 
     private func carry() {
-        var budget = bitsPerSecond / 8000
+        let roundTrip = 2 * delay.milliseconds
+        var budget = isHeld ? min(bitsPerSecond / 8000, 4 * 1448 / roundTrip) : bitsPerSecond / 8000
         while budget > 0, !link.isEmpty {
             let part = min(budget, link[0].left)
             link[0].left -= part

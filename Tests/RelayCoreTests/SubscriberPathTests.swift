@@ -236,6 +236,36 @@ struct SubscriberPathTests {
         #expect(room.camera.publisher.keyframeRequests <= 4)
     }
 
+    // BBR holds back what is sent for 0.2 s and a round trip every 10 s. Each time the publisher was told a third of what
+    // the link carries, and sent smaller pictures.
+    @Test(
+        "A sender's TCP that measures the round trip every ten seconds costs neither size nor frames",
+        arguments: [2.5e6, 4e6, 2e7],
+        [30, 50, 100]
+    )
+    func heldPath(rate: Double, delay: Int) throws {
+        func lowestRate(saysWhenHeld: Bool) throws -> Double {
+            var room = try EmulatedRoom(cap: 2_200_000) {
+                [EmulatedViewer($0, "viewer", bitsPerSecond: rate, delay: .milliseconds(delay), countsParts: true)]
+            }
+            let viewer = room.viewers[0]
+            viewer.saysWhenHeld = saysWhenHeld
+            room.run(9000)
+            var lowest = room.rate
+            for _ in 0..<4 {
+                for tenth in 0..<1000 {
+                    viewer.isHeld = tenth * 10 < 200 + 2 * delay
+                    room.run(10)
+                    lowest = min(lowest, room.rate)
+                }
+            }
+            #expect(viewer.peer.allProblems.isEmpty)
+            #expect(room.camera.publisher.keyframeRequests <= 1)
+            return lowest
+        }
+        #expect(try lowestRate(saysWhenHeld: true) > 0.6 * 2_200_000)
+    }
+
     @Test("A viewer with room to spare bounds nothing")
     func fastLink() throws {
         var room = try EmulatedRoom(cap: 2_000_000) {

@@ -1,5 +1,5 @@
 import Adaptation
-import MediaCore
+package import MediaCore
 import RoomProtocol
 
 /// Acknowledgements in both directions: of the media that a peer publishes, and of what it receives.
@@ -46,6 +46,12 @@ extension Relay {
     }
 
     // MARK: Of forwarded media
+
+    /// Notes that TCP holds back what is sent to a connection, to measure the round trip.
+    package mutating func pathIsHeld(to id: SlotID, at now: MonotonicInstant) {
+        guard connections.contains(id) else { return }
+        connections.bulk[id.index].path.isHeld(at: now)
+    }
 
     /// Takes a peer's acknowledgement, which may have any content.
     mutating func acknowledged(

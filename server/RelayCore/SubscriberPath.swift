@@ -35,6 +35,15 @@ package struct SubscriberPath: Sendable {
         package var roomPatience: Int64 = 2_000_000
         /// The part of the rate which a test has shown that becomes the path's limit.
         package var shownPart = 0.9
+        /// For this long after TCP held back what is sent, nothing is learned of the path: the window over which the
+        /// estimator has its rates, and the time until what was sent then has been acknowledged.
+        package var holdTime: Int64 = 600_000
+        /// For this long after it, at most, no more than `heldPart` of the rate is used, until the queue of that time is gone.
+        package var holdQueueTime: Int64 = 2_000_000
+        /// The part of the rate that is used until then.
+        ///
+        /// Publishers take a fall to less than 0.6 for a path that has become thinner, and send smaller pictures.
+        package var heldPart = 0.75
         /// The most writes that are remembered; a peer that leaves more unacknowledged has no estimate any more.
         package var mostWrites: Int32 = 4096
         /// The most writes that are remembered of a peer that has never acknowledged any.
@@ -114,6 +123,10 @@ package struct SubscriberPath: Sendable {
     private var probeInterval: Int64 = 0
     /// Whether the latest acknowledgement ended an outage: the path had delivered nothing of what was on its way.
     package private(set) var endsOutage = false
+    /// When TCP last held back what is sent; `nil` once the queue of that time is gone.
+    private var lastHold: Int64?
+    /// The most that is used of the rate until then, in bits per second.
+    private var heldRate: Double?
     /// When a queue last stood.
     private var lastQueueing: Int64 = 0
     /// The rate of what was sent when no queue stood last, in bits per second.
@@ -128,7 +141,7 @@ package struct SubscriberPath: Sendable {
     }
 
     /// The rate that the path carries, in bits per second; `nil` while no limit is known.
-    package var rate: Double? { controller?.rate }
+    package var rate: Double? { controller.map { min($0.rate, heldRate ?? .infinity) } }
 
     /// The bytes that are on their way: written and not acknowledged yet.
     package var unacknowledgedBytes: Int64 { estimator.unacknowledgedBytes }
@@ -140,6 +153,12 @@ package struct SubscriberPath: Sendable {
     package var acknowledgedBytes: Int64 { estimator.acknowledgedBytes }
 
     // MARK: Events
+
+    /// Notes that TCP holds back what is sent, to measure the round trip: the queue does not show what the path carries.
+    package mutating func isHeld(at now: MonotonicInstant) {
+        lastHold = now.microseconds
+        if heldRate == nil { heldRate = controller.map { settings.heldPart * $0.rate } }
+    }
 
     /// Notes that the socket was handed a message of `bytes` bytes.
     package mutating func wrote(_ bytes: Int, _ message: Message, at now: MonotonicInstant) {
@@ -237,6 +256,10 @@ package struct SubscriberPath: Sendable {
     private mutating func learn(from sample: PathEstimator.Sample, at now: Int64) {
         quietFrom = sample.queue <= settings.quietQueue ? min(quietFrom, now + settings.patience) : .max
         let isQueueing = sample.standingQueue > settings.limitingQueue
+        if let hold = lastHold {
+            guard now - hold > settings.holdTime else { return }
+            if !isQueueing || now - hold > settings.holdQueueTime { (lastHold, heldRate) = (nil, nil) }
+        }
         if isQueueing { lastQueueing = now } else { rateBeforeQueue = sent.bitsPerSecond(at: now) }
         if controller == nil {
             guard isQueueing, !sample.isAfterStall else { return }
@@ -282,6 +305,8 @@ package struct SubscriberPath: Sendable {
     /// `mayBegin` for a path on which something is delayed or missing.
     private mutating func mayBeginDespiteDoubt(at now: MonotonicInstant) -> Bool {
         let time = now.microseconds
+        // The socket takes little more than TCP lets pass.
+        if let lastHold, time - lastHold <= settings.holdTime { return true }
         if let overdueWrite, time >= quietFrom {
             return time - overdueWrite <= roundTrip + estimator.unsaidTime + settings.longestSilence
         }

@@ -59,7 +59,10 @@ final class RelayService: WebSocketHandler {
 
     func receivedBinary(_ message: PacketBuffer, from connection: WebSocketConnection) {
         WebSocketConnection.frameForSharing(message)
-        desk.relay.receive(message, from: SlotID(rawValue: connection.tag), at: MonotonicClock.now)
+        let (id, now) = (SlotID(rawValue: connection.tag), MonotonicClock.now)
+        let isAcknowledgement = message.withBytes { binaryMessageKind(of: $0) } == .acknowledgement
+        if isAcknowledgement, connection.isMeasuringRoundTrip { desk.relay.pathIsHeld(to: id, at: now) }
+        desk.relay.receive(message, from: id, at: now)
         performEffects()
     }
 
