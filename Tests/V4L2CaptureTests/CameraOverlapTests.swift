@@ -97,16 +97,21 @@ struct CameraOverlapTests {
     @Test("While the former camera is closed, frames of the new one come; the stop waits for it")
     func slowClosing() async throws {
         let came = Monitor<Bool?>(nil)
+        let isClosed = Monitor(false)
         var slow = script(10)
         slow.whileStopping = {
             let result = framesCome { $0 == 90 }
-            came.withLock { $0 = $0 ?? result }
+            came.change { $0 = $0 ?? result }
+            usleep(300_000)
+            isClosed.withLock { $0 = true }
         }
         let (source, system) = try await start(slow, other())
         try await source.selectCaptureDevice(second)
         #expect(framesCome { $0 == 90 })
+        // The thread that closes may get to run late; without frames, it would wait in vain.
+        #expect(came.wait(until: MonotonicClock.now + .seconds(40)) { $0 } == true)
         await source.stopCapture()
-        #expect(came.withLock { $0 } == true)
+        #expect(isClosed.withLock { $0 })
         #expect(system.isAllClosed)
     }
 
