@@ -50,7 +50,7 @@ extension Relay {
     /// Notes that TCP holds back what is sent to a connection, to measure the round trip.
     package mutating func pathIsHeld(to id: SlotID, at now: MonotonicInstant) {
         guard connections.contains(id) else { return }
-        connections.bulk[id.index].path.isHeld(at: now)
+        connections.bulk[id.index].path.noteHold(at: now)
     }
 
     /// Takes a peer's acknowledgement, which may have any content.

@@ -155,7 +155,7 @@ package struct SubscriberPath: Sendable {
     // MARK: Events
 
     /// Notes that TCP holds back what is sent, to measure the round trip: the queue does not show what the path carries.
-    package mutating func isHeld(at now: MonotonicInstant) {
+    package mutating func noteHold(at now: MonotonicInstant) {
         lastHold = now.microseconds
         if heldRate == nil { heldRate = controller.map { settings.heldPart * $0.rate } }
     }
