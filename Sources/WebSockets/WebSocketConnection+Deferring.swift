@@ -10,9 +10,9 @@ enum DeferredMessage {
 /// Hands out a few text messages of each peer in each turn of the loop, so that a flood delays nobody else.
 ///
 /// Depth: the messages of one read from the socket (`ProtocolTable.receiveByteCount`), or of two for a peer that also
-/// sends media; nothing more is read from the peer in the next turns while messages wait. Drop rule: nothing is
-/// dropped, except messages that still wait when either side closes the connection. A connection's messages stay in
-/// order.
+/// sends media; nothing more is read from the peer in the next turns while messages wait. Drop rule: what still waits
+/// when we close is dropped, and so is what waits of a client that closes. A server's messages are not: the last one
+/// says why it closes. A connection's messages stay in order.
 extension WebSocketConnection {
     /// Passes a text message to the handler, now or in a later turn.
     func takeText(_ text: String) {
@@ -68,6 +68,11 @@ extension WebSocketConnection {
             }
         }
         deferred = []
+    }
+
+    /// Passes all that waits to the handler, if the peer is a server: it has ended, and nothing comes after.
+    func deliverLast() {
+        if case .connecting = role { deliverDeferred(atMost: .max) }
     }
 
     /// Starts or stops reading from the peer.

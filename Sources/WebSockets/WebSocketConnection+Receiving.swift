@@ -109,6 +109,7 @@ extension WebSocketConnection {
     /// - Returns: The result for libwebsockets: -1 to end the connection.
     func peerCloses(_ payload: UnsafeRawBufferPointer) -> Int32 {
         guard !isCloseSent else { return -1 }
+        deliverLast()
         guard phase == .open else { return 0 }
         phase = .closing
         // Our own timer, not libwebsockets', limits how long the answer may wait for room.

@@ -199,6 +199,7 @@ import Threading
     /// Tells the handler once that the connection has ended.
     func finish() {
         guard phase != .closed else { return }
+        deliverLast()
         let wasOpened = phase != .handshaking
         phase = .closed
         service.mediaSockets?.remove(self)

@@ -33,6 +33,26 @@ struct ClosingTests {
         #expect(secondHandler.events { $0.count == 3 }[1] == .text("last words"))
     }
 
+    // On a busy machine a client without the server's last message could not say why it was sent away.
+    @Test("What a server said before its end reaches its client, however much it was", arguments: [true, false])
+    func lastWords(saysGoodbye: Bool) throws {
+        let server = try Server()
+        let loop = try WebSocketLoop(name: "client")
+        defer {
+            loop.shutdown()
+            server.loop.shutdown()
+        }
+        let (client, peer) = try server.rawServer(on: loop)
+        let texts = (0..<100).map { "message \($0)" }
+        var bytes = texts.flatMap { clientFrame(opcode: 1, isMasked: false, Array($0.utf8)) }
+        if saysGoodbye { bytes += clientFrame(opcode: 8, isMasked: false, [0x0f, 0xa0]) }
+        peer.send(bytes)
+        if !saysGoodbye { peer.endSending() }
+        let closure = try client.closure()
+        #expect(saysGoodbye ? closure == .byPeer(code: 4000, reason: "") : failureCode(closure) == .connectionLost)
+        #expect(client.events { _ in true } == [.opened] + texts.map { .text($0) } + [.closed(closure)])
+    }
+
     @Test("Whoever closes waits for the peer's answer, and what is under way resets nothing")
     func waitsForAnswer() throws {
         let server = try Server(echoes: false)

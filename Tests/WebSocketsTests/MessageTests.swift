@@ -92,20 +92,12 @@ struct MessageTests {
     @Test("A client masks each binary frame, with a key that no other one has")
     func masking() throws {
         let server = try Server()
-        let listener = try SilentServer()
         let loop = try WebSocketLoop(name: "client")
         defer {
             loop.shutdown()
             server.loop.shutdown()
         }
-        let client = Recorder()
-        loop.connect(ClientOptions(url: try WebSocketURL("ws://127.0.0.1:\(listener.port)")), handler: client)
-        // The server has its part in the handshake only; the frames are read here.
-        let peer = listener.accept()
-        let answerer = try RawPeer(port: server.port)
-        answerer.send(peer.receive())
-        peer.send(answerer.receive())
-        _ = client.events { $0 == [.opened] }
+        let (client, peer) = try server.rawServer(on: loop)
         let bytes = (0..<123).map { UInt8($0) }
         loop.execute {
             for _ in 0..<100 { client.send(.exclusive(bytes)) }

@@ -101,7 +101,7 @@ struct SendingTests {
         let peer = try RawPeer(port: server.port)
         _ = peer.handshake()
         let handler = try server.handler()
-        let (client, silent) = try rawServer(for: loop, answering: server)
+        let (client, silent) = try server.rawServer(on: loop)
         // Messages keep the loops awake, which look at libwebsockets' timers only then.
         for number in 0..<27 {
             peer.send(text: "\(number)")
@@ -113,18 +113,5 @@ struct SendingTests {
         #expect(toPeer == (isOn ? [9] : []))
         #expect(toServer.first == (isOn ? 0x89 : nil))
         #expect((handler.closedCount, client.closedCount) == (isOn ? (1, 1) : (0, 0)))
-    }
-
-    /// A client whose server is the test, after a handshake that `server` has answered in its place.
-    private func rawServer(for loop: WebSocketLoop, answering server: Server) throws -> (Recorder, RawPeer) {
-        let listener = try SilentServer()
-        let client = Recorder()
-        loop.connect(ClientOptions(url: try WebSocketURL("ws://127.0.0.1:\(listener.port)")), handler: client)
-        let peer = listener.accept()
-        let answerer = try RawPeer(port: server.port)
-        answerer.send(peer.receive())
-        peer.send(answerer.receive())
-        #expect(client.events { !$0.isEmpty } == [.opened])
-        return (client, peer)
     }
 }

@@ -179,4 +179,17 @@ final class Server: Sendable {
         loop.connect(options, handler: handler)
         return handler
     }
+
+    /// A client on `loop` whose server is a test, which has let this one answer the handshake.
+    func rawServer(on loop: WebSocketLoop) throws -> (client: Recorder, peer: RawPeer) {
+        let listener = try SilentServer()
+        let client = Recorder()
+        loop.connect(ClientOptions(url: try WebSocketURL("ws://127.0.0.1:\(listener.port)")), handler: client)
+        let peer = listener.accept()
+        let answerer = try RawPeer(port: port)
+        answerer.send(peer.receive())
+        peer.send(answerer.receive())
+        #expect(client.events { !$0.isEmpty } == [.opened])
+        return (client, peer)
+    }
 }
