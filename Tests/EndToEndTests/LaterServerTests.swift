@@ -13,6 +13,10 @@ struct LaterServerTests {
     @Sendable private static func welcome(_ peer: SocketPeer, _ text: String) {
         guard case .join(let join)? = try? ClientMessage(reading: text) else { return }
         var joined = ScriptedServer.joined(join)
+        joined.participants[0].tracks[0].simulcastLayers = [
+            SimulcastLayer(simulcastLayer: 0, width: 160, height: 90),
+            SimulcastLayer(simulcastLayer: 1, width: 320, height: 180, bitrate: 300_000),
+        ]
         joined.participants[0].tracks += [
             TrackInfo(id: "TR_mic", alias: 3, name: "mic", kind: "audio", source: "microphone", codec: nil),
             TrackInfo(

@@ -217,6 +217,27 @@ struct RelayWireTests {
         #expect(viewer.allProblems.isEmpty && camera.publisher.keyframeRequests == 0)
     }
 
+    // The publisher was asked for a keyframe, each second, although it rightly went on with the layers below.
+    @Test("After an abandoned frame of a higher layer, the layers that are intact go on without a keyframe")
+    func abandonedMiddle() throws {
+        let (bench, camera, viewer) = try room()
+        bench.run(camera, frames: 2, takers: [viewer])
+        let middle = camera.nextFrame()
+        #expect(try middle[0].header().temporalLayer == 1)
+        bench.receive([middle[0]], from: camera.publisher)
+        bench.pull(viewer)
+        // 18 has layer sync; until then, the publisher leaves out what refers to the abandoned frame.
+        let intact: Set<UInt32> = [12, 16, 18, 19]
+        for number in UInt32(11)...19 {
+            let packets = camera.nextFrame()
+            bench.advance(.milliseconds(500))
+            if intact.contains(number) { bench.receive(packets, from: camera.publisher) }
+            bench.pull([viewer, camera.publisher])
+        }
+        #expect(viewer.receiver(camera)?.wholeFrames == Array(0...9) + intact.sorted())
+        #expect(viewer.allProblems.isEmpty && camera.publisher.keyframeRequests == 0)
+    }
+
     /// The header of the last packet was kept across `disable`, and the rest of its frame demanded.
     @Test("A frame may be abandoned by disabling its track")
     func abandonedByDisabling() throws {

@@ -58,7 +58,7 @@ struct TrackStreamTests {
         #expect(throws: MalformedPacket.self) { try order.advance(to: header(4)) }
         #expect(try order.advance(to: header(6, layer: 1, payload: 40)) == nil)
         let abandoned = try order.advance(to: header(7, isKeyframe: true, payload: 40))
-        #expect(abandoned?.temporalLayer == 1 && abandoned?.isDiscardable == false)
+        #expect(abandoned?.temporalLayer == 1 && abandoned?.isKeyframe == false)
         #expect(try order.advance(to: header(8))?.isKeyframe == true)
     }
 

@@ -40,7 +40,8 @@ struct ForwardCompatibilityTests {
            "height": 48, "frameRate": 30, "enabled": true},
           {"id": "TR_bare", "alias": 4, "name": "bare", "kind": "video", "source": "camera", "enabled": true},
           {"id": "TR_vp8", "alias": 5, "name": "sd", "kind": "video", "source": "camera", "codec": "vp8", "width": 64,
-           "height": 48, "frameRate": 30, "enabled": true, "simulcast": [0, 1]}]}}
+           "height": 48, "frameRate": 30, "enabled": true, "simulcastLayers": [
+             {"simulcastLayer": 0, "width": 32, "height": 24}, {"simulcastLayer": 1, "width": 64, "height": 48, "bitrate": 9}]}]}}
         """
 
     private func subscribed(_ id: String, alias: Int) -> String {

@@ -73,6 +73,26 @@ struct ConnectingTests {
         #expect(try failureCode(handler.closure()) == .timedOut)
     }
 
+    // One timer stood for all attempts of a loop, so that the earlier end of a later attempt was late.
+    @Test("Of two attempts on one loop, each ends after its own time, whichever began first", arguments: [true, false])
+    func severalTimeouts(isShortFirst: Bool) throws {
+        let server = try SilentServer()
+        let loop = try WebSocketLoop(name: "client")
+        defer { loop.shutdown() }
+        let ended = Monitor<[Duration]>([])
+        let times: [Duration] = isShortFirst ? [.milliseconds(150), .seconds(1)] : [.seconds(1), .milliseconds(150)]
+        let handlers = try times.map { timeout in
+            var options = ClientOptions(url: try WebSocketURL("ws://127.0.0.1:\(server.port)"))
+            options.connectTimeout = timeout
+            let handler = Recorder(whenClosed: { ended.change { $0.append(timeout) } })
+            loop.connect(options, handler: handler)
+            return handler
+        }
+        for handler in handlers { #expect(try failureCode(handler.closure()) == .timedOut) }
+        let order = ended.wait(until: MonotonicClock.now + .seconds(5)) { $0.count == 2 ? $0 : nil }
+        #expect(order == times.sorted())
+    }
+
     /// libwebsockets runs its timers before it waits: what they ask for must not wait with it.
     @Test("What a timer's end brings about is done at once", arguments: [true, false])
     func afterTimer(sends: Bool) throws {

@@ -8,8 +8,6 @@ package struct FrameOrder: Sendable {
     package struct AbandonedFrame: Hashable, Sendable {
         package var temporalLayer: UInt8
         package var isKeyframe: Bool
-        /// Whether the frames after it can be decoded without it.
-        package var isDiscardable: Bool
     }
 
     private var last: MediaPacketHeader?
@@ -53,11 +51,6 @@ package struct FrameOrder: Sendable {
     }
 
     private static func abandoned(_ header: MediaPacketHeader) -> AbandonedFrame {
-        AbandonedFrame(
-            temporalLayer: header.temporalLayer,
-            isKeyframe: header.isKeyframe,
-            // The flag has no meaning in layer 0.
-            isDiscardable: header.isDiscardable && header.temporalLayer > 0
-        )
+        AbandonedFrame(temporalLayer: header.temporalLayer, isKeyframe: header.isKeyframe)
     }
 }

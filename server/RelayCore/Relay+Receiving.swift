@@ -164,16 +164,16 @@ extension Relay {
 
     /// Records that a publisher has abandoned a frame, which counts as left out.
     ///
-    /// A keyframe must follow, unless no other frame refers to this one. If no keyframe comes, the publisher is asked
-    /// for one.
+    /// Without a frame of layer 0 nothing can be decoded: a keyframe must follow, and the publisher is asked for one if
+    /// none comes. Without one of a higher layer, the publisher goes on with the layers that are intact.
     private mutating func abandonFrame(
         _ frame: FrameOrder.AbandonedFrame,
         of encoding: EncodingID,
         at now: MonotonicInstant
     ) {
         changeStream(of: encoding) { $0.abandonFrame() }
-        guard !frame.isDiscardable else { return }
-        if frame.temporalLayer == 0, case .all = encodings.hot[encoding.index].acceptance {
+        guard frame.temporalLayer == 0 else { return }
+        if case .all = encodings.hot[encoding.index].acceptance {
             encodings.hot[encoding.index].acceptance = .fromKeyframe
         }
         expectKeyframe(of: encoding, at: now)

@@ -39,7 +39,7 @@ extension Room {
                 return send(.unpublish(Unpublish(trackId: info.id)))
             }
         case .refused(let error):
-            let failure = RoomError(.refused, "The server refused: \(error.message).", serverCode: error.code)
+            let failure = RoomError(refusal: error)
             if let request = error.requestId, publications.answer(request, with: .failure(failure)) { return }
             eventQueue.put(.requestRefused(failure))
         case .layersWanted(let trackID, let layers):

@@ -47,6 +47,18 @@ public struct RoomError: Error, Hashable, Sendable {
     public let serverCode: Int?
     private let sentence: String
 
+    /// Whether the same request may succeed later, because the reason is a state of the server or of the network.
+    ///
+    /// A server of a later version may refuse with a code that this version does not know; its range decides then. Codes
+    /// from 4500 to 4599 are states of the server.
+    public var isTemporary: Bool {
+        switch code {
+        case .serverUnavailable, .connectionLost: true
+        case .refused: serverCode.map { RoomErrorCode(rawValue: $0).allowsReturn } ?? false
+        default: false
+        }
+    }
+
     init(_ code: Code, _ sentence: String, serverCode: Int? = nil) {
         self.code = code
         self.serverCode = serverCode
@@ -74,6 +86,12 @@ extension RoomError {
         }
     }
 
+    /// Creates the error for a request, or a session, that the server refused.
+    init(refusal error: ErrorMessage) {
+        let advice = RoomErrorCode(rawValue: error.code).allowsReturn ? " Try again in a moment." : ""
+        self.init(.refused, "The server refused: \(error.message).\(advice)", serverCode: error.code)
+    }
+
     /// Creates the error for a session that ended; `nil` if we left it ourselves.
     init?(_ ending: ClientSession.Ending) {
         switch ending {
@@ -88,7 +106,7 @@ extension RoomError {
                 serverCode: error.code
             )
         case .refused(let error):
-            self.init(.refused, "The server refused: \(error.message).", serverCode: error.code)
+            self.init(refusal: error)
         case .connectionLost(let reason): self.init(.connectionLost, reason)
         case .protocolViolation(let problem):
             let advice = "Check that it is a room server of this program's version."
