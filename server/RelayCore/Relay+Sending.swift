@@ -123,11 +123,7 @@ extension Relay {
             connections.prefetchBulk(connection, lines: 2)
             // The array is only a reference, and lies first. To use it, even to ask for its address, would wait for its
             // memory.
-            let subscriptions = unsafe participants.hot.withUnsafeMutableBytes { bytes in
-                let offset = subscriber.index * MemoryLayout<SubscriberState>.stride
-                return unsafe bytes.load(fromByteOffset: offset, as: UnsafeRawPointer?.self)
-            }
-            unsafe prefetchLines(4, at: subscriptions)
+            unsafe prefetchLines(4, at: participants.firstReferenceOfHot(subscriber))
         }
         for subscriber in subscribers { wakeForMedia(subscriber) }
     }

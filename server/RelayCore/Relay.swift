@@ -226,8 +226,8 @@ package struct Relay: ~Copyable, Sendable {
             rooms: rooms.count,
             tracks: tracks.count,
             storedBytes: storedBytes,
-            disregardedAcknowledgements: connections.bulk.reduce(disregardedAcknowledgements) {
-                $0 + $1.path.disregarded
+            disregardedAcknowledgements: connections.ids.reduce(disregardedAcknowledgements) {
+                $0 + connections.bulk[$1.index].path.disregarded
             }
         )
     }

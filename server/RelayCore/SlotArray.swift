@@ -6,15 +6,6 @@ func prefetchLines(_ count: Int, at address: UnsafeRawPointer?) {
     for line in 0..<count { unsafe cprefetch_line(address.map { unsafe $0 + line * 64 }) }
 }
 
-/// Asks the processor for the first cache lines of an array's element, without touching it.
-@inline(__always)
-private func prefetchElement<Element>(_ index: Int, of array: inout [Element], lines: Int) {
-    unsafe array.withUnsafeMutableBytes { bytes in
-        let offset = index * MemoryLayout<Element>.stride
-        unsafe prefetchLines(lines, at: bytes.baseAddress.map { unsafe UnsafeRawPointer($0) + offset })
-    }
-}
-
 /// The name of an element of a `SlotArray`.
 ///
 /// A name is used again only after two thousand million other names with its index.
@@ -89,6 +80,42 @@ struct SlotArray<Element: Sendable>: Sendable {
     }
 }
 
+/// The parts of a table's elements that lie side by side, by the elements' indexes.
+///
+/// The table alone adds parts, so that each of its elements has one; others read and change the parts that are there.
+struct Column<Part: Sendable>: Sendable {
+    private var parts: [Part] = []
+
+    fileprivate init() {}
+
+    fileprivate mutating func set(_ index: Int, to part: Part) {
+        if index == parts.count { parts.append(part) } else { parts[index] = part }
+    }
+
+    /// The part of the element at `index`; that of a removed element is vacant.
+    subscript(_ index: Int) -> Part {
+        @inline(__always) _read { yield parts[index] }
+        @inline(__always) _modify { yield &parts[index] }
+    }
+
+    /// Asks the processor for the first cache lines of a part, without touching it.
+    @inline(__always)
+    fileprivate mutating func prefetch(_ index: Int, lines: Int) {
+        unsafe parts.withUnsafeMutableBytes { bytes in
+            let offset = index * MemoryLayout<Part>.stride
+            unsafe prefetchLines(lines, at: bytes.baseAddress.map { unsafe UnsafeRawPointer($0) + offset })
+        }
+    }
+
+    /// The reference with which a part begins, without touching what it refers to.
+    @inline(__always)
+    fileprivate mutating func firstReference(_ index: Int) -> UnsafeRawPointer? {
+        unsafe parts.withUnsafeMutableBytes { bytes in
+            unsafe bytes.load(fromByteOffset: index * MemoryLayout<Part>.stride, as: UnsafeRawPointer?.self)
+        }
+    }
+}
+
 /// A `SlotArray` in three columns, so that what is read often lies close together in memory.
 ///
 /// `Element` holds what is seldom read, `Hot` what is read for every packet and subscriber, and `Bulk` what is also changed
@@ -97,12 +124,10 @@ struct SlotTable<Element: Sendable, Hot: Sendable, Bulk: Sendable>: Sendable {
     private var slots = SlotArray<Element>()
     /// One pair; in an array, because a table that held it would be large to move.
     private let vacant: [(hot: Hot, bulk: Bulk)]
-    /// The second column, by an element's index; `vacant` where there is no element.
-    ///
-    /// It is an array for direct access, because a subscript would copy. No other code may change its length.
-    var hot: [Hot] = []
+    /// The second column; `vacant` where there is no element.
+    var hot = Column<Hot>()
     /// The third column, like `hot`.
-    var bulk: [Bulk] = []
+    var bulk = Column<Bulk>()
 
     /// Creates an empty table, whose free slots hold `vacant`.
     init(vacant: (hot: Hot, bulk: Bulk)) { self.vacant = [vacant] }
@@ -112,18 +137,15 @@ struct SlotTable<Element: Sendable, Hot: Sendable, Bulk: Sendable>: Sendable {
 
     mutating func insert(_ element: Element, _ hotPart: Hot, _ bulkPart: Bulk) -> SlotID {
         let id = slots.insert(element)
-        if id.index == hot.count {
-            hot.append(hotPart)
-            bulk.append(bulkPart)
-        } else {
-            (hot[id.index], bulk[id.index]) = (hotPart, bulkPart)
-        }
+        hot.set(id.index, to: hotPart)
+        bulk.set(id.index, to: bulkPart)
         return id
     }
 
     mutating func remove(_ id: SlotID) -> Element? {
         guard let element = slots.remove(id) else { return nil }
-        (hot[id.index], bulk[id.index]) = vacant[0]
+        hot.set(id.index, to: vacant[0].hot)
+        bulk.set(id.index, to: vacant[0].bulk)
         return element
     }
 
@@ -131,11 +153,15 @@ struct SlotTable<Element: Sendable, Hot: Sendable, Bulk: Sendable>: Sendable {
 
     /// Asks the processor for the first cache lines of an element's `hot` part.
     @inline(__always)
-    mutating func prefetchHot(_ id: SlotID, lines: Int) { prefetchElement(id.index, of: &hot, lines: lines) }
+    mutating func prefetchHot(_ id: SlotID, lines: Int) { hot.prefetch(id.index, lines: lines) }
+
+    /// The reference with which an element's `hot` part begins, without touching what it refers to.
+    @inline(__always)
+    mutating func firstReferenceOfHot(_ id: SlotID) -> UnsafeRawPointer? { unsafe hot.firstReference(id.index) }
 
     /// Asks the processor for the first cache lines of an element's `bulk` part.
     @inline(__always)
-    mutating func prefetchBulk(_ id: SlotID, lines: Int) { prefetchElement(id.index, of: &bulk, lines: lines) }
+    mutating func prefetchBulk(_ id: SlotID, lines: Int) { bulk.prefetch(id.index, lines: lines) }
 
     /// The first column's part of an element; `nil` once it has been removed, and setting it then does nothing.
     subscript(_ id: SlotID) -> Element? {
