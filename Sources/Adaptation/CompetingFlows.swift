@@ -31,6 +31,8 @@ package struct CompetingFlows: Hashable, Sendable {
         package var deliveryMemory: Int64 = 20_000_000
         /// The part of the delivery before the queue to which the rate returns.
         package var part = 0.5
+        /// How fast the rate returns, in bits per second each second, at 1 Mbit/s; `RateController` has it from here.
+        package var increase = 500_000.0
         /// A queue that is longer by this than before is ours.
         package var growth = 150_000.0
         /// How long it must be that long: a lost packet delays what comes behind it for about a round trip.

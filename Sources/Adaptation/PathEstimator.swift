@@ -15,6 +15,8 @@ package struct PathEstimator: Hashable, Sendable {
         package var written: Int64 = 0
         /// The smallest queueing delay of the last `standingWindow`.
         package var standingQueue: Int64
+        /// The same, with the time that the newest write itself took beyond the beginning of the fastest.
+        package var standingDelay: Int64 = 0
         /// The bytes that the receiver has had in all.
         package var bytes: Int64 = 0
         /// By how much the base delay is longer than the one of the last `referenceWindow`, in microseconds.
@@ -71,12 +73,16 @@ package struct PathEstimator: Hashable, Sendable {
     /// Bytes before this are not waited for, because the receiver acknowledges them only with later ones.
     private var excused: Int64 = 0
     private let settings: Settings
+    /// The delays of whole writes.
     private var baseDelay: SlidingExtremum
+    /// The delays of the beginnings of writes, from receivers that count parts of messages.
+    private var baseHeadDelay: SlidingExtremum
     private var reference: SlidingExtremum
     /// The reference that is kept while others fill the queue; `nil` while they do not.
     private var heldReference: Double?
     private var roundTrips: SlidingExtremum
     private var standing: SlidingExtremum
+    private var standingWithWrite: SlidingExtremum
     private var wallRate: DeliveryRate
     private var activeRate: DeliveryRate
     private var activeTime: Int64 = 0
@@ -107,10 +113,12 @@ package struct PathEstimator: Hashable, Sendable {
     package init(_ settings: Settings = Settings()) {
         self.settings = settings
         baseDelay = .minimum(over: settings.baseWindow)
+        baseHeadDelay = .minimum(over: settings.baseWindow)
         reference = .minimum(over: settings.referenceWindow)
         heldReference = nil
         roundTrips = .minimum(over: settings.roundTripWindow)
         standing = .minimum(over: settings.standingWindow)
+        standingWithWrite = .minimum(over: settings.standingWindow)
         wallRate = DeliveryRate(window: settings.rateWindow)
         activeRate = DeliveryRate(window: settings.rateWindow)
         thinness = PathThinness(settings)
@@ -201,11 +209,19 @@ package struct PathEstimator: Hashable, Sendable {
         wallRate.add(bytes: bytes, at: received)
         let span = (newest ?? 0) - (newest == nil ? 0 : oldest ?? 0)
         advance(to: received, bytes, longestGap: max(slowness, transmission, thinning > 0 ? span : 0))
+        let beginning = beginning(through: bytes, received: received, at: now)
         guard let newest else { return nil }
         roundTrips.add(Double(now - newest), at: now)
         let delay = Double(received - newest)
         let base = baseDelay.add(delay, at: now)
-        let (queue, written) = queue(through: bytes, wholeAt: newest, received: received, base: base)
+        let fastest = min(base, baseHeadDelay.value ?? base)
+        var (queue, written, beyond) = (Int64(delay - base), newest, Int64(delay - fastest))
+        // If these bytes found hardly any queue, the write before them came long ago, and the receive time says nothing of
+        // it. If they found one, that write came just before them.
+        if let beginning {
+            let found = Int64(max(0, beginning.delay - fastest - beginning.part * (base - fastest)))
+            if found <= settings.headQueue { (queue, written, beyond) = (found, beginning.written, found) }
+        }
         let smallest = reference.add(delay, at: now)
         noteLateness(roundTrip: now - newest, queue: delay - smallest, at: now)
         let shortest = min(smallest, heldReference ?? delay)
@@ -213,6 +229,7 @@ package struct PathEstimator: Hashable, Sendable {
         let isAfterStall = bytes <= stalledThrough
         // Delays of what waited for the end of a stall would stay in the window beyond it.
         let standingQueue = isAfterStall ? 0 : standing.add(Double(queue), at: now)
+        let standingDelay = isAfterStall ? 0 : standingWithWrite.add(Double(beyond), at: now)
         lastQueue = isAfterStall ? queue : Int64(standingQueue)
         noteThinning(span: span, queue: queue)
         guard let wall = wallRate.bitsPerSecond, let active = activeRate.bitsPerSecond else { return nil }
@@ -220,6 +237,7 @@ package struct PathEstimator: Hashable, Sendable {
             queue: queue,
             written: written,
             standingQueue: lastQueue,
+            standingDelay: isAfterStall ? queue : Int64(standingDelay),
             bytes: bytes,
             baseRise: Int64(base - shortest),
             deliveryRate: wall,
@@ -241,10 +259,12 @@ package struct PathEstimator: Hashable, Sendable {
         guard backward > Self.backwardLimit else { return false }
         backward = 0
         baseDelay = .minimum(over: settings.baseWindow)
+        baseHeadDelay = .minimum(over: settings.baseWindow)
         reference = .minimum(over: settings.referenceWindow)
         heldReference = nil
         roundTrips = .minimum(over: settings.roundTripWindow)
         standing = .minimum(over: settings.standingWindow)
+        standingWithWrite = .minimum(over: settings.standingWindow)
         wallRate = DeliveryRate(window: settings.rateWindow)
         activeRate = DeliveryRate(window: settings.rateWindow)
         lastReceiveTime = nil
@@ -252,22 +272,25 @@ package struct PathEstimator: Hashable, Sendable {
         return true
     }
 
-    /// The queue of the newest bytes, and when they were written; `newest` is the time of the last whole write.
-    ///
-    /// A receiver that counts parts of messages may acknowledge the beginning of a later write. If these bytes found
-    /// hardly any queue, the write before them came long ago, and the receive time says nothing of it. If they found
-    /// one, that write came just before them.
-    private func queue(
-        through bytes: Int64,
-        wholeAt newest: Int64,
-        received: Int64,
-        base: Double
-    ) -> (queue: Int64, written: Int64) {
-        let whole = (queue: Int64(Double(received - newest) - base), written: newest)
-        guard firstWrite < writes.count, writes[firstWrite].start < bytes else { return whole }
-        let later = writes[firstWrite].time
-        let queue = max(0, Int64(Double(received - later) - base))
-        return queue <= settings.headQueue ? (queue, later) : whole
+    /// A write of which the receiver has a beginning.
+    private struct Beginning {
+        /// The delay of the newest byte, in microseconds, with the difference of the clocks.
+        var delay: Double
+        /// The part of the write that the receiver has.
+        var part: Double
+        /// When it was written.
+        var written: Int64
+    }
+
+    /// The write of which a receiver that counts parts of messages has a beginning; `nil` if there is none.
+    private mutating func beginning(through bytes: Int64, received: Int64, at now: Int64) -> Beginning? {
+        guard firstWrite < writes.count, writes[firstWrite].start < bytes else { return nil }
+        let write = writes[firstWrite]
+        let delay = Double(received - write.time)
+        // The fastest of these are the first parts.
+        baseHeadDelay.add(delay, at: now)
+        let part = Double(bytes - write.start) / Double(write.length)
+        return Beginning(delay: delay, part: part, written: write.time)
     }
 
     /// Forgets the writes that end up to `bytes`; returns when the last of them was.

@@ -187,7 +187,7 @@ package struct RateController: Hashable, Sendable {
     private mutating func compete(_ sample: PathEstimator.Sample, _ elapsed: Double) {
         let limit = min(competing.rate, 1.5 * max(sample.activeRate, 0.5 * capacityEstimate) + 50_000)
         guard rate < limit else { return }
-        rate = min(limit, rate + 2 * settings.additiveIncrease * min(2, 1e6 / rate).squareRoot() * elapsed)
+        rate = min(limit, rate + settings.competing.increase * min(2, 1e6 / rate).squareRoot() * elapsed)
     }
 
     /// Bytes that waited for the end of a stall arrive at the rate of the link, so their delay shows no queue.

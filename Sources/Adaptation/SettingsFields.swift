@@ -134,6 +134,7 @@ extension UplinkController.Settings {
         SettingsField("rate.competing.collapsed", \.rate.competing.collapsed),
         SettingsField("rate.competing.deliveryMemory", \.rate.competing.deliveryMemory),
         SettingsField("rate.competing.part", \.rate.competing.part),
+        SettingsField("rate.competing.increase", \.rate.competing.increase),
         SettingsField("rate.competing.growth", \.rate.competing.growth),
         SettingsField("rate.competing.growthPatience", \.rate.competing.growthPatience),
         SettingsField("rate.competing.leastSpread", \.rate.competing.leastSpread),

@@ -51,6 +51,34 @@ import Testing
         #expect((66_000...100_000).contains(sample.standingQueue), "\(sample)")
     }
 
+    /// The longest standing queues, in ms, that are told of a link of 1 Mbit/s on which a frame of 20,500 bytes comes each
+    /// 180 ms, before and after `queue` ms of other bytes come; the receiver acknowledges each 10 ms what it has.
+    private func standingQueues(_ queue: Int) -> (before: Int64, after: Int64) {
+        var path = PathEstimator()
+        var (before, after) = (Int64(0), Int64(0))
+        var (written, carried) = (0, 0)
+        for millisecond in 0..<3000 {
+            let now = Int64(millisecond) * 1000
+            let bytes = (millisecond % 180 == 0 ? 20_500 : 0) + (millisecond == 1980 ? queue * 125 : 0)
+            path.wrote(bytes, at: now)
+            written += bytes
+            carried = min(written, carried + 125)
+            guard millisecond % 10 == 9 else { continue }
+            let told = acknowledgement(carried, now + 1000)
+            guard let sample = path.acknowledged(told, at: now + 1000) else { continue }
+            if millisecond < 1980 { before = max(before, sample.standingQueue) }
+            if millisecond > 2300 { after = max(after, sample.standingQueue) }
+        }
+        return (before / 1000, after / 1000)
+    }
+
+    // It counted from the delay of the fastest whole frame, 164 ms: a queue as long was taken for none.
+    @Test("The beginning of a large frame shows how long it waited", arguments: [0, 60, 90, 120, 200])
+    func waitOfBeginnings(queue: Int) {
+        let told = standingQueues(queue)
+        #expect(told.before == 0 && told.after <= queue && told.after >= queue / 2, "\(told)")
+    }
+
     /// What a path of `kilobits` per second tells that carries messages of `bytes` one after another; the receiver counts
     /// whole ones.
     private func samples(kilobits: Int, bytes: Int, silence: Int64 = 0) -> [PathEstimator.Sample] {

@@ -122,4 +122,27 @@ struct FewFramesTests {
         let oldest = late.map(\.age).max() ?? .infinity
         #expect(late.allSatisfy { $0.layer < 2 } && oldest < 300, "\(tops), \(oldest) ms")
     }
+
+    // The beginning of a frame was compared with the fastest whole frame: the larger the frames, the longer a queue was
+    // taken for none. With 15 frames a second at 1 Mbit/s no limit was ever found, and frames were 1 to 1.6 s late.
+    @Test(
+        "On a thin link, frames come in time and use the link with few frames a second as with many",
+        arguments: [500_000, 800_000, 1_300_000, 2_000_000],
+        [33, 50, 67, 100, 200]
+    )
+    func thinLink(rate: Double, interval: Int) throws {
+        var room = try EmulatedRoom(cap: 2_500_000) { bench in
+            [EmulatedViewer(bench, "viewer", bitsPerSecond: rate, delay: .milliseconds(30), countsParts: true)]
+        }
+        room.frameInterval = interval
+        room.run(40_000)
+        let frames = room.viewers[0].frames.filter { $0.time > 15_000 }
+        let ages = frames.map(\.age).sorted()
+        let late = try #require(ages.isEmpty ? nil : ages[ages.count * 95 / 100])
+        let use = Double(frames.map(\.bytes).reduce(0, +)) * 8 / 25 / rate
+        let keyframes = frames.count(where: \.isKeyframe)
+        #expect(late < max(230, 2 * Double(interval)), "\(late) ms")
+        #expect(ages.count >= 22_500 / interval && keyframes <= 1, "\(ages.count) frames, \(keyframes) keyframes")
+        #expect(use > (interval <= 100 ? 0.8 : 0.55), "\(use)")
+    }
 }

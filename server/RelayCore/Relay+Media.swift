@@ -22,12 +22,8 @@ extension Relay {
             switch step {
             case .send(let packet):
                 participants.hot[id.index].turns.served(index)
-                if connections.bulk[connection.index].path.isTested {
-                    let track = participants.hot[id.index].subscriptions[index].track
-                    connections.bulk[connection.index].path.servesTestedTrack =
-                        connections.bulk[connection.index].probingTrack == track
-                    connections.bulk[connection.index].path.endsFrame =
-                        !participants.hot[id.index].subscriptions[index].cursor.isWithinFrame
+                if connections.bulk[connection.index].path.needsFrames {
+                    describeFrame(to: id, subscription: index, on: connection, at: now)
                 }
                 noteSent(to: id, subscription: index, at: now)
                 noteProgress(of: id, subscription: index, at: now)
@@ -46,6 +42,26 @@ extension Relay {
             }
         }
         return nil
+    }
+
+    /// Tells a path that has a limit, or is tested for one, which frame the packet belongs to that is written next.
+    private mutating func describeFrame(
+        to id: ParticipantID,
+        subscription index: Int,
+        on connection: ConnectionID,
+        at now: MonotonicInstant
+    ) {
+        let track = participants.hot[id.index].subscriptions[index].track
+        let endsFrame = !participants.hot[id.index].subscriptions[index].cursor.isWithinFrame
+        connections.bulk[connection.index].path.servesTestedTrack =
+            connections.bulk[connection.index].probingTrack == track
+        connections.bulk[connection.index].path.endsFrame = endsFrame
+        guard endsFrame else { return }
+        let encoding = participants.hot[id.index].subscriptions[index].encoding
+        let position = participants.hot[id.index].subscriptions[index].cursor.position
+        let number = encodings.hot[encoding.index].stream.packets[position - 1].frameNumber
+        let frames = participants.hot[id.index].subscriptions[index].advance(toFrame: number)
+        connections.bulk[connection.index].path.noteFrames(frames, at: now)
     }
 
     private mutating func noteSent(to id: ParticipantID, subscription index: Int, at now: MonotonicInstant) {

@@ -10,7 +10,7 @@ extension Relay {
     /// How soon a backlog is to be gone, in seconds: the publisher sends that much less.
     private static var backlogTime: Double { 0.5 }
     /// The least part of a path's rate that is offered while a backlog drains.
-    private static var leastOffer: Double { 0.5 }
+    private static var leastOffer: Double { 0.7 }
     /// How long after a subscriber's last lag its temporal layers are still wanted.
     private static var lagMemory: Duration { .seconds(10) }
     /// How long a new subscriber's path is unknown: its acknowledgements take a round trip, and a queue takes time.
