@@ -42,6 +42,7 @@ package final class Program: Sendable {
     ///   - arguments: The program's arguments.
     ///   - isOutputRead: Whether its standard output is read; otherwise it is closed.
     ///   - errors: The destination of its standard error.
+    ///   - inherited: A descriptor that the program gets as its descriptor 3.
     ///   - areLeaksSought: Whether LeakSanitizer, if it is built in, checks the program at its end. If ArgumentParser
     ///     itself ends the program while parsing, it always leaks some of its arrays.
     /// - Throws: An error if the program cannot be started.
@@ -50,6 +51,7 @@ package final class Program: Sendable {
         _ arguments: [String],
         isOutputRead: Bool = true,
         errors: ErrorReading = .read,
+        inherited: Int32? = nil,
         areLeaksSought: Bool = true
     ) throws {
         guard Self.isAllowed || name == Self.path(of: name) else {
@@ -63,6 +65,7 @@ package final class Program: Sendable {
         posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
         posix_spawn_file_actions_adddup2(&actions, output.writer, 1)
         posix_spawn_file_actions_adddup2(&actions, complaints.writer, 2)
+        if let inherited { posix_spawn_file_actions_adddup2(&actions, inherited, 3) }
         // The program must not inherit the test's signal handling, nor the mask of the thread that starts it.
         var attributes = posix_spawnattr_t()
         posix_spawnattr_init(&attributes)
