@@ -156,9 +156,11 @@ private struct PaintingLoop {
 }
 
 /// Why a source could not begin to capture.
-public struct CaptureError: Error, Hashable, Sendable, CustomStringConvertible {
+public struct CaptureError: CodedError, Hashable, Sendable, CustomStringConvertible {
     /// What went wrong and what to do about it.
     public let description: String
+    /// The name of the kind of failure; the system has no thread left.
+    public let codeName = "outOfResources"
 
     package init(_ shortage: ThreadShortage) {
         description = "The source cannot be started: \(shortage)."

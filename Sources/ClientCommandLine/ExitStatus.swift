@@ -1,3 +1,4 @@
+package import MediaCore
 import MediaFiles
 import RoomKit
 
@@ -92,10 +93,20 @@ package struct CommandFailure: Error, CustomStringConvertible {
     package let status: ExitStatus
     /// What is wrong and what to do about it.
     package let description: String
+    /// The error that caused the failure, if it has a name.
+    package let cause: (any CodedError)?
 
     /// Creates the error for an exit code, with a sentence.
     package init(_ status: ExitStatus, _ description: String) {
         self.status = status
         self.description = description
+        cause = nil
+    }
+
+    /// Creates the error for `cause`, with a sentence that suits the command better than that of the cause.
+    package init(causedBy cause: any CodedError, _ description: String) {
+        status = ExitStatus(cause)
+        self.description = description
+        self.cause = cause
     }
 }

@@ -1,4 +1,5 @@
 import Glibc
+import MediaCore
 
 /// The reason why a media file could not be written or read.
 package struct MediaFileError: Error, Hashable, Sendable {
@@ -148,6 +149,11 @@ package struct MediaFileError: Error, Hashable, Sendable {
             return unsafe String(cString: base)
         }
     }
+}
+
+extension MediaFileError: CodedError {
+    /// The name of `code`.
+    package var codeName: String { code.name }
 }
 
 extension MediaFileError: CustomStringConvertible {

@@ -1,4 +1,4 @@
-import MediaCore
+public import MediaCore
 
 /// The reason why a screen or a window could not be found or captured.
 ///
@@ -69,6 +69,11 @@ extension ScreenError {
         let advice = "it is minimized or on another workspace, so that \(effect); show it"
         return ScreenError(.windowHidden, target: target, advice)
     }
+}
+
+extension ScreenError: CodedError {
+    /// The name of `code`.
+    public var codeName: String { code.name }
 }
 
 extension ScreenError: CustomStringConvertible {

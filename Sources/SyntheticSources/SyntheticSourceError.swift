@@ -4,21 +4,19 @@ import Threading
 /// The reason why a synthetic source could not deliver.
 public struct SyntheticSourceError: Error, Hashable, Sendable {
     /// The kind of error.
-    public struct Code: Hashable, Sendable {
-        private enum Value {
-            case emptyClip
-            case unusableSize
-            case outOfResources
-        }
-
-        private let value: Value
+    public struct Code: Hashable, Sendable, CustomStringConvertible {
+        /// The code's name; stable, for logs and JSON.
+        public let name: String
 
         /// The clip has no pictures, or had none left when it was to be played again.
-        public static let emptyClip = Code(value: .emptyClip)
+        public static let emptyClip = Code(name: "emptyClip")
         /// The clip's pictures have no pixels, or more than can be coded.
-        public static let unusableSize = Code(value: .unusableSize)
+        public static let unusableSize = Code(name: "unusableSize")
         /// The system has no thread left for the source.
-        public static let outOfResources = Code(value: .outOfResources)
+        public static let outOfResources = Code(name: "outOfResources")
+
+        /// The code's name.
+        public var description: String { name }
     }
 
     /// The kind of error.
@@ -38,6 +36,11 @@ public struct SyntheticSourceError: Error, Hashable, Sendable {
         dimensions = Dimensions(width: 0, height: 0)
         reason = "\(shortage)"
     }
+}
+
+extension SyntheticSourceError: CodedError {
+    /// The name of `code`.
+    public var codeName: String { code.name }
 }
 
 extension SyntheticSourceError: CustomStringConvertible {

@@ -1,4 +1,5 @@
 import Glibc
+public import MediaCore
 
 /// The reason why a camera could not be found, set up or read.
 ///
@@ -75,6 +76,11 @@ extension CameraError {
     func adding(_ sentence: String) -> CameraError {
         CameraError(code, device: device, attempt: attempt, status: status, explanation: "\(explanation); \(sentence)")
     }
+}
+
+extension CameraError: CodedError {
+    /// The name of `code`.
+    public var codeName: String { code.name }
 }
 
 extension CameraError: CustomStringConvertible {

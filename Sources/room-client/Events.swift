@@ -1,3 +1,4 @@
+import ClientCommandLine
 import Foundation
 import RoomKit
 
@@ -30,6 +31,11 @@ struct TimedEvent<Event: Encodable>: Encodable {
     }
 }
 
+/// The name of the kind of `error`, for `code`; `nil` if the error has none.
+func codeName(of error: any Error) -> String? {
+    ((error as? CommandFailure)?.cause ?? error as? any CodedError)?.codeName
+}
+
 /// A failure, whether or not the program continues.
 struct FailureEvent: Encodable {
     var event = "failure"
@@ -59,7 +65,7 @@ struct FailureEvent: Encodable {
     /// Creates a failure with the code of an error.
     init(_ failure: any Error) {
         self.init("\(failure)")
-        code = (failure as? RoomError)?.code.description
+        code = codeName(of: failure)
         serverCode = (failure as? RoomError)?.serverCode
     }
 
@@ -89,7 +95,7 @@ struct DisconnectedEvent: Encodable {
 
     init(_ error: RoomError?) {
         self.error = error.map { "\($0)" }
-        code = error?.code.description
+        code = error?.codeName
         serverCode = error?.serverCode
     }
 }

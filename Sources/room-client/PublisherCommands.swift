@@ -121,7 +121,7 @@ struct PublisherCommands {
             reporter.reportWarning(CommandEvent(command: line, error: problem), "\(line): \(problem).")
         } catch {
             var event = CommandEvent(command: line, error: "\(error)")
-            event.code = (error as? CameraError)?.code.name
+            event.code = codeName(of: error)
             reporter.reportWarning(event, "\(line): \(error).")
         }
     }

@@ -39,7 +39,7 @@ struct SourceEvent: Encodable {
         self.event = event
         self.track = track.name
         self.error = error.map { "\($0)" }
-        code = (error as? CameraError)?.code.name ?? (error as? ScreenError)?.code.name
+        code = error.flatMap { codeName(of: $0) }
     }
 }
 
@@ -159,7 +159,8 @@ struct PublisherStatus: Encodable {
 struct PublisherSummary: Encodable {
     var event = "summary"
     var framesCaptured: Int
-    /// Frames of a screen that stood still or of a hidden window, which show the last picture again; part of `framesCaptured`.
+    /// Frames of a screen that stood still or of a hidden window, which show the last picture again; part of
+    /// `framesCaptured`.
     var framesRepeated: Int
     var framesMissed: Int
     /// Slates in place of pictures that did not come; part of `framesCaptured`.

@@ -297,7 +297,7 @@ struct SourceOptions: ParsableArguments {
         } catch {
             guard error.code == .noSuchDevice else { throw error }
             throw CommandFailure(
-                .noInput,
+                causedBy: error,
                 "There is no camera here: \(error.explanation). Without one, try: --source pattern"
             )
         }

@@ -3,6 +3,7 @@ import Glibc
 import RoomKit
 import RoomProtocol
 import TestSupport
+import TestTools
 import Testing
 
 @testable import room_client
@@ -135,6 +136,29 @@ struct ProgramJSONTests {
         let disconnected = try #require(try twin.events().first { $0.string("event") == "disconnected" })
         #expect(disconnected.string("code") == "refused" && disconnected.number("serverCode") != nil)
         #expect(try await end([second], with: SIGINT) == [.exit(0)])
+    }
+
+    // The code was null unless the session failed.
+    @Test("A failure of a camera, a screen, a clip or a recording has its code")
+    func failureCodes() async throws {
+        try store(Array("YUV4MPEG2 W16 H16 F30:1 C420mpeg2\n".utf8), at: directory("empty.y4m"))
+        var header = Array("DKIF\0\0\u{20}\0VP80".utf8) + [UInt8](repeating: 0, count: 20)
+        for (offset, byte) in [(12, 16), (14, 16), (16, 30), (20, 1)] { header[offset] = UInt8(byte) }
+        try store(header, at: directory("empty.ivf"))
+        let cases = [
+            (["connect", "--device", directory("none")], "noSuchDevice"),
+            (["connect", "--source", "screen", "--display", ":7654"], "displayUnreachable"),
+            (["connect", "--source", "file:\(directory("none.y4m"))"], "notFound"),
+            (["connect", "--source", "file:\(directory("empty.y4m"))"], "emptyClip"),
+            (["connect", "--source", "vp8:\(directory("empty.ivf"))"], "noKeyframe"),
+            (["subscribe", "--dump", "\(directory("empty.ivf"))/x"], "systemFailure"),
+        ]
+        for (command, code) in cases {
+            let program = try server.client(command[0], command.dropFirst() + ["--json"])
+            #expect(try await program.end() != .exit(0), "\(command)")
+            let failure = try #require(try program.events().first { $0.string("event") == "failure" }, "\(command)")
+            #expect(failure.string("code") == code, "\(failure)")
+        }
     }
 
     // The subscriber asked for keyframes without end, and said nothing.

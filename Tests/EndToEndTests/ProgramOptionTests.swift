@@ -269,6 +269,7 @@ struct ProgramOptionTests {
         let publisher = try Program("room-client", ["connect", "--room", "r", "--json"])
         #expect(try await publisher.end() == .exit(66))
         #expect(try publisher.events().map { $0.string("event") } == ["failure"])
+        #expect(try publisher.events().first?.string("code") == "noSuchDevice")
         #expect(
             publisher.errors.contains("no /dev/video node exists") && publisher.errors.contains("--source pattern")
         )

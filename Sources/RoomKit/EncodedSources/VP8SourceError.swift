@@ -1,29 +1,29 @@
-import MediaCore
+public import MediaCore
 import RoomProtocol
 import VP8Codec
 
 /// Why frames that were to be passed on as they are cannot be.
 public struct VP8SourceError: Error, Hashable, Sendable {
     /// The kind of error.
-    public struct Code: Hashable, Sendable {
-        private enum Value {
-            case notVP8, invisibleFrame, pictureTooLarge, frameTooLarge, startsWithoutKeyframe, noKeyframe
-        }
-
-        private let value: Value
+    public struct Code: Hashable, Sendable, CustomStringConvertible {
+        /// The code's name; stable, for logs and JSON.
+        public let name: String
 
         /// The bytes are not a frame of VP8.
-        public static let notVP8 = Code(value: .notVP8)
+        public static let notVP8 = Code(name: "notVP8")
         /// The frame is not to be shown: an alternate reference frame.
-        public static let invisibleFrame = Code(value: .invisibleFrame)
+        public static let invisibleFrame = Code(name: "invisibleFrame")
         /// The picture has more pixels than can be published.
-        public static let pictureTooLarge = Code(value: .pictureTooLarge)
+        public static let pictureTooLarge = Code(name: "pictureTooLarge")
         /// The compressed frame has more bytes than can be sent.
-        public static let frameTooLarge = Code(value: .frameTooLarge)
+        public static let frameTooLarge = Code(name: "frameTooLarge")
         /// The frames begin with some that refer to earlier ones; the source goes on with the first keyframe.
-        public static let startsWithoutKeyframe = Code(value: .startsWithoutKeyframe)
+        public static let startsWithoutKeyframe = Code(name: "startsWithoutKeyframe")
         /// There is no keyframe, so that nothing can be shown.
-        public static let noKeyframe = Code(value: .noKeyframe)
+        public static let noKeyframe = Code(name: "noKeyframe")
+
+        /// The code's name.
+        public var description: String { name }
     }
 
     /// The kind of error.
@@ -35,6 +35,11 @@ public struct VP8SourceError: Error, Hashable, Sendable {
         self.code = code
         self.finding = finding
     }
+}
+
+extension VP8SourceError: CodedError {
+    /// The name of `code`.
+    public var codeName: String { code.name }
 }
 
 extension VP8SourceError: CustomStringConvertible {

@@ -1,10 +1,10 @@
 import Glibc
-import MediaCore
+public import MediaCore
 package import MediaFiles
 import Threading
 
 /// Why a recording ended early.
-public struct RecordingError: Error, Hashable, Sendable, CustomStringConvertible {
+public struct RecordingError: CodedError, Hashable, Sendable, CustomStringConvertible {
     /// The error of the file or directory.
     package let cause: MediaFileError
 
@@ -14,6 +14,8 @@ public struct RecordingError: Error, Hashable, Sendable, CustomStringConvertible
 
     /// What happened and what to do about it.
     public var description: String { "\(cause)" }
+    /// The name of the kind of failure, such as `storageFull` or `notPermitted`.
+    public var codeName: String { cause.codeName }
     /// Whether the disk is full.
     public var isStorageFull: Bool { cause.code == .storageFull }
     /// Whether the reader of a pipe has gone.

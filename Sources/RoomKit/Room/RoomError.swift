@@ -1,3 +1,4 @@
+public import MediaCore
 import RoomProtocol
 
 /// What went wrong between this program and a room.
@@ -64,6 +65,11 @@ public struct RoomError: Error, Hashable, Sendable {
         self.serverCode = serverCode
         self.sentence = sentence
     }
+}
+
+extension RoomError: CodedError {
+    /// The name of `code`.
+    public var codeName: String { code.description }
 }
 
 extension RoomError: CustomStringConvertible {
