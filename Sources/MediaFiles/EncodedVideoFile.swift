@@ -37,7 +37,7 @@ package struct StoredVideoCodec: Hashable, Sendable {
     /// The `CodecID` of a WebM track.
     let webmName: String
     /// The four characters in the header of an IVF file.
-    let ivfName: String
+    package let ivfName: String
 
     /// VP8 (RFC 6386).
     package static let vp8 = StoredVideoCodec(webmName: "V_VP8", ivfName: "VP80")

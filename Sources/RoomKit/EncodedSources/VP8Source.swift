@@ -169,7 +169,8 @@ private struct VP8Player {
     }
 
     private static func format(_ dimensions: Dimensions, _ rate: FrameRate) -> VideoFormat {
-        VideoFormat(dimensions: dimensions, frameRate: rate, pixelFormat: PixelFormat(fourCC: "VP80") ?? .i420)
+        let pixelFormat = PixelFormat(fourCC: StoredVideoCodec.vp8.ivfName) ?? .i420
+        return VideoFormat(dimensions: dimensions, frameRate: rate, pixelFormat: pixelFormat)
     }
 }
 
