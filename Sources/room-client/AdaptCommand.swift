@@ -34,7 +34,7 @@ extension AdaptCommand {
                 Example:
                   room-client adapt replay run.log --differences
 
-                \(ExitStatus.table)
+                \(ExitStatus.pointer)
                 """
         )
 
@@ -81,7 +81,7 @@ extension AdaptCommand {
 
                 The exit code is 65 if the log is damaged, or cut off; one that is cut off is drawn up to there.
 
-                \(ExitStatus.table)
+                \(ExitStatus.pointer)
                 """
         )
 
