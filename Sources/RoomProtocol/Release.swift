@@ -2,6 +2,6 @@
 package enum Release {
     /// The version, by Semantic Versioning.
     ///
-    /// The library and both programs have it, and so do `join` and `joined`.
+    /// The library and the three programs have it, and `join` and `joined` state it.
     package static let version = "0.1.0"
 }
