@@ -1,7 +1,7 @@
 /// The longest delay of the last acknowledgements that their own way back added.
 ///
-/// A download on the sender's side, a radio that sleeps or a busy uplink of the receiver delays acknowledgements and not
-/// the media. Two halves of a window are kept, so that it takes few bytes and constant time.
+/// A download on the sender's side, a radio that sleeps or a busy uplink of the receiver delays acknowledgements and
+/// not the media. Two halves of a window are kept, so that it takes few bytes and constant time.
 struct AcknowledgementLateness: Hashable, Sendable {
     /// The largest value of the last one to two halves of the window, in microseconds.
     var value: Int64 { max(present, before) }

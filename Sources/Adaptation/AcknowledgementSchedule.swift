@@ -3,10 +3,10 @@ package import RoomProtocol
 
 /// Decides when a receiver of media acknowledges, and what it says: `docs/protocol.md`, "Acknowledgements".
 ///
-/// A pure value, one for each connection: what arrives goes in, acknowledgements come out. While something is delayed, one
-/// is due at the end of each frame, and every 10 ms while the bytes of a frame arrive. While nothing is delayed they
-/// become fewer step by step, so that a sender that waits for the next one is never surprised by a silence; the first
-/// delayed frame brings them all back at once.
+/// A pure value, one for each connection: what arrives goes in, acknowledgements come out. While something is delayed,
+/// one is due at the end of each frame, and every 10 ms while the bytes of a frame arrive. While nothing is delayed
+/// they become fewer step by step, so that a sender that waits for the next one is never surprised by a silence; the
+/// first delayed frame brings them all back at once.
 package struct AcknowledgementSchedule: Hashable, Sendable {
     /// The settings; all in microseconds.
     package struct Settings: Hashable, Sendable {
@@ -14,7 +14,8 @@ package struct AcknowledgementSchedule: Hashable, Sendable {
         package var shortestInterval: Int64 = 10_000
         /// The longest time between two acknowledgements, reached while nothing is delayed.
         ///
-        /// A server that receives from a publisher takes less, because the publisher learns of an outage that much later.
+        /// A server that receives from a publisher takes less, because the publisher learns of an outage that much
+        /// later.
         package var longestInterval: Int64 = 500_000
         /// Frames whose delay is at most this far above the smallest one are not delayed.
         package var delayTolerance: Int64 = 5_000
@@ -36,8 +37,9 @@ package struct AcknowledgementSchedule: Hashable, Sendable {
         package var trackAlias: UInt32
         /// The encoding of the track whose frames come one after the other.
         ///
-        /// Publishers send the encodings of a track by turns, so servers pass the simulcast layer. Subscribers pass 0: they
-        /// get one encoding at a time, and the frame that the server abandons when it changes would count as on its way.
+        /// Publishers send the encodings of a track by turns, so servers pass the simulcast layer. Subscribers pass 0:
+        /// they get one encoding at a time, and the frame that the server abandons when it changes would count as on
+        /// its way.
         package var simulcastLayer: UInt8
         /// The frame's number.
         package var frameNumber: UInt32

@@ -3,8 +3,8 @@ import RoomProtocol
 
 /// The recorded inputs of an `UplinkController`, with the decisions that it made: enough to make them again.
 ///
-/// A log is text: a line that names the format and its version, a line with the settings, a line for each input, and a last
-/// line with their number. Fields are separated by spaces; `-` stands for a value that is not there; times are in
+/// A log is text: a line that names the format and its version, a line with the settings, a line for each input, and a
+/// last line with their number. Fields are separated by spaces; `-` stands for a value that is not there; times are in
 /// microseconds.
 package struct AdaptationLog: Hashable, Sendable {
     /// An input and, for a question, its answer.

@@ -2,15 +2,15 @@ package import MediaCore
 
 /// Decides from the time that encoding takes whether the CPU is too slow for what is encoded, or has room for more.
 ///
-/// The rule is libwebrtc's (`video/adaptation/overuse_frame_detector.cc`): the load is the time spent encoding, divided by
-/// the time between frames; above 85 % in two checks in a row is too much, below 42 % there is room for the next larger
-/// step. libwebrtc averages over 200 frames and checks every 5 s, which takes 15 s and more to notice that another program
-/// wants the same core. This one averages over 2 s and checks every second.
+/// The rule is libwebrtc's (`video/adaptation/overuse_frame_detector.cc`): the load is the time spent encoding, divided
+/// by the time between frames; above 85 % in two checks in a row is too much, below 42 % there is room for the next
+/// larger step. libwebrtc averages over 200 frames and checks every 5 s, which takes 15 s and more to notice that
+/// another program wants the same core. This one averages over 2 s and checks every second.
 ///
 /// A step up normally waits for 10 s of low load. It waits for 2 s only where the load shows that the CPU has become
-/// free: the load fell so far below that of the time just after the step down that the larger step would not be overused
-/// now. Then two steps are taken back at once if the load allows it, and so they are taken: each change of the size costs a
-/// keyframe, and there are few in a minute.
+/// free: the load fell so far below that of the time just after the step down that the larger step would not be
+/// overused now. Then two steps are taken back at once if the load allows it, and so they are taken: each change of the
+/// size costs a keyframe, and there are few in a minute.
 ///
 /// Several encoders run on threads of their own. The time that one of them takes contains the time for which it waited
 /// for the others to leave the CPU. So the load of all is that of the encoder that has the greatest load.
@@ -23,7 +23,8 @@ package struct CPUController: Hashable, Sendable {
         case overused(steps: Int)
         /// Stay.
         case normal
-        /// Take back so many steps down, at least one. Given once for each step down at most; the load is then measured anew.
+        /// Take back so many steps down, at least one. Given once for each step down at most; the load is then measured
+        /// anew.
         case underused(steps: Int)
     }
 
@@ -55,13 +56,13 @@ package struct CPUController: Hashable, Sendable {
         package var freedLoad = 0.6
         /// How long the load must then be low before a step up.
         package var freedRest: Int64 = 2_000_000
-        /// By how much a step changes the load, where that was not measured: a size has at most 3/5 of the pixels of the
-        /// next larger one.
+        /// By how much a step changes the load, where that was not measured: a size has at most 3/5 of the pixels of
+        /// the next larger one.
         package var stepLoad = 5.0 / 3
         /// The most steps that are taken, or taken back, at once.
         ///
-        /// On a core that others want too, short work is done at once and long work waits: the load of a small encoding says
-        /// too little of one that is far larger.
+        /// On a core that others want too, short work is done at once and long work waits: the load of a small encoding
+        /// says too little of one that is far larger.
         package var mostStepsAtOnce = 2
 
         package init() {}
@@ -91,8 +92,8 @@ package struct CPUController: Hashable, Sendable {
 
         /// The load that the larger step may be expected to have.
         ///
-        /// Where others want the CPU, a smaller encoding does not lower the load as its pixels say. So what a step changes
-        /// is measured when it is taken.
+        /// Where others want the CPU, a smaller encoding does not lower the load as its pixels say. So what a step
+        /// changes is measured when it is taken.
         func expectedLoad(_ load: Double) -> Double { before * load / max(after ?? load, 1e-3) }
     }
 

@@ -1,11 +1,11 @@
 /// Tells whether others fill the queue of the path, as a download over TCP does.
 ///
-/// A law that yields to a queue gives such a sender everything. The sign of one is that our own cuts have no effect: the
-/// queue stands, although less and less of ours is delivered. A queue of ours would drain then, because a link that has
-/// a queue goes on delivering what it can.
+/// A law that yields to a queue gives such a sender everything. The sign of one is that our own cuts have no effect:
+/// the queue stands, although less and less of ours is delivered. A queue of ours would drain then, because a link that
+/// has a queue goes on delivering what it can.
 ///
-/// While others compete, the rate goes up to a part of what was delivered before they came, whatever the queue. The state
-/// ends if the queue is gone; if it becomes longer than it was, because it is ours then; and if it hardly varies,
+/// While others compete, the rate goes up to a part of what was delivered before they came, whatever the queue. The
+/// state ends if the queue is gone; if it becomes longer than it was, because it is ours then; and if it hardly varies,
 /// because the path has then become longer for good.
 ///
 /// A pure value. Times in microseconds, rates in bits per second.

@@ -76,7 +76,8 @@ extension DegradationLadder {
         // A change to a size between leaves one more for the last one.
         let reserve = ChangeBudget.usualReserve - (target > bandwidthRung ? 0 : 1)
         guard mayChange(from: old, to: rungs[target], isUrgent: false, leaving: reserve, at: time) else { return false }
-        // Each step keeps the limit that holds when it is taken back, whatever the path and the receivers allow by then.
+        // Each step keeps the limit that holds when it is taken back, whatever the path and the receivers allow by
+        // then.
         if steps > 0 {
             cpuLimits += (1...steps).map { rung(after: $0).pixelRate }
         } else {
@@ -124,8 +125,8 @@ extension DegradationLadder {
         }
     }
 
-    /// How many size changes a step up leaves: for steps down the fewer, the longer it has been justified, and one more for
-    /// the last step up where it leads to a size between.
+    /// How many size changes a step up leaves: for steps down the fewer, the longer it has been justified, and one more
+    /// for the last step up where it leads to a size between.
     private func reserve(for target: Int, at time: Int64) -> Int {
         if history.justifies(target, for: 4 * settings.timeUp, at: time) { return 0 }
         let others = target > cpuRung ? 1 : 0

@@ -1,11 +1,13 @@
 package import MediaCore
 
-/// Chooses the size and the frame rate of one encoding from its bitrate, its quantizer, the CPU and what receivers want.
+/// Chooses the size and the frame rate of one encoding from its bitrate, its quantizer, the CPU and what receivers
+/// want.
 ///
-/// It has three opinions on the size. The bitrate has the first one, by libwebrtc's table of sizes (`SizeBitrates`). The
-/// quantizer has the second: a picture that is fine (at most 29 of 127) need not shrink, and one that stays coarse (above
-/// 95) must shrink although the table allows the size. The CPU has the third. A new size costs a keyframe, so they are
-/// rare: one in 2 seconds, except after a cut of the bitrate by 40 % or more, and never more than 6 in a minute.
+/// It has three opinions on the size. The bitrate has the first one, by libwebrtc's table of sizes (`SizeBitrates`).
+/// The quantizer has the second: a picture that is fine (at most 29 of 127) need not shrink, and one that stays coarse
+/// (above 95) must shrink although the table allows the size. The CPU has the third. A new size costs a keyframe, so
+/// they are rare: one in 2 seconds, except after a cut of the bitrate by 40 % or more, and never more than 6 in a
+/// minute.
 ///
 /// A pure value. All arithmetic is IEEE addition, multiplication, division and square root, which every machine rounds
 /// alike.
@@ -52,7 +54,8 @@ package struct DegradationLadder: Hashable, Sendable {
         package var marginUp = 1.2
         /// A size is given up below this part of the bitrate of the table; so ±15 % of noise never changes the size.
         package var marginDown = 0.85
-        /// The part of an encoding's highest bitrate that suffices for its full size; packet headers take some of the rest.
+        /// The part of an encoding's highest bitrate that suffices for its full size; packet headers take some of the
+        /// rest.
         package var capShare = 0.9
         /// At the start, when nothing is known of the path, a size may need this many times the bitrate.
         package var startMargin = 1.6
@@ -72,7 +75,8 @@ package struct DegradationLadder: Hashable, Sendable {
         package var risingTime: Int64 = 100_000
         /// A step up has failed if one down follows within this time.
         package var trialTime: Int64 = 20_000_000
-        /// After a step up that failed, the wait becomes at most this many times as long as what justified it had lasted.
+        /// After a step up that failed, the wait becomes at most this many times as long as what justified it had
+        /// lasted.
         package var failureMargin = 1.1
         /// After this time without a step down, one failure is forgotten.
         package var forgivingTime: Int64 = 120_000_000
@@ -198,10 +202,10 @@ package struct DegradationLadder: Hashable, Sendable {
     /// - Parameters:
     ///   - bitrate: The bitrate that the encoding has now.
     ///   - quantizer: The quantizer of the last encoded frame (VP8: 0 to 127); `nil` if unknown.
-    ///   - used: The bitrate of frames as large as that one; `nil` for `bitrate`. A picture that is as fine as it can be
-    ///     takes less.
-    ///   - cpuSteps: How many steps down there are to be because of the CPU. It is a number and no change of one, so that
-    ///     none is lost while the size may not change yet.
+    ///   - used: The bitrate of frames as large as that one; `nil` for `bitrate`. A picture that is as fine as it can
+    ///     be takes less.
+    ///   - cpuSteps: How many steps down there are to be because of the CPU. It is a number and no change of one, so
+    ///     that none is lost while the size may not change yet.
     ///   - bounds: The largest size and the highest frame rate that any receiver wants; `nil` for no bound.
     ///   - now: The time; one that goes back counts as the last one.
     /// - Returns: What to encode.

@@ -244,8 +244,8 @@ struct LaneState: Sendable {
 
     /// The target of a frame that is encoded now.
     ///
-    /// `room` are the bytes that the path may still take; `nil` if that is unknown. `isPathLimited` says whether the path
-    /// has shown that it carries less than was sent.
+    /// `room` are the bytes that the path may still take; `nil` if that is unknown. `isPathLimited` says whether the
+    /// path has shown that it carries less than was sent.
     mutating func nextTarget(
         room: Double?,
         isPathLimited: Bool,

@@ -1,10 +1,10 @@
 /// Decides whether a simulcast layer above the lowest is encoded, from what the layers below it leave of the rate.
 ///
 /// A layer that is paused comes back when enough has been left for it for some time. The rate grows only a little
-/// beyond what is sent, so that it may never show that there is enough for a large layer. Such a layer is therefore also
-/// tried when the layers below have gone well for that time with a good part to spare. The first attempt needs no such
-/// time, because a server that asks for a layer gives it up soon if it does not come. Each attempt that fails doubles the
-/// time until the next.
+/// beyond what is sent, so that it may never show that there is enough for a large layer. Such a layer is therefore
+/// also tried when the layers below have gone well for that time with a good part to spare. The first attempt needs no
+/// such time, because a server that asks for a layer gives it up soon if it does not come. Each attempt that fails
+/// doubles the time until the next.
 ///
 /// A pure value.
 package struct LayerAdmission: Hashable, Sendable {

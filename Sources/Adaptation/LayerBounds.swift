@@ -25,7 +25,8 @@ package struct LayerBounds: Hashable, Sendable {
         self.temporalLayers = temporalLayers
     }
 
-    /// The bounds that the server states in `layer`, which may have any content; a value that makes no sense is no bound.
+    /// The bounds that the server states in `layer`, which may have any content; a value that makes no sense is no
+    /// bound.
     package init(_ layer: WantedLayer) {
         bitrate = layer.bitrate.flatMap { $0 > 0 ? Bitrate(bitsPerSecond: min($0, Self.highestBitrate)) : nil }
         let largest = Dimensions.largestCodable

@@ -30,13 +30,14 @@ extension PathEstimator {
         package var thinRate = 250_000.0
         /// For how long it must have delivered less.
         ///
-        /// Silences count `longestGap` at most, so that an outage says nothing. Cellular links are slow for a second or two
-        /// in turns, and lose 1 to 2 % of their rate if they count as thin then.
+        /// Silences count `longestGap` at most, so that an outage says nothing. Cellular links are slow for a second or
+        /// two in turns, and lose 1 to 2 % of their rate if they count as thin then.
         package var thinWindow: Int64 = 3_000_000
-        /// On a thin path, a silence in which bytes were on their way counts in the rate while it delivers, up to this many
-        /// times as long as the bytes that end it take at that rate.
+        /// On a thin path, a silence in which bytes were on their way counts in the rate while it delivers, up to this
+        /// many times as long as the bytes that end it take at that rate.
         ///
-        /// With `longestGap` alone, a link on which each message takes 150 ms seems to deliver nearly twice what it does.
+        /// With `longestGap` alone, a link on which each message takes 150 ms seems to deliver nearly twice what it
+        /// does.
         package var thinMargin = 1.25
         /// How long a receiver may thin its acknowledgements, with some allowance.
         package var longestThinning: Int64 = 550_000

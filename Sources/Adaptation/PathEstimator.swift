@@ -58,8 +58,8 @@ package struct PathEstimator: Hashable, Sendable {
     private static let backwardLimit = 20
     /// Receivers' clocks do not run ahead by more than this from one acknowledgement to the next, in microseconds.
     private static let clockLead: Int64 = 60_000_000
-    /// The bytes that may have come at the time of a train's first byte: receivers that see only whole messages have the
-    /// first one then.
+    /// The bytes that may have come at the time of a train's first byte: receivers that see only whole messages have
+    /// the first one then.
     private static let firstBytes = Int64(WireFormat.maximumBinaryMessage.bytes)
 
     // The fields that each write needs come first, so that they share a cache line.
@@ -160,8 +160,8 @@ package struct PathEstimator: Hashable, Sendable {
         }
     }
 
-    /// Notes that the socket took `bytes` more that call for no acknowledgement by themselves: acknowledgements of ours,
-    /// and text before the first media.
+    /// Notes that the socket took `bytes` more that call for no acknowledgement by themselves: acknowledgements of
+    /// ours, and text before the first media.
     package mutating func wroteSilently(_ bytes: Int) {
         guard bytes > 0 else { return }
         writtenBytes += Int64(bytes)
@@ -216,8 +216,8 @@ package struct PathEstimator: Hashable, Sendable {
         let base = baseDelay.add(delay, at: now)
         let fastest = min(base, baseHeadDelay.value ?? base)
         var (queue, written, beyond) = (Int64(delay - base), newest, Int64(delay - fastest))
-        // If these bytes found hardly any queue, the write before them came long ago, and the receive time says nothing of
-        // it. If they found one, that write came just before them.
+        // If these bytes found hardly any queue, the write before them came long ago, and the receive time says nothing
+        // of it. If they found one, that write came just before them.
         if let beginning {
             let found = Int64(max(0, beginning.delay - fastest - beginning.part * (base - fastest)))
             if found <= settings.headQueue { (queue, written, beyond) = (found, beginning.written, found) }

@@ -1,7 +1,7 @@
 /// Chooses the rate of a connection from what its acknowledgements tell, so that a queue never stands for long.
 ///
-/// The law is described in `docs/adaptation.md`. All arithmetic is IEEE addition, multiplication, division and square root,
-/// which every machine rounds alike, so that a recorded run replays to the same decisions bit for bit.
+/// The law is described in `docs/adaptation.md`. All arithmetic is IEEE addition, multiplication, division and square
+/// root, which every machine rounds alike, so that a recorded run replays to the same decisions bit for bit.
 package struct RateController: Hashable, Sendable {
     /// The settings; rates in bits per second, times in seconds unless the comment says otherwise.
     package struct Settings: Hashable, Sendable {
@@ -19,14 +19,15 @@ package struct RateController: Hashable, Sendable {
         package var cutFactor = 0.95
         /// A queue that stays above the allowed one for this long shows what the path carries with all its silences.
         ///
-        /// On a thin link with a short queue, a lost packet holds up those behind it, which then come at once, and the rate
-        /// while the path delivers is up to three times what it carries.
+        /// On a thin link with a short queue, a lost packet holds up those behind it, which then come at once, and the
+        /// rate while the path delivers is up to three times what it carries.
         package var persistence = 2.0
         /// Additive increase, in bits per second each second, at 1 Mbit/s.
         package var additiveIncrease = 250_000.0
         /// The most that this may be on a thin path, as a part of the rate each second.
         ///
-        /// There a queue shows only after some messages of 50 to 100 ms each, and the rate would have doubled meanwhile.
+        /// There a queue shows only after some messages of 50 to 100 ms each, and the rate would have doubled
+        /// meanwhile.
         package var thinIncrease = 0.7
         /// How long the path must have had room before the increase becomes multiplicative.
         package var patience = 1.0
@@ -52,7 +53,8 @@ package struct RateController: Hashable, Sendable {
         package var trainIncrease = 4.0
         /// A train counts as showing that if its rate is this many times the present one.
         package var trainMargin = 2.0
-        /// Before the first queue, the rate does not grow beyond this part of what the slowest of the last trains shows.
+        /// Before the first queue, the rate does not grow beyond this part of what the slowest of the last trains
+        /// shows.
         package var trainLimit = 0.9
         /// How long a train's rate counts, in microseconds.
         package var trainWindow: Int64 = 1_000_000
@@ -88,7 +90,8 @@ package struct RateController: Hashable, Sendable {
     private var slowestTrain: SlidingExtremum
     private var lastTrain: Int64?
     private var isStarting = true
-    /// Whether the path has ever shown that it carries less than the rate; before that, the rate only has not risen yet.
+    /// Whether the path has ever shown that it carries less than the rate; before that, the rate only has not risen
+    /// yet.
     package private(set) var hasFoundLimit = false
     private var competing: CompetingFlows
 

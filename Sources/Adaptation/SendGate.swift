@@ -8,8 +8,8 @@ package struct SendGate: Hashable, Sendable {
         package var longestSilence = 80_000.0
         /// The size of the window beyond the rate, in bytes: a thin path could otherwise carry no frame at all.
         package var slack = 3_000.0
-        /// The part of the window that is open although the oldest byte is too old, while acknowledgements come: a queue
-        /// that drains need not be empty before the next frame is on its way.
+        /// The part of the window that is open although the oldest byte is too old, while acknowledgements come: a
+        /// queue that drains need not be empty before the next frame is on its way.
         package var agedPart = 0.5
         /// How recent the last acknowledgement must be for that.
         package var recency: Int64 = 40_000
@@ -42,8 +42,8 @@ package struct SendGate: Hashable, Sendable {
         return controller.rate / 8e6 * (roundTrip + controller.targetQueue + unsaid) + settings.slack
     }
 
-    /// Whether the path has room for a frame at the present rate; `queued` are the bytes that were encoded and not written
-    /// yet.
+    /// Whether the path has room for a frame at the present rate; `queued` are the bytes that were encoded and not
+    /// written yet.
     package func isOpen(
         _ path: PathEstimator,
         _ controller: RateController,

@@ -16,8 +16,8 @@ extension UplinkController {
         }
     }
 
-    /// Makes the largest encoding smaller by `count` steps, or pauses it if it would be no larger than one of its track's
-    /// lower layers.
+    /// Makes the largest encoding smaller by `count` steps, or pauses it if it would be no larger than one of its
+    /// track's lower layers.
     private mutating func takeCPUSteps(_ count: Int) {
         // By the full size: an encoding that the path makes small for now is still the one to give up.
         let encoded = lanes.indices.filter {

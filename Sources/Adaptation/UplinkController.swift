@@ -1,8 +1,8 @@
 package import MediaCore
 package import RoomProtocol
 
-/// Decides everything that the publishing side of one connection decides: how much to send, which encoding gets how much
-/// of it, and which pictures are encoded.
+/// Decides everything that the publishing side of one connection decides: how much to send, which encoding gets how
+/// much of it, and which pictures are encoded.
 ///
 /// It is a pure value: the same inputs give the same decisions on every machine. Times count in whole microseconds.
 /// `docs/adaptation.md` describes how it decides.
@@ -176,8 +176,8 @@ package struct UplinkController: Sendable {
     /// Decides what a lane does with its newest picture.
     ///
     /// `isNewFrame` says that the picture was not asked for before; it is `false` when the picture is tried again.
-    /// `keyframeDue` says that the frame must be a keyframe. A lane whose encoder is intact, and whose keyframe was only
-    /// requested, asks `mayEncodeKeyframe` first, and goes on without one if that has to wait.
+    /// `keyframeDue` says that the frame must be a keyframe. A lane whose encoder is intact, and whose keyframe was
+    /// only requested, asks `mayEncodeKeyframe` first, and goes on without one if that has to wait.
     package mutating func decide(
         _ id: LaneID,
         isNewFrame: Bool,

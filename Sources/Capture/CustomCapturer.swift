@@ -4,8 +4,8 @@ import Threading
 /// A capturer with a device, a thread or a timer of its own; `CapturerSource` makes a source of it.
 ///
 /// The source makes all calls on one thread, in this order: `initCapture`, `startCapture`, `stopCapture`,
-/// `releaseCapture`. Each start of the source begins anew. For pictures that are computed, `PacedSource` takes less code;
-/// frames that come from elsewhere are simply written to a `PushedSource`.
+/// `releaseCapture`. Each start of the source begins anew. For pictures that are computed, `PacedSource` takes less
+/// code; frames that come from elsewhere are simply written to a `PushedSource`.
 public protocol CustomCapturer: AnyObject, Sendable {
     /// The kind of content in the frames; `.none` by default.
     var contentHint: VideoContentHint { get }
@@ -52,8 +52,9 @@ public final class VideoCaptureConsumer: Sendable {
 
     /// Passes a frame on to the sinks; returns `false` if it was dropped, and never waits.
     ///
-    /// A frame is dropped if no sink wants it, if a sink is still taking another thread's frame, if it is older than the
-    /// one before, or once the capturer is stopped. The time from its timestamp until now counts as its capture delay.
+    /// A frame is dropped if no sink wants it, if a sink is still taking another thread's frame, if it is older than
+    /// the one before, or once the capturer is stopped. The time from its timestamp until now counts as its capture
+    /// delay.
     @discardableResult
     public func consume(_ frame: VideoFrame) -> Bool { entrance.take(frame) }
 
@@ -94,7 +95,8 @@ public final class VideoCaptureConsumer: Sendable {
 
 /// A source of the frames of a `CustomCapturer`: started for its first user and stopped after its last.
 ///
-/// Releasing the last reference stops it; the capturer's calls may then come a moment later. May be used from any thread.
+/// Releasing the last reference stops it; the capturer's calls may then come a moment later. May be used from any
+/// thread.
 public final class CapturerSource: VideoCapturer, CoreCapturer {
     /// The core that captures for this source.
     package let core: CaptureCore

@@ -17,7 +17,8 @@ final class FrameEntrance: Sendable {
     private let measuresDelay: Bool
     private let state = Monitor(State())
 
-    /// Creates the entrance to a source's sinks; `measuresDelay` says that the frames' timestamps are those of a device.
+    /// Creates the entrance to a source's sinks; `measuresDelay` says that the frames' timestamps are those of a
+    /// device.
     init(to sinks: VideoSinks, measuresDelay: Bool) {
         self.sinks = sinks
         self.measuresDelay = measuresDelay

@@ -94,8 +94,8 @@ final class FrameReader: Sendable {
             defer { (state.use, state.watch) = (.ended, nil) }
             return state.watch
         }
-        // Only now: whoever waits for a frame then ends the reader too, and would stop the source in the caller's place, who
-        // would not wait for it.
+        // Only now: whoever waits for a frame then ends the reader too, and would stop the source in the caller's
+        // place, who would not wait for it.
         slot.finish()
         return watch
     }

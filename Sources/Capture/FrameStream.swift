@@ -4,9 +4,9 @@ public import MediaCore
 ///
 ///     for await frame in camera.frames { … }
 ///
-/// Each loop is a user of the source: the source starts with the first user and stops after the last. Several loops, and
-/// published tracks beside them, share each frame, which is converted once. A loop that is slower than the source misses
-/// frames; none waits, and memory does not grow.
+/// Each loop is a user of the source: the source starts with the first user and stops after the last. Several loops,
+/// and published tracks beside them, share each frame, which is converted once. A loop that is slower than the source
+/// misses frames; none waits, and memory does not grow.
 ///
 /// While a camera is gone, the frames are slates, two a second; a program that looks at pictures leaves them out
 /// (`VideoFrame.isSubstitute`). A screen that stands still repeats its last picture (`VideoFrame.isRepeat`).

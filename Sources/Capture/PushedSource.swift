@@ -29,8 +29,8 @@ public final class PushedSource: VideoSource {
     /// Passes a frame on to the sinks; returns `false` if it was dropped, and never waits.
     ///
     /// A frame is dropped if no sink wants it, if a sink is still taking another thread's frame, or if it is older than
-    /// the one before. Do not write it again: the next frame is fresher. A frame that was taken may still be replaced by
-    /// a newer one before it is encoded.
+    /// the one before. Do not write it again: the next frame is fresher. A frame that was taken may still be replaced
+    /// by a newer one before it is encoded.
     @discardableResult
     public func write(_ frame: VideoFrame) -> Bool { entrance.take(frame) }
 

@@ -73,8 +73,8 @@ public protocol VideoSource: AnyObject, Sendable {
 
     /// Asks for a frame soon, although the picture may not have changed; does nothing by default.
     ///
-    /// A track asks when a receiver needs a keyframe, and after a repeat (`VideoFrame.isRepeat`) if another one would make the
-    /// picture sharper. A source that always delivers frames can ignore it. It is called on any thread.
+    /// A track asks when a receiver needs a keyframe, and after a repeat (`VideoFrame.isRepeat`) if another one would
+    /// make the picture sharper. A source that always delivers frames can ignore it. It is called on any thread.
     func requestFrame()
 
     /// Why capturing ended by itself; `nil` while capturing goes on, after a stop, and after a new start.

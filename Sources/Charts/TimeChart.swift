@@ -1,8 +1,9 @@
 /// A drawing of values over time: panels below each other that share the time axis, as the text of an SVG file.
 ///
-/// A pure value: what is drawn depends on its fields alone. Times are in seconds from an origin that the caller chooses.
-/// Fields may have any content: times that are not finite are left out, and a value that is not finite interrupts its
-/// line. A file stays small whatever the number of points, because no column of pixels gets more than four of them.
+/// A pure value: what is drawn depends on its fields alone. Times are in seconds from an origin that the caller
+/// chooses. Fields may have any content: times that are not finite are left out, and a value that is not finite
+/// interrupts its line. A file stays small whatever the number of points, because no column of pixels gets more than
+/// four of them.
 package struct TimeChart: Hashable, Sendable {
     /// A value at a time.
     package struct Point: Hashable, Sendable {

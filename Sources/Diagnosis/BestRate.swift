@@ -14,8 +14,8 @@ struct ByteCount: Hashable {
 
 /// Finds the highest rate that held for a given time, from counts of bytes that come in frames; a pure value.
 ///
-/// The time runs from the end of one frame to the end of another: a large frame counts when its last byte comes, and would
-/// otherwise count for a time in which little of it came.
+/// The time runs from the end of one frame to the end of another: a large frame counts when its last byte comes, and
+/// would otherwise count for a time in which little of it came.
 struct BestRate {
     /// The highest rate so far; zero before two frames have come so far apart.
     private(set) var rate = Bitrate(bitsPerSecond: 0)

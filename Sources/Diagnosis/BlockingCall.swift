@@ -15,7 +15,8 @@ enum BlockingCall {
     /// - Parameters:
     ///   - limit: How long to wait.
     ///   - body: The call.
-    /// - Returns: The result; `nil` after the time limit, if the task is cancelled, or if the system has no thread left.
+    /// - Returns: The result; `nil` after the time limit, if the task is cancelled, or if the system has no thread
+    ///   left.
     static func run<Result: Sendable>(
         within limit: Duration,
         _ body: @escaping @Sendable () -> Result

@@ -35,8 +35,8 @@ package struct EncodingMeasurement: Hashable, Sendable {
 
     /// Encodes for less than a second.
     ///
-    /// - Returns: `nil` if the encoder cannot be opened, fails, or takes longer than 15 s with the painting before it, or
-    ///   the task is cancelled.
+    /// - Returns: `nil` if the encoder cannot be opened, fails, or takes longer than 15 s with the painting before it,
+    ///   or the task is cancelled.
     package static func measure(_ dimensions: Dimensions, _ frameRate: FrameRate) async -> EncodingMeasurement? {
         // The pattern would be painted in the largest size that there is.
         guard dimensions.isCodable, TrackCodec.forPublishing.allows(dimensions) else { return nil }

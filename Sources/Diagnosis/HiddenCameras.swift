@@ -29,8 +29,8 @@ package struct HiddenCameras: Hashable, Sendable {
         }
     }
 
-    /// The class of a USB interface for video, and the subclass of the one that controls the camera (USB Video Class 1.5,
-    /// section A.1 and A.2).
+    /// The class of a USB interface for video, and the subclass of the one that controls the camera (USB Video Class
+    /// 1.5, section A.1 and A.2).
     private static let videoClass = "0e"
     private static let controlSubclass = "01"
 

@@ -64,8 +64,8 @@ package struct NetworkProbe: Sendable {
     /// The rate back is the highest for so long.
     ///
     /// A way back that carries less than the track has is full as soon as the track comes, and then tells its rate. The
-    /// server notices, and has the publisher begin anew from less: at the end of the time, the rate may still be far from
-    /// that of the way. A queue in the network cannot make a second's rate higher than what the way carries.
+    /// server notices, and has the publisher begin anew from less: at the end of the time, the rate may still be far
+    /// from that of the way. A queue in the network cannot make a second's rate higher than what the way carries.
     private static let bestTime = Duration.seconds(1)
 
     /// 160x120 takes up to some 6 Mbit/s at 30 fps, so no higher rate can be tried.

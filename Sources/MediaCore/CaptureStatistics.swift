@@ -25,8 +25,8 @@ public struct CaptureStatistics: Hashable, Sendable {
     public var lastTimestamp: MonotonicInstant?
     /// How long the last frame took from its timestamp until it was taken from the device; `nil` if that is unknown.
     ///
-    /// This is measured for cameras and custom capturers, and for screens until the picture has been fetched and converted;
-    /// repeats of a still screen do not count. Painted sources stamp a picture when they begin to paint it.
+    /// This is measured for cameras and custom capturers, and for screens until the picture has been fetched and
+    /// converted; repeats of a still screen do not count. Painted sources stamp a picture when they begin to paint it.
     public private(set) var captureDelay: Duration?
     /// The longest such delay; `nil` if none is known.
     public private(set) var longestCaptureDelay: Duration?

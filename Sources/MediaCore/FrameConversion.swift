@@ -7,8 +7,8 @@ public struct CapturedLayout: Hashable, Sendable {
     /// Bytes from one row of the first plane to the next; 0 for compressed formats.
     ///
     /// If all planes are in one run of bytes, the further ones follow without a gap. Unless `chromaBytesPerRow` states
-    /// their stride, it follows from this one as V4L2 prescribes (half of it for the chroma planes of `i420` and `yv12`,
-    /// the same for those of `nv12` and `nv21`).
+    /// their stride, it follows from this one as V4L2 prescribes (half of it for the chroma planes of `i420` and
+    /// `yv12`, the same for those of `nv12` and `nv21`).
     public var bytesPerRow: Int
     /// Bytes from one row to the next of the second plane and of the third.
     ///

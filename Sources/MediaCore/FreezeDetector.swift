@@ -1,12 +1,12 @@
 /// Counts freezes of a video by libwebrtc's definition, which is also the one of WebRTC's `freezeCount`.
 ///
 /// A gap between two shown frames is a freeze if it is at least three times the average gap and at least 150 ms longer
-/// than it. The average is that of the last 30 gaps, the gap itself included; with fewer than 5 gaps nothing counts as a
-/// freeze. (libwebrtc `video/video_quality_observer2.cc`.)
+/// than it. The average is that of the last 30 gaps, the gap itself included; with fewer than 5 gaps nothing counts as
+/// a freeze. (libwebrtc `video/video_quality_observer2.cc`.)
 ///
-/// A source that stands still marks its frames as repeats. The time up to a repeat of the picture that is shown is no gap:
-/// nothing was missed. Nor is the time after a repeat that is no longer than the time between repeats. Gaps are counted as
-/// of a source that changes at irregular times, once a repeat has come.
+/// A source that stands still marks its frames as repeats. The time up to a repeat of the picture that is shown is no
+/// gap: nothing was missed. Nor is the time after a repeat that is no longer than the time between repeats. Gaps are
+/// counted as of a source that changes at irregular times, once a repeat has come.
 ///
 /// A pure value, for one track. Tell it of every shown frame in order, and of every pause.
 package struct FreezeDetector: Hashable, Sendable {
@@ -42,7 +42,8 @@ package struct FreezeDetector: Hashable, Sendable {
             self.init(number: info.number, simulcastLayer: Int(info.simulcastLayer), isRepeat: info.isRepeat)
         }
 
-        /// Whether the frame shows the picture of `former` again; one that was left out between them may have changed it.
+        /// Whether the frame shows the picture of `former` again; one that was left out between them may have changed
+        /// it.
         fileprivate func repeats(_ former: Frame?) -> Bool {
             guard isRepeat, let former else { return false }
             return former.simulcastLayer == simulcastLayer && number == former.number &+ 1
@@ -68,8 +69,8 @@ package struct FreezeDetector: Hashable, Sendable {
 
     /// A detector of a video that has shown nothing yet.
     ///
-    /// - Parameter leastAverageGap: A shorter average gap counts as this one. A screen delivers few frames while it stands
-    ///   still, which is no freeze.
+    /// - Parameter leastAverageGap: A shorter average gap counts as this one. A screen delivers few frames while it
+    ///   stands still, which is no freeze.
     package init(leastAverageGap: Duration = .zero) {
         leastAverage = leastAverageGap.wholeMicroseconds
         gaps.reserveCapacity(Self.window)

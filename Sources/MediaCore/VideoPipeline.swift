@@ -30,8 +30,8 @@ public protocol VideoRenderer: AnyObject, Sendable {
 
 /// Why a frame was dropped: a captured one before encoding, or a received one before decoding.
 public enum FrameDropReason: Int, CaseIterable, Sendable {
-    /// A newer frame took its place before it could be taken, or the track was stopped first; at a receiver, the decoder
-    /// or the disk was too slow.
+    /// A newer frame took its place before it could be taken, or the track was stopped first; at a receiver, the
+    /// decoder or the disk was too slow.
     case late
     /// The encoder was still busy with an earlier frame when the next one came.
     case encoderBusy

@@ -39,7 +39,8 @@ struct OutputFile: ~Copyable {
 
     /// Adds a block that consists of the pieces that `fill` puts on the list.
     ///
-    /// - Throws: `storageFull`, `readerGone`, `removed` and others; the file is then cut back to the whole blocks before.
+    /// - Throws: `storageFull`, `readerGone`, `removed` and others; the file is then cut back to the whole blocks
+    ///   before.
     @unsafe mutating func append(_ fill: (inout ScatterList) -> Void) throws(MediaFileError) {
         guard !file.isRemoved else { throw MediaFileError(removed: path) }
         list.removeAll()

@@ -76,8 +76,8 @@ extension PacketExtensions {
 extension PacketExtensions {
     /// Reads the extensions of `message`, a packet whose `header` has been read; they may have any content.
     ///
-    /// Unknown types are skipped. An extension that reaches beyond the header ends the list. Metadata that is longer than
-    /// a frame may carry is left out as a whole.
+    /// Unknown types are skipped. An extension that reaches beyond the header ends the list. Metadata that is longer
+    /// than a frame may carry is left out as a whole.
     package init(of message: RawSpan, _ header: MediaPacketHeader) {
         var metadataCount = 0
         var hasOrientation = false

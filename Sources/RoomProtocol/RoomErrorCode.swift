@@ -42,8 +42,8 @@ package struct RoomErrorCode: RawRepresentable, Hashable, Sendable {
 
     /// Whether a client whose session ended with this code may come back by itself, after a delay.
     ///
-    /// For codes that this version does not know, the range decides. Codes from 4500 to 4599 allow it, because they report
-    /// a state of the server. Codes from 4400 to 4499 do not, because they report a fault of the client.
+    /// For codes that this version does not know, the range decides. Codes from 4500 to 4599 allow it, because they
+    /// report a state of the server. Codes from 4400 to 4499 do not, because they report a fault of the client.
     package var allowsReturn: Bool {
         switch self {
         case .timedOut, .tooSlow, .limitReached: true

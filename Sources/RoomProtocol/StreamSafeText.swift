@@ -1,8 +1,8 @@
 /// Whether no text in `json` has more than 30 combining characters in a row, as the Stream-Safe Text Format of Unicode
 /// demands (UAX #15, section 13).
 ///
-/// To compare or hash text, Swift sorts such a run, which takes a time that grows with the square of its length: seconds
-/// for one message of the greatest size. Escape sequences (`\u0301`) count as what they stand for.
+/// To compare or hash text, Swift sorts such a run, which takes a time that grows with the square of its length:
+/// seconds for one message of the greatest size. Escape sequences (`\u0301`) count as what they stand for.
 func isStreamSafe(json: String) -> Bool {
     var run = 0
     var scalars = JSONScalars(json)

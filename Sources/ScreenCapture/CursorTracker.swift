@@ -85,7 +85,8 @@ struct CursorTracker {
         )
     }
 
-    /// Where the cursor lies in a picture whose upper left pixel is at `origin` on the screen; `nil` if it is not drawn.
+    /// Where the cursor lies in a picture whose upper left pixel is at `origin` on the screen; `nil` if it is not
+    /// drawn.
     ///
     /// It is drawn only while the pointer is in the top-level window `ancestor`, or in any window if that is `nil`.
     func area(from origin: PixelPlace, in ancestor: xcb_window_t?) -> PixelArea? {

@@ -4,8 +4,8 @@ import MediaCore
 
 /// Fetches pixels from the server, through shared memory where the server can do that; confine to one thread.
 ///
-/// The memory is a file without a name, whose descriptor the server gets. So nothing is left behind, even if the program
-/// is killed. Over a network the pixels come in the server's answer (XGetImage).
+/// The memory is a file without a name, whose descriptor the server gets. So nothing is left behind, even if the
+/// program is killed. Over a network the pixels come in the server's answer (XGetImage).
 @safe final class ImageFetcher {
     private let connection: XConnection
     private var segment: xcb_shm_seg_t?

@@ -2,13 +2,14 @@ import MediaCore
 
 /// Decides when the last picture of a screen that stands still, or of a hidden window, is delivered again.
 ///
-/// A picture is repeated a short time after a motion, so that encoders learn that it stands still. They ask for more repeats
-/// for as long as these make it sharper. Otherwise it is repeated at a low rate, so that somebody who joins late has
-/// something to see. A pure value; the driver passes in the time.
+/// A picture is repeated a short time after a motion, so that encoders learn that it stands still. They ask for more
+/// repeats for as long as these make it sharper. Otherwise it is repeated at a low rate, so that somebody who joins
+/// late has something to see. A pure value; the driver passes in the time.
 struct RepeatSchedule: Equatable {
     /// The time from the last change to the first repeat: that of two pictures at 15 a second.
     static let settling = Duration.milliseconds(130)
-    /// The shortest time from one picture to a repeat that was asked for: a little less than that of one at 15 a second.
+    /// The shortest time from one picture to a repeat that was asked for: a little less than that of one at 15 a
+    /// second.
     static let shortest = Duration.milliseconds(60)
     /// The time between repeats that nobody asked for.
     static let interval = Duration.seconds(1)

@@ -12,12 +12,12 @@ import Threading
 /// unchanged. It is marked (`VideoFrame.isRepeat`) up to the subscribers' frame logs and counts in `framesRepeated`. It
 /// is neither a failure nor an interruption, and no freeze.
 ///
-/// If the window or the screen changes its size, the next frame has the new size. Sides are rounded down to even numbers.
-/// A published track scales frames that are larger than its first one down to that size. While a window is hidden, the
-/// source is interrupted (`CaptureEvent.interrupted`) and repeats the window's last picture once a second. A window that is
-/// hidden at the start has no picture: the start throws `windowHidden`. If the window is closed, the monitor is
-/// switched off or unplugged, or the X server ends, the source fails with a `ScreenError`. All members may be used from
-/// any thread.
+/// If the window or the screen changes its size, the next frame has the new size. Sides are rounded down to even
+/// numbers. A published track scales frames that are larger than its first one down to that size. While a window is
+/// hidden, the source is interrupted (`CaptureEvent.interrupted`) and repeats the window's last picture once a second.
+/// A window that is hidden at the start has no picture: the start throws `windowHidden`. If the window is closed, the
+/// monitor is switched off or unplugged, or the X server ends, the source fails with a `ScreenError`. All members may
+/// be used from any thread.
 public final class ScreenSource: VideoCapturer, CoreCapturer {
     /// How long the X server may take for an answer before the source fails.
     public static let patience = Duration.seconds(5)
@@ -77,8 +77,8 @@ public final class ScreenSource: VideoCapturer, CoreCapturer {
         core.abandon(waiting: false)
     }
 
-    /// Delivers the last frame again at the next tick, even if nothing has changed, but no sooner than 60 ms after it; does
-    /// nothing while stopped.
+    /// Delivers the last frame again at the next tick, even if nothing has changed, but no sooner than 60 ms after it;
+    /// does nothing while stopped.
     public func requestFrame() { refresh.make() }
 }
 

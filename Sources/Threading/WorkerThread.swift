@@ -98,8 +98,8 @@ private func nameCurrentThread(_ name: String) {
 
 /// Gives the calling thread the nice value of the main thread.
 ///
-/// A thread inherits the one of its creator. That is usually a thread of libdispatch, to which that library gives a nice
-/// value of its own, whatever the program was started with.
+/// A thread inherits the one of its creator. That is usually a thread of libdispatch, to which that library gives a
+/// nice value of its own, whatever the program was started with.
 private func adoptProgramPriority() {
     errno = 0
     let nice = getpriority(Int32(PRIO_PROCESS.rawValue), id_t(getpid()))

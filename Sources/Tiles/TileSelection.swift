@@ -22,7 +22,8 @@ package struct TileSelection: Hashable, Sendable {
         if tracks.indices.contains(number - 1) { alone = tracks[number - 1] }
     }
 
-    /// Goes on to the next track, or back to the one before: from all to the first or last, one by one, and to all again.
+    /// Goes on to the next track, or back to the one before: from all to the first or last, one by one, and to all
+    /// again.
     package mutating func step(forward: Bool, of tracks: [String]) {
         // All of them together stand before the first and after the last.
         let places = [nil] + tracks.map(Optional.some)

@@ -5,8 +5,8 @@ package import MediaCore
 package struct CameraInspection: Sendable {
     /// What a node turned out to be.
     package enum Finding: Sendable {
-        /// A camera: the formats that we can read, by increasing size, all pixel formats, and another program that has it
-        /// open, where one is known. That program need not capture from it.
+        /// A camera: the formats that we can read, by increasing size, all pixel formats, and another program that has
+        /// it open, where one is known. That program need not capture from it.
         case camera(CaptureDevice, usable: [VideoFormat], offered: [PixelFormat], holder: String?)
         /// A camera from which another program captures that this user may not see.
         case busy(CaptureDevice)

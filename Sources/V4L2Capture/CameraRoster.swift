@@ -21,7 +21,8 @@ struct CameraRoster {
 
     /// Takes the nodes that there are now.
     ///
-    /// - Returns: The cameras that are gone, and the nodes to open: new ones, and those that could not be opened before.
+    /// - Returns: The cameras that are gone, and the nodes to open: new ones, and those that could not be opened
+    ///   before.
     mutating func look(_ nodes: [Node]) -> (gone: [CaptureDevice], unknown: [Node]) {
         let present = Set(nodes)
         let gone = known.filter { !present.contains($0.key) }

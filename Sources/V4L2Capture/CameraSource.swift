@@ -13,13 +13,13 @@ import Threading
 /// `CameraError`s. A source that is released while it captures stops by itself. All members may be used from any
 /// thread.
 ///
-/// Unless a size or a rate is requested, frames above 1920x1080 are scaled down and frames above 30 a second are left out,
-/// with a warning (`CaptureEvent.warning`).
+/// Unless a size or a rate is requested, frames above 1920x1080 are scaled down and frames above 30 a second are left
+/// out, with a warning (`CaptureEvent.warning`).
 ///
 /// A camera that has worked and then gives no pictures, because it was unplugged, hangs or is refused, is an
-/// interruption (`CaptureEvent.interrupted`) and not a failure. The source then delivers two slates a second of the same
-/// size, and looks for the same camera until it is back, at any node. It fails after the outage limit, if one is set.
-/// If a camera cannot be opened at the start, the start fails.
+/// interruption (`CaptureEvent.interrupted`) and not a failure. The source then delivers two slates a second of the
+/// same size, and looks for the same camera until it is back, at any node. It fails after the outage limit, if one is
+/// set. If a camera cannot be opened at the start, the start fails.
 public final class CameraSource: VideoCapturer, CoreCapturer {
     /// How long a streaming camera may deliver nothing before it counts as failed.
     ///
@@ -94,16 +94,17 @@ public final class CameraSource: VideoCapturer, CoreCapturer {
     /// Captures from another camera, or in another format, as the same source: published tracks go on.
     ///
     /// While capturing, the new camera is opened on another thread and has a frame ready before the present one is
-    /// closed, so that frames go on coming. If the bus has no bandwidth for both, if it is the same camera, or if two nodes
-    /// of one device exclude each other, the present one is closed first. The size of the frames changes only if the new camera, or `format`, makes it so; a change of
-    /// size makes one keyframe. Controls that were set are kept for the same camera only. While not capturing, the next
-    /// start uses the camera.
+    /// closed, so that frames go on coming. If the bus has no bandwidth for both, if it is the same camera, or if two
+    /// nodes of one device exclude each other, the present one is closed first. The size of the frames changes only if
+    /// the new camera, or `format`, makes it so; a change of size makes one keyframe. Controls that were set are kept
+    /// for the same camera only. While not capturing, the next start uses the camera.
     ///
     /// - Parameters:
     ///   - device: One of `CameraSource.devices()`.
     ///   - format: The requested format, which replaces all earlier requests; `nil` keeps them. `resetOutputFormat()`
     ///     takes it back.
-    /// - Returns: The time between the last frame before the change and the first one after it; zero while not capturing.
+    /// - Returns: The time between the last frame before the change and the first one after it; zero while not
+    ///   capturing.
     /// - Throws: `CameraError`, if the camera cannot be used or gives no frame: the present one then goes on, in its
     ///   format. `CancellationError`, if capturing ends meanwhile, or another change follows before the first frame.
     @discardableResult

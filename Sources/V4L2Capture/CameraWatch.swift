@@ -6,9 +6,10 @@ import Threading
 extension CameraSource {
     /// The cameras that there are, and then those that are plugged in and unplugged.
     ///
-    /// Begins with `added` for each camera that can be opened. A camera whose node this user may not open yet is added as
-    /// soon as it may. Nodes are opened once, when they are new. Each call makes a stream of its own, with a thread that
-    /// ends with the stream. It buffers the 256 newest unread changes. It is empty if the system has no thread left.
+    /// Begins with `added` for each camera that can be opened. A camera whose node this user may not open yet is added
+    /// as soon as it may. Nodes are opened once, when they are new. Each call makes a stream of its own, with a thread
+    /// that ends with the stream. It buffers the 256 newest unread changes. It is empty if the system has no thread
+    /// left.
     public static func deviceChanges() -> AsyncStream<CaptureDeviceChange> {
         deviceChanges(of: KernelCameraSystem())
     }

@@ -54,7 +54,8 @@ public struct CaptureControl: Hashable, Sendable {
         name = Self.name(for: label)
     }
 
-    /// The name that `v4l2-ctl` makes of the driver's: small letters and digits, with an underscore for what is between.
+    /// The name that `v4l2-ctl` makes of the driver's: small letters and digits, with an underscore for what is
+    /// between.
     static func name(for label: String) -> String {
         var name = ""
         var isBetween = false
@@ -70,7 +71,8 @@ public struct CaptureControl: Hashable, Sendable {
         return name
     }
 
-    /// The value that `text` names: a number, the name of a menu's entry, or `true` and `false`; `nil` for anything else.
+    /// The value that `text` names: a number, the name of a menu's entry, or `true` and `false`; `nil` for anything
+    /// else.
     func value(named text: String) -> Int64? {
         if let number = Int64(text) { return number }
         let lowercase = text.lowercased()

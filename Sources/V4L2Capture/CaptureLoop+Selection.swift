@@ -35,8 +35,8 @@ extension CaptureLoop {
     /// Changes to another camera, or to another format of the same.
     ///
     /// The new camera is opened, and has a frame ready, while the present one goes on. Where that is not possible,
-    /// because it is the same camera or the bus has no room for two, the present one is closed first, and opened again if
-    /// the new one cannot be.
+    /// because it is the same camera or the bus has no room for two, the present one is closed first, and opened again
+    /// if the new one cannot be.
     private mutating func apply(_ change: CameraSelection.Change) throws(CameraError) {
         let isOpen = session != nil
         do throws(CameraError) {

@@ -75,7 +75,8 @@ struct CaptureLoop {
         }
     }
 
-    /// Goes back to the former camera if one was just changed to; else begins an outage, which lasts until a camera is open.
+    /// Goes back to the former camera if one was just changed to; else begins an outage, which lasts until a camera is
+    /// open.
     private mutating func goOn(after error: CameraError) throws(CameraError) {
         var reason = error
         if let handover {

@@ -53,8 +53,8 @@ struct CaptureWatchdog {
 
     /// Creates a watchdog that waits for `patience`, or for three frames if that is longer.
     ///
-    /// Frames are expected at the `interval` that the driver states, or at the one at which they come if that is longer:
-    /// cameras with a long exposure and feeds of loopback devices come at lower rates than the driver states.
+    /// Frames are expected at the `interval` that the driver states, or at the one at which they come if that is
+    /// longer: cameras with a long exposure and feeds of loopback devices come at lower rates than the driver states.
     init(patience: Duration, interval: Duration, start: MonotonicInstant) {
         // A rate that is a driver's error can have an interval of centuries.
         statedInterval = min(interval, .seconds(3600))

@@ -2,8 +2,8 @@ import MediaCore
 
 /// The largest frames that a camera delivers unless more is requested.
 ///
-/// 1920x1080 at 30 frames a second is what Twilio's Video SDK recommends as the maximum. A camera that has nothing smaller
-/// would otherwise take most of a small machine's CPU for frames that no encoding uses.
+/// 1920x1080 at 30 frames a second is what Twilio's Video SDK recommends as the maximum. A camera that has nothing
+/// smaller would otherwise take most of a small machine's CPU for frames that no encoding uses.
 enum DefaultOutput {
     /// The largest size; upright or on its side.
     static let largest = Dimensions(width: 1920, height: 1080)

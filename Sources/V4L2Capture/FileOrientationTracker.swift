@@ -4,9 +4,9 @@ import Threading
 
 /// Reads from a file, or from an accelerometer, how a camera is held.
 ///
-/// A file holds the clockwise turn that makes the pictures upright, `0`, `90`, `180` or `270`, or the edge of the device
-/// that is up: `normal`, `right-up`, `bottom-up` or `left-up`, as iio-sensor-proxy says it. An accelerometer is the folder
-/// of its driver, such as `/sys/bus/iio/devices/iio:device0`; its mount matrix is taken into account.
+/// A file holds the clockwise turn that makes the pictures upright, `0`, `90`, `180` or `270`, or the edge of the
+/// device that is up: `normal`, `right-up`, `bottom-up` or `left-up`, as iio-sensor-proxy says it. An accelerometer is
+/// the folder of its driver, such as `/sys/bus/iio/devices/iio:device0`; its mount matrix is taken into account.
 ///
 /// It is read at most four times a second, on the capture thread. While it cannot be read, the last turn stays.
 public final class FileOrientationTracker: OrientationTracker {

@@ -39,8 +39,8 @@ public final class ManualOrientationTracker: OrientationTracker {
 
 /// Gravity along the axes of a device, in any unit, as Linux's industrial I/O drivers report it.
 ///
-/// The axes are those of iio-sensor-proxy: a device that stands upright has a negative `y`, one that lies on its right side,
-/// so that its left edge points up, a positive `x`.
+/// The axes are those of iio-sensor-proxy: a device that stands upright has a negative `y`, one that lies on its right
+/// side, so that its left edge points up, a positive `x`.
 struct Gravity: Equatable {
     var x: Double
     var y: Double

@@ -2,12 +2,13 @@ import MediaCore
 
 /// Turns capture timestamps into presentation times, by which libvpx measures the frame rate.
 ///
-/// libvpx refuses a time before its first one, and takes the time from the end of one slot to the end of the next for the
-/// frame interval. If that differs by less than a tenth from the length of the slot before, it moves its frame rate only slowly
-/// towards it. So each slot begins here where the one before ended, and is as long as the frame's interval, an interval in
-/// `intervals`, whatever the timestamps and the frame rate do. With slots of the nominal interval, ends nearly coincided where
-/// the frame rate doubled, or where two frames came at once: libvpx then believed in thousands of frames a second, and left
-/// nearly all frames out for the 2 to 3 s in which it averaged that out (measured, libvpx 1.12).
+/// libvpx refuses a time before its first one, and takes the time from the end of one slot to the end of the next for
+/// the frame interval. If that differs by less than a tenth from the length of the slot before, it moves its frame rate
+/// only slowly towards it. So each slot begins here where the one before ended, and is as long as the frame's interval,
+/// an interval in `intervals`, whatever the timestamps and the frame rate do. With slots of the nominal interval, ends
+/// nearly coincided where the frame rate doubled, or where two frames came at once: libvpx then believed in thousands
+/// of frames a second, and left nearly all frames out for the 2 to 3 s in which it averaged that out (measured, libvpx
+/// 1.12).
 struct EncodingTimeline {
     /// A frame's time and duration for libvpx, in µs.
     struct Slot: Equatable {
@@ -34,8 +35,8 @@ struct EncodingTimeline {
     ///
     /// A timestamp that is not later than the one before counts as `interval` later. So does a requested keyframe,
     /// because it often comes after frames that nobody wanted. A repeat of a still picture gets the bits of the whole
-    /// time, because the link was idle, and they are what makes the picture sharp. It gets no more than a frame may have:
-    /// `largestFrame` is the time that such a frame takes at the bitrate, in µs.
+    /// time, because the link was idle, and they are what makes the picture sharp. It gets no more than a frame may
+    /// have: `largestFrame` is the time that such a frame takes at the bitrate, in µs.
     mutating func slot(
         at timestamp: MonotonicInstant,
         interval: Duration,
@@ -66,8 +67,8 @@ struct EncodingTimeline {
 
     /// The slot for encoding the same frame again, because its first result of `size` is not sent.
     ///
-    /// libvpx has subtracted that result from what the target `bitrate` allows. It adds what the bitrate allows for the slot,
-    /// so this one is as long as the result would have taken.
+    /// libvpx has subtracted that result from what the target `bitrate` allows. It adds what the bitrate allows for the
+    /// slot, so this one is as long as the result would have taken.
     mutating func slotForAnotherTry(afterResultOf size: DataSize, bitrate: Bitrate, interval: Duration) -> Slot {
         let duration = Self.bounded(interval.wholeMicroseconds)
         guard let previous else { return Slot(start: 0, duration: duration) }

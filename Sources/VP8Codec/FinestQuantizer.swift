@@ -1,9 +1,9 @@
 /// Keeps frames for a while off a quantizer with which one came out too large, where nobody would see the difference.
 ///
-/// If a picture needs less than its bitrate, libvpx goes to finer and finer quantizers. Then it encodes what stands still
-/// once more, and the frame comes out at several times the size that those before it suggest: 47,000 bytes with setting 2,
-/// 12,000 with 5 (a screen of which a part moves). Such a frame is encoded again more coarsely, and without this limit the
-/// next one begins with the fine quantizer as well: 1.7 encodings a frame (measured, libvpx 1.12).
+/// If a picture needs less than its bitrate, libvpx goes to finer and finer quantizers. Then it encodes what stands
+/// still once more, and the frame comes out at several times the size that those before it suggest: 47,000 bytes with
+/// setting 2, 12,000 with 5 (a screen of which a part moves). Such a frame is encoded again more coarsely, and without
+/// this limit the next one begins with the fine quantizer as well: 1.7 encodings a frame (measured, libvpx 1.12).
 struct FinestQuantizer {
     /// The coarsest quantizer that frames are kept off, in the scale of libvpx's settings.
     ///

@@ -8,14 +8,15 @@ struct FrameSizeLimiter {
     /// A limit below this many average frames is kept by the range of quantizers from the start; above it, only frames
     /// that exceed it are encoded again, because libvpx aims at an average frame by itself.
     private static let averageFramesWithoutRange = 1.5
-    /// So many frames of layer 0 after a picture that stood still keep a limit by the range, too: libvpx takes the small
-    /// frames of the repeats for the usual size, and begins the motion with frames that take a second of the bitrate
-    /// (measured, libvpx 1.12).
+    /// So many frames of layer 0 after a picture that stood still keep a limit by the range, too: libvpx takes the
+    /// small frames of the repeats for the usual size, and begins the motion with frames that take a second of the
+    /// bitrate (measured, libvpx 1.12).
     private static let recovery = 8
 
     private var sizes = FrameSizeModel()
     private var finest = FinestQuantizer()
-    /// How many frames of motion keep their limit by the range of quantizers, because a picture stood still before them.
+    /// How many frames of motion keep their limit by the range of quantizers, because a picture stood still before
+    /// them.
     private var framesToRecover = 0
 
     /// Whether a frame of this size is so much larger than `limit` that it should be encoded again.

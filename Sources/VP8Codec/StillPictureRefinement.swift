@@ -1,15 +1,16 @@
 import MediaCore
 
-/// Chooses which part of a picture that stands still is encoded anew, and how finely, so that the picture becomes sharp.
+/// Chooses which part of a picture that stands still is encoded anew, and how finely, so that the picture becomes
+/// sharp.
 ///
-/// libvpx would leave such a picture as it is. Its estimate of a frame's size comes from the motion before, and it finds
-/// that nearly nothing is to be coded at the quantizer that it chose last (measured, libvpx 1.12: frames of 200 bytes for
-/// 10 s, where each might have had 30,000). So each frame gets a fixed quantizer, for as many macroblocks as fit; the others
-/// are left as they are. Two passes go over the picture in the order of reading: after the first one, text is legible, and
-/// after the second one, nobody sees a difference.
+/// libvpx would leave such a picture as it is. Its estimate of a frame's size comes from the motion before, and it
+/// finds that nearly nothing is to be coded at the quantizer that it chose last (measured, libvpx 1.12: frames of 200
+/// bytes for 10 s, where each might have had 30,000). So each frame gets a fixed quantizer, for as many macroblocks as
+/// fit; the others are left as they are. Two passes go over the picture in the order of reading: after the first one,
+/// text is legible, and after the second one, nobody sees a difference.
 ///
-/// Coarse passes over the whole picture would use more bits: a page full of small text at 1280x720, encoded in steps of the
-/// quantizer that fit into a frame each, takes 540 kB up to 36.5 dB, and 400 kB this way (measured, libvpx 1.12).
+/// Coarse passes over the whole picture would use more bits: a page full of small text at 1280x720, encoded in steps of
+/// the quantizer that fit into a frame each, takes 540 kB up to 36.5 dB, and 400 kB this way (measured, libvpx 1.12).
 struct StillPictureRefinement {
     /// A part of the picture, and how to encode it.
     struct Part: Equatable {
@@ -27,8 +28,8 @@ struct StillPictureRefinement {
     private static let used = 0.9
     /// The least that a macroblock counts for in the estimate, in bytes: after an empty margin comes text.
     private static let leastDensity = 8.0
-    /// The same where nothing of this picture was refined yet: the last keyframe may have shown an empty page, and what is
-    /// encoded too large for nothing is still subtracted from what libvpx grants the motion that follows.
+    /// The same where nothing of this picture was refined yet: the last keyframe may have shown an empty page, and what
+    /// is encoded too large for nothing is still subtracted from what libvpx grants the motion that follows.
     private static let firstDensity = 40.0
     /// How many times as many macroblocks a part may have as the one before, for the same reason.
     private static let growth = 4
@@ -53,9 +54,9 @@ struct StillPictureRefinement {
     /// The part to encode in a frame that shows the same picture as the one before; `nil` to encode all of it as usual,
     /// because no frame that the next ones refer to shows it yet.
     ///
-    /// The part is empty if there is nothing to refine, or `isKept` is false: no later frame would refer to this one, or there
-    /// would be nothing to refer to if it came out too large. `estimate` says what the whole picture of `blocks` macroblocks
-    /// comes to with a quantizer, in bytes.
+    /// The part is empty if there is nothing to refine, or `isKept` is false: no later frame would refer to this one,
+    /// or there would be nothing to refer to if it came out too large. `estimate` says what the whole picture of
+    /// `blocks` macroblocks comes to with a quantizer, in bytes.
     func part(of blocks: Int, isKept: Bool, limit: DataSize, estimate: (Int) -> Double?) -> Part? {
         guard isShown else { return nil }
         guard pass < Self.quantizers.count, isKept else {

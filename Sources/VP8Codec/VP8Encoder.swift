@@ -61,9 +61,9 @@ package import MediaCore
     /// than the target allows, it is encoded again more coarsely, up to twice. If it is still larger, or rate control
     /// has no coarser quantizer left, `body` gets the larger frame.
     ///
-    /// A frame that is a repeat (`VideoFrame.isRepeat`) shows the picture of the frame before. If that frame was sent, the
-    /// repeat is never left out, and makes a part of the picture sharper, as large as the target's `largestFrame` and bitrate
-    /// allow.
+    /// A frame that is a repeat (`VideoFrame.isRepeat`) shows the picture of the frame before. If that frame was sent,
+    /// the repeat is never left out, and makes a part of the picture sharper, as large as the target's `largestFrame`
+    /// and bitrate allow.
     ///
     /// `number` counts the frames that `body` took, from 0; `baseLayerIndex` counts those of layer 0. `isLayerSync` is
     /// true for frames above layer 0 that refer only to the latest frame of layer 0 (bit Y of RFC 7741). It is false

@@ -3,11 +3,11 @@ import Threading
 
 /// Converts the pictures of cameras to I420, BT.601 limited range, and transforms them on the way.
 ///
-/// It accepts YUYV, UYVY, NV12, NV21, YU12, YV12, GREY, RGB3, BGR3, BA24, AR24, AB24, MJPG and JPEG. Uncompressed pictures are read once,
-/// in place, and converted directly into the delivered buffer, if there is no transform, only a crop, or a half turn
-/// with a mirroring. Scaling and turning take a further pass each, or one pass less for planar formats. Colours that
-/// are coded differently from the result's (`CapturedLayout.colour`) also take a pass. Buffers are reused. Confine to
-/// one thread.
+/// It accepts YUYV, UYVY, NV12, NV21, YU12, YV12, GREY, RGB3, BGR3, BA24, AR24, AB24, MJPG and JPEG. Uncompressed
+/// pictures are read once, in place, and converted directly into the delivered buffer, if there is no transform, only a
+/// crop, or a half turn with a mirroring. Scaling and turning take a further pass each, or one pass less for planar
+/// formats. Colours that are coded differently from the result's (`CapturedLayout.colour`) also take a pass. Buffers
+/// are reused. Confine to one thread.
 package final class FrameConverter: CapturedFrameConverter {
     /// The transform of each picture; may be changed between pictures.
     package var transform: FrameTransform {
@@ -184,10 +184,11 @@ extension FrameConverter {
         }
     }
 
-    /// Converts an uncompressed picture of a custom source whose planes lie anywhere in memory; layout and sizes may have
-    /// any content.
+    /// Converts an uncompressed picture of a custom source whose planes lie anywhere in memory; layout and sizes may
+    /// have any content.
     ///
-    /// - Throws: `InvalidPicture`, which says what is wrong with the layout, or with the number or length of the planes.
+    /// - Throws: `InvalidPicture`, which says what is wrong with the layout, or with the number or length of the
+    ///   planes.
     package func convert(
         planes: [UnsafeRawBufferPointer],
         checking layout: CapturedLayout,

@@ -178,9 +178,9 @@ package import Threading
 
     /// Whether all that the library reported is that it passed over bytes.
     ///
-    /// The picture may be whole then, which `JPEGScanCheck` tells: the library keeps only its first warning, which is the
-    /// same for a few stray bytes and for a scan that ends early. An error after a warning leaves the library's error code
-    /// as it is, but not its text.
+    /// The picture may be whole then, which `JPEGScanCheck` tells: the library keeps only its first warning, which is
+    /// the same for a few stray bytes and for a scan that ends early. An error after a warning leaves the library's
+    /// error code as it is, but not its text.
     private var hasExtraneousBytes: Bool {
         guard unsafe tjGetErrorCode(handle) == TJERR_WARNING.rawValue else { return false }
         return unsafe strstr(tjGetErrorStr2(handle), "extraneous bytes") != nil

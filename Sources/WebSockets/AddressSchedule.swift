@@ -2,8 +2,8 @@ import MediaCore
 
 /// Decides which of a server's addresses is tried next, and for how long.
 ///
-/// An address that does not answer gives way to the next one, and gets a second, longer try after the last. Otherwise an
-/// address whose packets are swallowed, as IPv6 often is by a firewall, would take all the time from one that works.
+/// An address that does not answer gives way to the next one, and gets a second, longer try after the last. Otherwise
+/// an address whose packets are swallowed, as IPv6 often is by a firewall, would take all the time from one that works.
 struct AddressSchedule<Address: Sendable>: Sendable {
     /// An address, and how long it may take to answer.
     struct Try {
@@ -13,8 +13,8 @@ struct AddressSchedule<Address: Sendable>: Sendable {
 
     /// The longest first try of an address while there are others.
     ///
-    /// TCP repeats its request for a connection after the same time (RFC 6298, section 2.1), so what has not answered by
-    /// then is unlikely to.
+    /// TCP repeats its request for a connection after the same time (RFC 6298, section 2.1), so what has not answered
+    /// by then is unlikely to.
     private static var longestFirstTry: Duration { .seconds(1) }
     /// The shortest try, however many addresses there are: RFC 8305, section 8, recommends it between two addresses.
     private static var shortestTry: Duration { .milliseconds(250) }

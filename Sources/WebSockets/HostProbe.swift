@@ -5,8 +5,8 @@ import Threading
 
 /// Finds out, step by step, what is behind a server's URL: for people whose connection fails.
 ///
-/// It uses a plain blocking socket, because libwebsockets reports one sentence for all that can go wrong. No call may be
-/// made on a loop's thread.
+/// It uses a plain blocking socket, because libwebsockets reports one sentence for all that can go wrong. No call may
+/// be made on a loop's thread.
 package struct HostProbe: Sendable {
     /// What became of the attempt to connect to one address.
     package struct Attempt: Hashable, Sendable {

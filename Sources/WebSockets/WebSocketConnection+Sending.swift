@@ -197,8 +197,9 @@ extension WebSocketConnection {
 
     /// Sends the message that `sendNext` has left.
     ///
-    /// `lookForRoom` has seen in this round that libwebsockets keeps no bytes of an earlier write. Nothing is written to
-    /// the socket in between, because `sendNext` refuses a second message and libwebsockets runs only between rounds.
+    /// `lookForRoom` has seen in this round that libwebsockets keeps no bytes of an earlier write. Nothing is written
+    /// to the socket in between, because `sendNext` refuses a second message and libwebsockets runs only between
+    /// rounds.
     func deliver() {
         guard let packet = outgoing else { return }
         outgoing = nil

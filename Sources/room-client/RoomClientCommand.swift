@@ -73,8 +73,8 @@ extension RoomClientCommand {
 
     /// Checks that the words before the first option are commands, also after `help`.
     ///
-    /// The argument parser would complain about the first option that comes after them, and show some help for what comes
-    /// after `help`.
+    /// The argument parser would complain about the first option that comes after them, and show some help for what
+    /// comes after `help`.
     private static func checkCommands(_ arguments: [String]) throws {
         let words = arguments.prefix { !$0.hasPrefix("-") }.drop { $0 == "help" }
         var (known, command): ([String], any ParsableCommand.Type) = ([], self)

@@ -58,8 +58,8 @@ enum WindowProgram {
     /// How long `room-view --version` may take.
     private static let patience = Duration.seconds(5)
 
-    /// Runs a program without input and output, and kills it after `patience`; returns its exit code, or the number of the
-    /// signal that ended it, or 126 if it cannot be started.
+    /// Runs a program without input and output, and kills it after `patience`; returns its exit code, or the number of
+    /// the signal that ended it, or 126 if it cannot be started.
     private static func status(of path: String, _ arguments: [String]) -> Int32 {
         var actions = unsafe posix_spawn_file_actions_t()
         unsafe posix_spawn_file_actions_init(&actions)

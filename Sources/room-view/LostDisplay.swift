@@ -4,8 +4,8 @@ import Synchronization
 
 /// Reports that the display has gone.
 ///
-/// When its connection breaks, Xlib calls `exit(1)` within whatever call of SDL is under way, so that neither SDL nor this
-/// program can go on. Only code that runs at the program's exit can notice this.
+/// When its connection breaks, Xlib calls `exit(1)` within whatever call of SDL is under way, so that neither SDL nor
+/// this program can go on. Only code that runs at the program's exit can notice this.
 enum LostDisplay {
     private static let isWatched = Atomic(false)
     private static let registration: Void = {

@@ -4,9 +4,9 @@ import Synchronization
 
 /// Lets the program go on when the X server refuses the keyboard to a window that is hidden.
 ///
-/// Where no window manager announces itself, SDL asks for the keyboard as soon as the window is shown. If the window has
-/// been hidden by then, the server refuses that, and Xlib ends the program. The window gets the keyboard later, as any
-/// window does.
+/// Where no window manager announces itself, SDL asks for the keyboard as soon as the window is shown. If the window
+/// has been hidden by then, the server refuses that, and Xlib ends the program. The window gets the keyboard later, as
+/// any window does.
 enum RefusedFocus {
     /// X_SetInputFocus, of the core protocol of X11.
     private static let request: UInt8 = 42

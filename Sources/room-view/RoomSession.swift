@@ -60,7 +60,8 @@ final class RoomSession: Sendable {
 
     // MARK: Joining and leaving
 
-    /// Begins to join the room; the session ends `duration` after that, or by a signal, or if the room cannot be joined.
+    /// Begins to join the room; the session ends `duration` after that, or by a signal, or if the room cannot be
+    /// joined.
     func begin(_ options: ConnectOptions, leavingAfter duration: Duration?) {
         var options = options
         options.isAutomaticSubscriptionEnabled = participant == nil && track == nil

@@ -54,7 +54,8 @@ struct Colour: Hashable {
         unsafe SDL_DestroyTexture(atlas)
     }
 
-    /// Draws a line of text whose upper left corner is at `column` and `row`; each pixel of the font takes `scale` pixels.
+    /// Draws a line of text whose upper left corner is at `column` and `row`; each pixel of the font takes `scale`
+    /// pixels.
     func draw(_ text: String, column: Int, row: Int, scale: Int, _ colour: Colour) {
         unsafe SDL_SetTextureColorMod(atlas, colour.red, colour.green, colour.blue)
         let (cell, glyph) = (BitmapFont.cell, BitmapFont.glyphSize)

@@ -5,8 +5,8 @@ import Tiles
 
 /// The main thread's loop: waits for pictures and keys, and draws when there is something new.
 ///
-/// It sleeps in SDL until a picture, a key or the window wakes it, and once a second for the captions. Drawing waits for
-/// the screen's refresh, and all pictures that come meanwhile are drawn at once.
+/// It sleeps in SDL until a picture, a key or the window wakes it, and once a second for the captions. Drawing waits
+/// for the screen's refresh, and all pictures that come meanwhile are drawn at once.
 final class Viewer {
     private static let captionInterval = Duration.seconds(1)
     private static let noticeTime = Duration.seconds(4)

@@ -3,8 +3,8 @@ import Threading
 
 /// Wakes the window's thread; any thread may ring.
 ///
-/// However often it rings, one event at most waits for the window's thread. To push an event is the one call of SDL that is
-/// made by other threads, as SDL allows.
+/// However often it rings, one event at most waits for the window's thread. To push an event is the one call of SDL
+/// that is made by other threads, as SDL allows.
 final class WindowBell: Sendable {
     private struct State: Sendable {
         var isOpen = false
@@ -26,7 +26,8 @@ final class WindowBell: Sendable {
 
     /// Wakes the window's thread, if it has heard all that rang before.
     func ring() {
-        // The lock is held while SDL pushes, for the sake of `close`. The window's thread would wait for SDL's own lock.
+        // The lock is held while SDL pushes, for the sake of `close`. The window's thread would wait for SDL's own
+        // lock.
         state.withLock { state in
             guard state.isOpen, !state.isRung else { return }
             var event = unsafe SDL_Event()

@@ -1,4 +1,5 @@
-/// Plays flows over one link: a queue without loss, in which all flows' packets wait in one row, and a fixed delay each way.
+/// Plays flows over one link: a queue without loss, in which all flows' packets wait in one row, and a fixed delay each
+/// way.
 ///
 /// It goes in steps of 1 ms, and ranks laws; figures of the real programs come from `Benchmarks/network`.
 package enum LinkSimulation {

@@ -6,10 +6,11 @@ import MediaCore
 struct SimulatedEncoder: Sendable {
     /// What is filmed.
     package struct Content: Hashable, Sendable {
-        /// The bits per pixel below which no frame comes, at the coarsest quantizer: 0.02 is a natural scene, 0.065 a very
-        /// busy one.
+        /// The bits per pixel below which no frame comes, at the coarsest quantizer: 0.02 is a natural scene, 0.065 a
+        /// very busy one.
         package var floor = 0.02
-        /// The bits per pixel above which no frame comes, at the finest quantizer: 0.06 is a drawing, 0.6 a natural scene.
+        /// The bits per pixel above which no frame comes, at the finest quantizer: 0.06 is a drawing, 0.6 a natural
+        /// scene.
         package var ceiling = 0.6
         /// The spread of sizes from frame to frame.
         package var spread = 0.25

@@ -69,8 +69,8 @@ struct DegradationLadderPropertyTests {
         #expect(last != nil)
     }
 
-    // The size stayed small for good where a step back came while the minute's changes were used up, while the path allowed
-    // less, or while a viewer wanted less.
+    // The size stayed small for good where a step back came while the minute's changes were used up, while the path
+    // allowed less, or while a viewer wanted less.
     @Test("When all steps because of the CPU are taken back, the full size returns", arguments: 0..<40 as Range<UInt64>)
     func cpuStepsReturn(seed: UInt64) {
         var random = SeededGenerator(seed: seed)

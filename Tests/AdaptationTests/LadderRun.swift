@@ -30,7 +30,8 @@ struct LadderRun {
         self.complexity = complexity
     }
 
-    /// Encodes frames for `seconds`, each at the bitrate (kbit/s) that `bitrate` gives for the time since the beginning.
+    /// Encodes frames for `seconds`, each at the bitrate (kbit/s) that `bitrate` gives for the time since the
+    /// beginning.
     mutating func run(
         _ seconds: Double,
         framesPerSecond: Int = 30,

@@ -21,8 +21,8 @@ import Testing
         for frame in 1...60 {
             let now = Int64(frame) * 33_000
             path.wrote(8000, at: now)
-            // The first frames are acknowledged whole, 20 ms after they were written. Of the later ones, half is there after
-            // 10 ms, and acknowledged together with the rest of the frame before.
+            // The first frames are acknowledged whole, 20 ms after they were written. Of the later ones, half is there
+            // after 10 ms, and acknowledged together with the rest of the frame before.
             let isWhole = frame <= 10
             let bytes = frame * 8000 - (isWhole ? 0 : 4000)
             let received = now + (isWhole ? 20_000 : 10_000)
@@ -51,8 +51,8 @@ import Testing
         #expect((66_000...100_000).contains(sample.standingQueue), "\(sample)")
     }
 
-    /// The longest standing queues, in ms, that are told of a link of 1 Mbit/s on which a frame of 20,500 bytes comes each
-    /// 180 ms, before and after `queue` ms of other bytes come; the receiver acknowledges each 10 ms what it has.
+    /// The longest standing queues, in ms, that are told of a link of 1 Mbit/s on which a frame of 20,500 bytes comes
+    /// each 180 ms, before and after `queue` ms of other bytes come; the receiver acknowledges each 10 ms what it has.
     private func standingQueues(_ queue: Int) -> (before: Int64, after: Int64) {
         var path = PathEstimator()
         var (before, after) = (Int64(0), Int64(0))
@@ -79,8 +79,8 @@ import Testing
         #expect(told.before == 0 && told.after <= queue && told.after >= queue / 2, "\(told)")
     }
 
-    /// What a path of `kilobits` per second tells that carries messages of `bytes` one after another; the receiver counts
-    /// whole ones.
+    /// What a path of `kilobits` per second tells that carries messages of `bytes` one after another; the receiver
+    /// counts whole ones.
     private func samples(kilobits: Int, bytes: Int, silence: Int64 = 0) -> [PathEstimator.Sample] {
         var settings = PathEstimator.Settings()
         settings.slowMargin = 1.5
@@ -105,8 +105,8 @@ import Testing
         #expect(abs(last.activeRate - Double(kilobits) * 1000) < 0.02 * last.activeRate, "\(last)")
     }
 
-    /// The active rate of a path of `kilobits` per second whose queue never ends, in kbit/s, as a publisher's estimator has
-    /// it after `seconds` with messages of 1,200 bytes.
+    /// The active rate of a path of `kilobits` per second whose queue never ends, in kbit/s, as a publisher's estimator
+    /// has it after `seconds` with messages of 1,200 bytes.
     private func activeRate(kilobits: Int, seconds: Int) throws -> Double {
         var path = PathEstimator()
         let each = Int64(1200 * 8000 / kilobits)

@@ -176,8 +176,8 @@ import Testing
         #expect(late.isEmpty, "\(late.map { $0.arrived - $0.captured })")
     }
 
-    // A message takes longer than a silence may: the rate while the link delivers seemed half as large again, and its frames
-    // waited for 0.4 s on average and 0.9 s at worst.
+    // A message takes longer than a silence may: the rate while the link delivers seemed half as large again, and its
+    // frames waited for 0.4 s on average and 0.9 s at worst.
     @Test(
         "A thin link is believed to carry what it does",
         arguments: [0.08, 0.1, 0.15, 0.2, 0.25],
@@ -209,7 +209,8 @@ import Testing
         #expect(fresh.arrived <= end + 500)
     }
 
-    // The age of the oldest byte counted, as if only the way of the media could be slow: every third frame was left out.
+    // The age of the oldest byte counted, as if only the way of the media could be slow: every third frame was left
+    // out.
     @Test(
         "Acknowledgements that come late or together cost no frames while the link carries the media well",
         arguments: [.step(250, from: 10), .sawtooth(300), .bursts(200)] as [SimulatedFlow.Lateness]

@@ -76,7 +76,8 @@ struct LaterServerTests {
             for packet in extended(packets) { peer.send(packet) }
             if counts { sent += 1 }
             let expected = sent
-            // Each picture is shown before the next is sent: a renderer that does not get the processor misses pictures.
+            // Each picture is shown before the next is sent: a renderer that does not get the processor misses
+            // pictures.
             try await eventually("frame \(expected) is shown") { renderer.frames == expected }
             #expect(track.statistics.framesDecoded == expected)
         }

@@ -71,7 +71,8 @@ struct FreezeDetectorTests {
         #expect(detector.shown(at: now) == .milliseconds(3100))
     }
 
-    /// What the detector says of frames that follow one another after these times, in milliseconds, some of them repeats.
+    /// What the detector says of frames that follow one another after these times, in milliseconds, some of them
+    /// repeats.
     private func freezes(_ frames: [(gap: Int, isRepeat: Bool)], skipping skipped: Set<Int> = []) -> [Int] {
         var detector = FreezeDetector()
         var now = start

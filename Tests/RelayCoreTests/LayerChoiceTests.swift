@@ -96,7 +96,8 @@ struct LayerChoiceTests {
             return result
         }
         #expect(refutations(0..<60) == [5, 15, 25, 35, 45, 55])
-        // It goes up in vain, at 100, 121, 162, 243 and 324 s, which doubles the time to 80 s. Tests leave that as it is.
+        // It goes up in vain, at 100, 121, 162, 243 and 324 s, which doubles the time to 80 s. Tests leave that as it
+        // is.
         for second in 100..<400 {
             choice.update(best: 2, isUrgent: false, evidence: .shown, at: start + .seconds(second))
             guard choice.layer == 2 else { continue }

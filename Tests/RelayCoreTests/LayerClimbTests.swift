@@ -36,7 +36,8 @@ struct LayerClimbTests {
         return view
     }
 
-    /// Runs the room; returns for each viewer the part of the time from `start` on that it got more than its link carries.
+    /// Runs the room; returns for each viewer the part of the time from `start` on that it got more than its link
+    /// carries.
     private func run(_ room: inout EmulatedRoom, _ duration: Int, from start: Int) -> [Double] {
         let (bench, camera, viewers) = (room.bench, room.camera, room.viewers)
         var above = viewers.map { _ in 0 }
@@ -136,7 +137,8 @@ struct LayerClimbTests {
 
     /// What a viewer of a simulcast track and of a plain one gets, whose link gets better after 12 s.
     ///
-    /// The simulcast track ends after `end` milliseconds, and the plain one goes on for 5 s; `nil` ends neither within 90 s.
+    /// The simulcast track ends after `end` milliseconds, and the plain one goes on for 5 s; `nil` ends neither within
+    /// 90 s.
     private func watchTwoTracks(firstEndsAt end: Int?, offset: Int = 0, seconds: Int = 90) throws -> EmulatedViewer {
         var room = try EmulatedRoom(cap: 1_700_000, layers: SimulcastTests.layers) { bench in
             [

@@ -459,7 +459,8 @@ struct RelayHostileTests {
         #expect(bench.join("guest", room: "another").close == nil)
     }
 
-    /// Each new connection began with the whole budget of one participant: 640,000 messages a second in a room of 1,000.
+    /// Each new connection began with the whole budget of one participant: 640,000 messages a second in a room of
+    /// 1,000.
     @Test("A flooder that joins again and again under new names is charged to its room's joins")
     func rejoiningFlooder() throws {
         var settings = RelaySettings()

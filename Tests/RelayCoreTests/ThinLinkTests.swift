@@ -48,8 +48,8 @@ struct ThinLinkTests {
         #expect(room.camera.publisher.keyframeRequests <= 4)
     }
 
-    // BBR holds back what is sent for 0.2 s and a round trip every 10 s. Each time the publisher was told a third of what
-    // the link carries, and sent smaller pictures.
+    // BBR holds back what is sent for 0.2 s and a round trip every 10 s. Each time the publisher was told a third of
+    // what the link carries, and sent smaller pictures.
     @Test(
         "A sender's TCP that measures the round trip every ten seconds costs neither size nor frames",
         arguments: [2.5e6, 4e6, 2e7],
@@ -206,8 +206,8 @@ struct ThinLinkTests {
         #expect(Double(bytes) * 8 / 52 > 0.88 * rate, "\(bytes)")
     }
 
-    // The rate that was offered while the backlog drained was half of what the link carries, and the picture shrank by as
-    // much.
+    // The rate that was offered while the backlog drained was half of what the link carries, and the picture shrank by
+    // as much.
     @Test("After a fall of the link, the publisher is not told much less than it carries for long")
     func fall() throws {
         var room = try EmulatedRoom(cap: 2_500_000) { bench in

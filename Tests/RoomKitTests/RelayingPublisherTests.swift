@@ -64,7 +64,8 @@ struct RelayingPublisherTests {
         await bench.publisher.stop()
     }
 
-    // An encoder that is started anew may count from another moment. All its frames had one time for as long as it is behind.
+    // An encoder that is started anew may count from another moment. All its frames had one time for as long as it is
+    // behind.
     @Test("Frames whose timestamps jump back keep their distances")
     func past() async throws {
         let bench = try PublisherBench(isRelaying: true)

@@ -16,7 +16,8 @@ struct StampedTimelineTests {
         }
     }
 
-    // All frames got the time of the last one until their timestamps had caught up with it, and viewers saw none of them.
+    // All frames got the time of the last one until their timestamps had caught up with it, and viewers saw none of
+    // them.
     @Test("After timestamps that jump back, times go on as the timestamps do")
     func jump() {
         #expect(milliseconds([50_000, 50_033, 40_000, 40_033, 40_066]) == [50_000, 50_033, 50_033, 50_066, 50_099])

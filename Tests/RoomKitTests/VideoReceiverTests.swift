@@ -8,8 +8,8 @@ import Threading
 
 @Suite("Video receiver", .timeLimit(.minutes(1)))
 struct VideoReceiverTests {
-    /// The receivers' clock, which goes on by a frame interval with each frame: a test machine that is stopped for seconds
-    /// does not make a picture late.
+    /// The receivers' clock, which goes on by a frame interval with each frame: a test machine that is stopped for
+    /// seconds does not make a picture late.
     private let time = Monitor(timestamp(at: 0))
 
     private func receiver(

@@ -177,8 +177,8 @@ final class VirtualDisplay {
     /// Has the server count a part of the screen as a monitor.
     func addMonitor(_ name: String, _ area: PixelArea) throws {
         guard let extensionData = cxcb_randr(client.handle) else { throw TestFailure("the server has no RANDR") }
-        // `xcb_randr_set_monitor` of libxcb 1.15 sends a length of its own making. This is RRSetMonitor of RandR 1.5: no
-        // outputs, not the primary monitor, place and size in pixels and in millimeters.
+        // `xcb_randr_set_monitor` of libxcb 1.15 sends a length of its own making. This is RRSetMonitor of RandR 1.5:
+        // no outputs, not the primary monitor, place and size in pixels and in millimeters.
         let (width, height) = (UInt32(area.dimensions.width), UInt32(area.dimensions.height))
         var words: [UInt32] = [
             43 << 8, client.root, try client.atom(name), 0, UInt32(area.column) | UInt32(area.row) << 16,

@@ -4,8 +4,8 @@ import Synchronization
 import TestTools
 import Threading
 
-/// A TCP proxy in front of a server of this machine, which carries only so much to its one client, or from it; the other
-/// way is free.
+/// A TCP proxy in front of a server of this machine, which carries only so much to its one client, or from it; the
+/// other way is free.
 ///
 /// Its receive buffer is the link's queue. It is small, so that the server notices soon that the link is full.
 package final class ThinLink: Sendable {

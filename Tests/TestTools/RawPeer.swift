@@ -43,7 +43,8 @@ package final class RawPeer {
 
     deinit { if descriptor >= 0 { close(descriptor) } }
 
-    /// The result of a call that is made again when a stop of this process interrupted it, as it does calls with a limit.
+    /// The result of a call that is made again when a stop of this process interrupted it, as it does calls with a
+    /// limit.
     private func uninterrupted(_ call: () -> Int) -> Int {
         while true {
             let result = call()

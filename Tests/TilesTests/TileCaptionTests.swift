@@ -78,7 +78,8 @@ struct TileCaptionTests {
         #expect(selection.shown(of: ["c", "d"]) == ["c"])
         selection.step(forward: true, of: [])
         #expect(selection.shown(of: []).isEmpty)
-        // A single track, alone or not, looks the same: the step that comes after more tracks have come goes to the first.
+        // A single track, alone or not, looks the same: the step that comes after more tracks have come goes to the
+        // first.
         selection.step(forward: true, of: ["c"])
         #expect(selection.shown(of: ["c"]) == ["c"])
     }

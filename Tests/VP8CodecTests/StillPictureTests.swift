@@ -46,8 +46,8 @@ struct StillPictureTests {
         var sharpness: Double
     }
 
-    /// Somebody leafs through a document of 1280x720 at 15 pictures a second, stops at a page that is repeated 16 times,
-    /// and leafs on; `nil` stands for a picture that was left out.
+    /// Somebody leafs through a document of 1280x720 at 15 pictures a second, stops at a page that is repeated 16
+    /// times, and leafs on; `nil` stands for a picture that was left out.
     private func leaf(limit: Int, marked: Bool) throws -> (still: [Shown], moving: [Shown?]) {
         let size = Dimensions(width: 1280, height: 720)
         let rate = Bitrate.kilobitsPerSecond(2500)
@@ -103,7 +103,8 @@ struct StillPictureTests {
         return VideoFrame(buffer: buffer, timestamp: timestamp(at: 0))
     }
 
-    /// An empty page becomes one full of text, which scrolls for 3 s, stands still for some repeats, and scrolls on for 3 s.
+    /// An empty page becomes one full of text, which scrolls for 3 s, stands still for some repeats, and scrolls on for
+    /// 3 s.
     ///
     /// - Returns: How many of the last pictures were shown.
     private func scroll(kilobits: Int, framesPerSecond: Int, repeats: Int) throws -> Int {

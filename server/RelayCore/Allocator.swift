@@ -18,8 +18,8 @@ package enum Allocator {
 
     /// The part of `rate` that each claim gets, in bits per second.
     ///
-    /// Each gets its part by weight, also one that sends little or nothing at present: it may begin at any time. What it
-    /// leaves unused goes to the others, so that none is held back, and none starves. The sum may therefore exceed
+    /// Each gets its part by weight, also one that sends little or nothing at present: it may begin at any time. What
+    /// it leaves unused goes to the others, so that none is held back, and none starves. The sum may therefore exceed
     /// `rate`; the next division takes back what is used after all. A single track gets all.
     package static func shares(of rate: Double, among claims: [Claim]) -> [Double] {
         guard claims.count > 1 else { return claims.map { _ in rate } }

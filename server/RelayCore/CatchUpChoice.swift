@@ -65,8 +65,8 @@ package struct CatchUpChoice: Sendable {
     ///   - bytes: The bytes that have been acknowledged.
     ///   - time: When they arrived, on the subscriber's clock.
     ///   - load: What stands between the subscriber and the live picture.
-    /// - Returns: The time until a keyframe is needed, so that it arrives when the path is empty; `nil` to go on with the
-    ///   cached frames.
+    /// - Returns: The time until a keyframe is needed, so that it arrives when the path is empty; `nil` to go on with
+    ///   the cached frames.
     package mutating func delayOfKeyframe(
         acknowledged bytes: Int64,
         at time: MediaAcknowledgement.ReceiverTime,

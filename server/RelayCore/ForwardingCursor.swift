@@ -125,8 +125,8 @@ package struct ForwardingCursor: Sendable {
 
     /// Notes that the path delivered nothing for a while.
     ///
-    /// What waits is late because of that, and not because a keyframe took long on a slow path. If it is too late, a new
-    /// keyframe is sooner.
+    /// What waits is late because of that, and not because a keyframe took long on a slow path. If it is too late, a
+    /// new keyframe is sooner.
     package mutating func outageEnded() {
         if position >= catchUpEnd { pursuit.end() }
     }

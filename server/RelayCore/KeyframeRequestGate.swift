@@ -100,8 +100,8 @@ package struct KeyframeBackoff: Hashable, Sendable {
     package enum Need: Hashable, Sendable {
         /// Its network held up the live picture, which its last keyframe had led to.
         case outage
-        /// Anything else: its last keyframe did not lead to the live picture, it asked for one, it came back to the track,
-        /// or it wishes for a larger encoding.
+        /// Anything else: its last keyframe did not lead to the live picture, it asked for one, it came back to the
+        /// track, or it wishes for a larger encoding.
         case other
     }
 
@@ -140,9 +140,9 @@ package struct KeyframeBackoff: Hashable, Sendable {
 
     /// Records that the subscriber needs a keyframe.
     ///
-    /// Needs before the time to which an earlier one was delayed are the same need: a receiver may repeat itself for each
-    /// frame that it cannot decode, and is not delayed further for this. The backoff starts again when there was no need
-    /// of the kind for four intervals after the next one would be allowed.
+    /// Needs before the time to which an earlier one was delayed are the same need: a receiver may repeat itself for
+    /// each frame that it cannot decode, and is not delayed further for this. The backoff starts again when there was
+    /// no need of the kind for four intervals after the next one would be allowed.
     ///
     /// - Parameters:
     ///   - need: Why it needs the keyframe.

@@ -4,7 +4,8 @@ package import MediaCore
 ///
 /// A change costs a keyframe and is seen. So a smaller encoding must be the better one for a moment, and a larger one
 /// for some seconds. If the evidence speaks against the larger one, or the subscriber had to come down again, the time
-/// until the next attempt doubles. After evidence alone it stays short, because the subscriber saw nothing of the attempt.
+/// until the next attempt doubles. After evidence alone it stays short, because the subscriber saw nothing of the
+/// attempt.
 package struct LayerChoice: Sendable {
     /// What is known of whether the subscriber's path carries the next larger encoding.
     package enum Evidence: Sendable {

@@ -65,7 +65,8 @@ struct SubscriberState: Sendable {
         /// The number of the last frame that was sent over a limited path.
         var lastFrame: UInt32?
 
-        /// Notes that a frame was sent; returns how many frames were published since the last one, 1 if that is unknown.
+        /// Notes that a frame was sent; returns how many frames were published since the last one, 1 if that is
+        /// unknown.
         mutating func advance(toFrame number: UInt32) -> Int {
             defer { lastFrame = number }
             // Another encoding has numbers of its own.

@@ -1,10 +1,10 @@
 /// Finds out whether a path carries more than is sent over it, by sending a few frames together.
 ///
-/// The frames wait for one another, 100 ms at most, and leave at one moment. The queue that they cause tells the rate of
-/// the path. Nothing is sent that the peer would not get anyway, and no frame comes late enough to be seen: on a path
-/// without room, two frames tell so, and the queue is that of one frame. Three trains, of two, three and four frames, must
-/// pass one after the other. Where frames come more rarely than 30 times a second, fewer of them make a train, which has as
-/// many bytes, because each is larger.
+/// The frames wait for one another, 100 ms at most, and leave at one moment. The queue that they cause tells the rate
+/// of the path. Nothing is sent that the peer would not get anyway, and no frame comes late enough to be seen: on a
+/// path without room, two frames tell so, and the queue is that of one frame. Three trains, of two, three and four
+/// frames, must pass one after the other. Where frames come more rarely than 30 times a second, fewer of them make a
+/// train, which has as many bytes, because each is larger.
 package struct PathProbe: Sendable {
     /// What the trains have shown.
     package enum Finding: Sendable {
@@ -17,8 +17,8 @@ package struct PathProbe: Sendable {
         case idle
         /// Waits for two frames, which show the time from one to the next.
         case measuring(since: Int64?)
-        /// Frames wait for one another: until one comes after `until`, or else to the time `latest`, which is known once a
-        /// frame waits.
+        /// Frames wait for one another: until one comes after `until`, or else to the time `latest`, which is known
+        /// once a frame waits.
         case gathering(until: Int64, latest: Int64?)
         /// The train leaves, or is on its way.
         case sent
@@ -48,8 +48,8 @@ package struct PathProbe: Sendable {
     private static let margin = 1.1
     /// The part of what a train can show at most that must be shown, where that is less than the needed rate.
     private static let leastPart = 0.85
-    /// The time from one frame to the next by which `mostShown` is meant: where frames come more rarely, they are larger,
-    /// and a path with room needs no longer for them.
+    /// The time from one frame to the next by which `mostShown` is meant: where frames come more rarely, they are
+    /// larger, and a path with room needs no longer for them.
     private static let longestInterval: Int64 = 33_334
     /// After this many times without a second frame in time, there are too few.
     private static let mostMisses = 4
@@ -195,8 +195,8 @@ package struct PathProbe: Sendable {
         if size < Self.sizes.count { nextTrain(at: now) } else { finish(.carries) }
     }
 
-    /// The rate that a path with room shows at least, from the train of the writes from `first` to `last`, if `newest` is
-    /// the newest write that was acknowledged.
+    /// The rate that a path with room shows at least, from the train of the writes from `first` to `last`, if `newest`
+    /// is the newest write that was acknowledged.
     private func mostShown(_ first: Write, _ last: Write, _ newest: Write) -> Double {
         guard newest.end == last.end else {
             // What came behind the train was not written before: no path shows more in that time.

@@ -1,7 +1,8 @@
 import MediaCore
 import RoomProtocol
 
-/// How subscribers get larger encodings: only if their paths have shown that they carry them (`docs/protocol.md`, 10.1).
+/// How subscribers get larger encodings: only if their paths have shown that they carry them (`docs/protocol.md`,
+/// 10.1).
 extension Relay {
     /// How often a subscriber whose path is tested is looked at.
     private static var probingInterval: Duration { .milliseconds(100) }
@@ -9,9 +10,11 @@ extension Relay {
     /// A larger encoding comes at this many times the rate of the smaller one at least.
     private static var leastGain: Double { 1.25 }
 
-    /// Lets a subscriber's choice follow what the plan says, and tests its path where a larger encoding may be possible.
+    /// Lets a subscriber's choice follow what the plan says, and tests its path where a larger encoding may be
+    /// possible.
     ///
-    /// The plan saw the subscriber as `viewer` and gives it the encoding `planned`, with the encodings coming at `rates`.
+    /// The plan saw the subscriber as `viewer` and gives it the encoding `planned`, with the encodings coming at
+    /// `rates`.
     mutating func choose(
         for id: ParticipantID,
         subscription index: Int,
@@ -40,8 +43,8 @@ extension Relay {
 
     /// Whether a subscriber's path must show that it carries a larger encoding.
     ///
-    /// It need not if nobody else gets a larger one, which would then be made for its path. Nor if it wishes for it, and its
-    /// path shows no limit.
+    /// It need not if nobody else gets a larger one, which would then be made for its path. Nor if it wishes for it,
+    /// and its path shows no limit.
     private func needsEvidence(_ viewer: LayerPlan.Viewer, _ id: ParticipantID, of track: TrackID) -> Bool {
         guard let connection = participants.hot[id.index].connection,
             connections.bulk[connection.index].path.isAcknowledged,

@@ -147,8 +147,8 @@ extension Relay {
 
     /// Lets a subscriber change to the encoding `number` as soon as that can be decoded.
     ///
-    /// An encoding that nobody receives begins with a keyframe once the publisher is told. Meanwhile the subscriber gets
-    /// the one that it has.
+    /// An encoding that nobody receives begins with a keyframe once the publisher is told. Meanwhile the subscriber
+    /// gets the one that it has.
     mutating func aim(_ id: ParticipantID, subscription index: Int, at number: Int, _ now: MonotonicInstant) {
         let track = participants.hot[id.index].subscriptions[index].track
         let current = participants.hot[id.index].subscriptions[index].encoding

@@ -76,7 +76,8 @@ extension Relay {
         return connections.bulk[connection.index].path.rate == nil ? level : min(level, 4)
     }
 
-    /// Whether a subscriber is sent nothing only because it waits for a keyframe, for which its network is not the reason.
+    /// Whether a subscriber is sent nothing only because it waits for a keyframe, for which its network is not the
+    /// reason.
     private func awaitsPublisher(_ id: ParticipantID, subscription index: Int, at now: MonotonicInstant) -> Bool {
         let subscription = participants.hot[id.index].subscriptions[index]
         let encoding = subscription.encoding

@@ -111,8 +111,8 @@ extension Relay {
 
     /// Tells the driver that there are media to send to all who receive an encoding.
     ///
-    /// When a frame comes, what the relay knows of them is in none of the processor's caches. Before the first is served,
-    /// it is asked for all that will be needed, and fetches it side by side.
+    /// When a frame comes, what the relay knows of them is in none of the processor's caches. Before the first is
+    /// served, it is asked for all that will be needed, and fetches it side by side.
     mutating func wakeSubscribers(of encoding: EncodingID) {
         let subscribers = encodings.hot[encoding.index].subscribers
         countedWork.wakes += subscribers.count

@@ -38,7 +38,8 @@ extension Relay {
         reviewSoon(track, at: now)
     }
 
-    /// Removes a participant from those who receive an encoding, or wait for it; its publisher may stop if nobody is left.
+    /// Removes a participant from those who receive an encoding, or wait for it; its publisher may stop if nobody is
+    /// left.
     ///
     /// The publisher begins with a keyframe when it resumes. Subscribers that come and go must not cause more keyframes
     /// than requests can. So the publisher is not told to stop as long as a keyframe request would not be allowed

@@ -20,8 +20,8 @@ package struct Relay: ~Copyable, Sendable {
         case close(RoomErrorCode, reason: String)
     }
 
-    /// The message that a connection sends next, and whether `nextMessage` need not be called again until the connection
-    /// is woken.
+    /// The message that a connection sends next, and whether `nextMessage` need not be called again until the
+    /// connection is woken.
     ///
     /// A tuple, because taking a structure apart would retain the message and release it again.
     package typealias Turn = (message: Outgoing, isLast: Bool)

@@ -35,9 +35,10 @@ package struct RelaySettings: Sendable {
     package var deliveryBurst = 64_000
     /// The interval at which participants may join a room in the long run.
     ///
-    /// Each join, and the leaving before or after it, is a message to everybody in the room. Without a limit, two clients
-    /// that take each other's place keep all links of the room busy. A participant that leaves less than a quiet time
-    /// after it caused messages to others counts as one more join for each `maximumParticipantsPerRoom` of them.
+    /// Each join, and the leaving before or after it, is a message to everybody in the room. Without a limit, two
+    /// clients that take each other's place keep all links of the room busy. A participant that leaves less than a
+    /// quiet time after it caused messages to others counts as one more join for each `maximumParticipantsPerRoom` of
+    /// them.
     package var joinInterval: Duration = .milliseconds(100)
     /// How many participants may join a room at once, after a quiet time: twice as many as it holds.
     package var joinBurst = 2000

@@ -1,6 +1,7 @@
 import CPrefetch
 
-/// Asks the processor to fetch the cache lines of 64 bytes from `address` on; it does nothing else, whatever the address.
+/// Asks the processor to fetch the cache lines of 64 bytes from `address` on; it does nothing else, whatever the
+/// address.
 @inline(__always)
 func prefetchLines(_ count: Int, at address: UnsafeRawPointer?) {
     for line in 0..<count { unsafe cprefetch_line(address.map { unsafe $0 + line * 64 }) }
@@ -118,8 +119,8 @@ struct Column<Part: Sendable>: Sendable {
 
 /// A `SlotArray` in three columns, so that what is read often lies close together in memory.
 ///
-/// `Element` holds what is seldom read, `Hot` what is read for every packet and subscriber, and `Bulk` what is also changed
-/// for every packet, but is too large to lie between.
+/// `Element` holds what is seldom read, `Hot` what is read for every packet and subscriber, and `Bulk` what is also
+/// changed for every packet, but is too large to lie between.
 struct SlotTable<Element: Sendable, Hot: Sendable, Bulk: Sendable>: Sendable {
     private var slots = SlotArray<Element>()
     /// One pair; in an array, because a table that held it would be large to move.

@@ -29,7 +29,8 @@ package struct SubscriberPath: Sendable {
         package var outage: Int64 = 600_000
         /// The limit is forgotten when for this long no queue stood and the rate was not used up.
         package var limitMemory: Int64 = 10_000_000
-        /// The first of the rare frames to a peer that has stopped to acknowledge; each further one waits twice as long.
+        /// The first of the rare frames to a peer that has stopped to acknowledge; each further one waits twice as
+        /// long.
         package var firstProbe: Int64 = 6_000_000
         /// How long no queue must have stood before a test whether the path carries more.
         package var roomPatience: Int64 = 2_000_000
@@ -38,7 +39,8 @@ package struct SubscriberPath: Sendable {
         /// For this long after TCP held back what is sent, nothing is learned of the path: the window over which the
         /// estimator has its rates, and the time until what was sent then has been acknowledged.
         package var holdTime: Int64 = 600_000
-        /// For this long after it, at most, no more than `heldPart` of the rate is used, until the queue of that time is gone.
+        /// For this long after it, at most, no more than `heldPart` of the rate is used, until the queue of that time
+        /// is gone.
         package var holdQueueTime: Int64 = 2_000_000
         /// The part of the rate that is used until then.
         ///
@@ -52,13 +54,14 @@ package struct SubscriberPath: Sendable {
         package var mostFirstWrites: Int32 = 128
         /// The law's additive increase (`RateController.Settings`), half of that of a publisher's own path.
         ///
-        /// The publisher hears of a rate 0.1 to 0.2 s later, and the queue of a rate that was too high is so much longer.
+        /// The publisher hears of a rate 0.1 to 0.2 s later, and the queue of a rate that was too high is so much
+        /// longer.
         package var additiveIncrease = 125_000.0
         /// How long the path must have had room before the law's increase becomes multiplicative, in seconds; 1 on a
         /// publisher's own path.
         ///
-        /// In an emulated room with links of 0.15 to 2 Mbit/s, the 95th percentile of the age was 10 to 50 % longer with
-        /// the values of a publisher's own path, and the use of the link the same.
+        /// In an emulated room with links of 0.15 to 2 Mbit/s, the 95th percentile of the age was 10 to 50 % longer
+        /// with the values of a publisher's own path, and the use of the link the same.
         package var lawPatience = 2.0
         /// The bounds of the law's rate, in bits per second.
         package var lowestRate = 60_000.0
@@ -167,7 +170,8 @@ package struct SubscriberPath: Sendable {
 
     // MARK: Events
 
-    /// Notes that TCP holds back what is sent, to measure the round trip: the queue does not show what the path carries.
+    /// Notes that TCP holds back what is sent, to measure the round trip: the queue does not show what the path
+    /// carries.
     package mutating func noteHold(at now: MonotonicInstant) {
         lastHold = now.microseconds
         if heldRate == nil { heldRate = controller.map { settings.heldPart * $0.rate } }
@@ -308,8 +312,8 @@ package struct SubscriberPath: Sendable {
         law.startRate = rate
         law.additiveIncrease = settings.additiveIncrease
         law.patience = settings.lawPatience
-        // Frames of the old rate do not fit, and are left out: what is delivered breaks down at once. A path that has become
-        // this thin looks the same, but there the queue grows, and the attempt ends.
+        // Frames of the old rate do not fit, and are left out: what is delivered breaks down at once. A path that has
+        // become this thin looks the same, but there the queue grows, and the attempt ends.
         law.competing.collapsed = 0.2
         law.competing.deliveryMemory = 40_000_000
         var controller = RateController(law)
@@ -371,8 +375,8 @@ package struct SubscriberPath: Sendable {
     /// How long the path takes to carry `bytes` after what is on its way already; zero while no limit is known.
     package func drainTime(of bytes: Int) -> Duration {
         guard let rate = controller?.rate else { return .zero }
-        // What the path carries in a round trip, and what the peer has not acknowledged yet because it thins, does not wait.
-        // Nor does what stands in the queue of others.
+        // What the path carries in a round trip, and what the peer has not acknowledged yet because it thins, does not
+        // wait. Nor does what stands in the queue of others.
         let passing = Double((estimator.shortestRoundTrip ?? 0) + estimator.thinning)
         let carried = rate / 8e6 * (passing + (controller?.competingQueue ?? 0))
         let waiting = Double(bytes) + max(0, Double(unacknowledgedBytes) - carried)

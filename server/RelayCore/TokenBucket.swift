@@ -42,7 +42,8 @@ struct TokenBucket: Sendable {
         return true
     }
 
-    /// Takes `units` out of the bucket even if it does not hold that many; it then owes at most `units`, or what it owed.
+    /// Takes `units` out of the bucket even if it does not hold that many; it then owes at most `units`, or what it
+    /// owed.
     mutating func overdraw(_ units: Int, of allowance: Allowance, at now: MonotonicInstant) {
         let cost = Int64(min(Double(units) * allowance.nanosecondsPerUnit, 1e18))
         let next = max(fullAt.nanoseconds, now.nanoseconds) &+ cost

@@ -8,8 +8,8 @@ import WebSockets
 
 /// The relay, and the sockets on which its decisions take effect.
 ///
-/// It is one value, because the runtime checks each access to a property of an object: one check for each message and not
-/// one for each part of this.
+/// It is one value, because the runtime checks each access to a property of an object: one check for each message and
+/// not one for each part of this.
 struct Desk: ~Copyable {
     var relay: Relay
     /// The log of what peers do.

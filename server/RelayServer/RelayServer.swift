@@ -7,8 +7,8 @@ package import WebSockets
 
 /// A running relay: the rooms of `RelayCore` behind a listening socket.
 ///
-/// One thread serves all connections. Media bytes are copied once, out of the socket's buffer, however many sockets send
-/// them on. Nothing on the thread waits for a peer.
+/// One thread serves all connections. Media bytes are copied once, out of the socket's buffer, however many sockets
+/// send them on. Nothing on the thread waits for a peer.
 public final class RelayServer: Sendable {
     /// Where the server listens, and its limits.
     package struct Options: Sendable {

@@ -113,8 +113,8 @@ final class RelayService: WebSocketHandler {
 
     /// Gives memory back to the system after a crowd has left.
     ///
-    /// The allocator keeps what lies between blocks that are still in use: 100 MB after some 2,000 hostile connections, of
-    /// which the server used 10.
+    /// The allocator keeps what lies between blocks that are still in use: 100 MB after some 2,000 hostile connections,
+    /// of which the server used 10.
     private func giveBackMemory() {
         let count = desk.relay.connectionCount
         mostConnections = max(mostConnections, count)

@@ -49,8 +49,8 @@ final class EncodedEntrance: Sendable {
     ///   - timestamp: When the frame is to be shown.
     ///   - name: What an error calls the frame.
     /// - Returns: What has become of the frame.
-    /// - Throws: `notVP8`, `invisibleFrame`, `pictureTooLarge`, `frameTooLarge`. Frames up to the next keyframe are then
-    ///   dropped.
+    /// - Throws: `notVP8`, `invisibleFrame`, `pictureTooLarge`, `frameTooLarge`. Frames up to the next keyframe are
+    ///   then dropped.
     func take(
         _ bytes: RawSpan,
         at timestamp: MonotonicInstant,

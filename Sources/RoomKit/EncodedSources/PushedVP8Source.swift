@@ -23,9 +23,9 @@ public final class PushedVP8Source: EncodedVideoSource {
     ///
     /// - Parameters:
     ///   - kind: What the source shows.
-    ///   - onKeyframeRequest: Called when a subscriber or a new track needs a keyframe: at most once a second for each track, on
-    ///     a thread of the track, or of Swift's pool before the first keyframe; it must not hold either up. Without it,
-    ///     subscribers wait for the source's next keyframe.
+    ///   - onKeyframeRequest: Called when a subscriber or a new track needs a keyframe: at most once a second for each
+    ///     track, on a thread of the track, or of Swift's pool before the first keyframe; it must not hold either up.
+    ///     Without it, subscribers wait for the source's next keyframe.
     public init(kind: VideoSourceKind = .other, onKeyframeRequest: (@Sendable () -> Void)? = nil) {
         self.kind = kind
         self.onKeyframeRequest = onKeyframeRequest
@@ -38,13 +38,13 @@ public final class PushedVP8Source: EncodedVideoSource {
     /// Passes a frame on to the tracks; returns `false` if it was dropped, and never waits.
     ///
     /// A frame is dropped if no track takes it, if another thread's frame is being taken, or if it refers to a frame
-    /// that was dropped or refused: then write frames on, up to a keyframe. A frame that was taken may still be given up
-    /// later, because the network is too slow.
+    /// that was dropped or refused: then write frames on, up to a keyframe. A frame that was taken may still be given
+    /// up later, because the network is too slow.
     ///
     /// - Parameters:
     ///   - frame: One whole VP8 frame, of at most 4 MiB; it is copied.
-    ///   - timestamp: When the frame was captured; `nil` for now. One in the future counts as now. Timestamps that go back
-    ///     are shifted, so that the frames keep their distances and times never go back.
+    ///   - timestamp: When the frame was captured; `nil` for now. One in the future counts as now. Timestamps that go
+    ///     back are shifted, so that the frames keep their distances and times never go back.
     /// - Returns: Whether a track has taken the frame.
     /// - Throws: A `VP8SourceError` if the frame cannot be passed on: it is not VP8, invisible or too large.
     @discardableResult

@@ -6,9 +6,9 @@ import Threading
 /// Plays a file of VP8 frames, or passes on what another encoder pipes, without encoding anything.
 ///
 /// A file comes at its own speed. Frames from a pipe are passed on as they come. A track sends them as they are, in one
-/// encoding: there is no simulcast and no adaptation of rate or size, and `qualityLimitation` says `other`. On a network
-/// that is too slow, frames are dropped up to the next keyframe. A subscriber who comes in between waits for it too, so
-/// the frames should have a keyframe every few seconds.
+/// encoding: there is no simulcast and no adaptation of rate or size, and `qualityLimitation` says `other`. On a
+/// network that is too slow, frames are dropped up to the next keyframe. A subscriber who comes in between waits for it
+/// too, so the frames should have a keyframe every few seconds.
 ///
 /// The end of the clip is reported as `CaptureEvent.finished`. A file that cannot be read on, and frames that cannot be
 /// passed on (`VP8SourceError`), are reported as `CaptureEvent.failed`. The source has then stopped. Releasing the last
@@ -32,9 +32,9 @@ public final class VP8Source: VideoCapturer, CoreCapturer, EncodedVideoSource {
     ///   - path: The file or named pipe; `-` for standard input.
     ///   - loop: Whether the clip begins again at its end; a pipe never does.
     ///   - kind: What the source shows.
-    ///   - onKeyframeRequest: Called when a subscriber or a new track needs a keyframe, for a pipe whose encoder can be told: at most
-    ///     once a second for each track, on a thread of the track, or of Swift's pool before the first keyframe; it must
-    ///     not hold either up.
+    ///   - onKeyframeRequest: Called when a subscriber or a new track needs a keyframe, for a pipe whose encoder can be
+    ///     told: at most once a second for each track, on a thread of the track, or of Swift's pool before the first
+    ///     keyframe; it must not hold either up.
     public init(
         path: String,
         loop: Bool = false,

@@ -29,11 +29,11 @@ extension CameraSource {
     ///   - request: The requested format. The camera runs at its smallest size that covers the requested one, or else
     ///     at its largest. Frames are center-cropped and scaled down, never up. Fields that are `nil` default to
     ///     640x480 at 30 frames per second, or the camera's nearest.
-    ///   - outageLimit: How long to wait for a camera that worked and then gives no pictures. `nil` waits for ever; zero
-    ///     makes the source fail at once, without a slate.
+    ///   - outageLimit: How long to wait for a camera that worked and then gives no pictures. `nil` waits for ever;
+    ///     zero makes the source fail at once, without a slate.
     ///   - transform: Crops, turns and mirrors the frames of that size.
-    ///   - orientationTracker: Says how the camera is held; its turn is added to that of `transform`. While capturing, a
-    ///     change takes effect with the next frame.
+    ///   - orientationTracker: Says how the camera is held; its turn is added to that of `transform`. While capturing,
+    ///     a change takes effect with the next frame.
     public convenience init(
         device: CaptureDevice,
         request: VideoFormatRequest = VideoFormatRequest(),

@@ -35,8 +35,8 @@ struct KeyframeDemand: Hashable, Sendable {
 
     /// A keyframe was encoded, which was begun at `mark`.
     ///
-    /// It also answers a request that came while it was encoded, because it has not been sent yet. A beginning that came
-    /// meanwhile needs another keyframe.
+    /// It also answers a request that came while it was encoded, because it has not been sent yet. A beginning that
+    /// came meanwhile needs another keyframe.
     mutating func keyframeEncoded(begunAt mark: Mark) {
         answered = mark
         isRequested = false

@@ -16,8 +16,8 @@ extension LocalVideoTrack {
 
     /// Passes a frame on, if the source is a `PushedSource`; returns `false` if the frame was dropped, and never waits.
     ///
-    /// `false` means that the frame is lost, for the reasons that `PushedSource.write(_:)` gives; do not write it again.
-    /// Any thread may call this.
+    /// `false` means that the frame is lost, for the reasons that `PushedSource.write(_:)` gives; do not write it
+    /// again. Any thread may call this.
     @discardableResult
     public func write(_ frame: VideoFrame) -> Bool {
         (source as? PushedSource)?.write(frame) ?? false

@@ -73,7 +73,8 @@ public final class LocalVideoTrack: Sendable {
         await publisher?.announceEnabled()
     }
 
-    /// Passes every captured picture to `renderer` while the track is published, as a preview; adding it twice does nothing.
+    /// Passes every captured picture to `renderer` while the track is published, as a preview; adding it twice does
+    /// nothing.
     ///
     /// The renderer is called on `executor`, or else on a thread of its own, which begins with the first picture. If it
     /// is slow it misses pictures, and each call brings the newest one. It never holds up the track or other renderers.

@@ -23,7 +23,8 @@ public struct LocalVideoTrackStatistics: Hashable, Sendable {
     ///
     /// The device's own rate is `framesCaptured + framesMissed - 1` frames in this time.
     public var captureDuration = Duration.zero
-    /// The mean time from a frame's capture until the source took it from the device; `nil` if the source cannot know it.
+    /// The mean time from a frame's capture until the source took it from the device; `nil` if the source cannot know
+    /// it.
     public var captureDelay: Duration?
     /// The frames captured in a second, estimated by the timestamps of about the last second; `nil` before that.
     public var capturedFramesPerSecond: Double?
@@ -70,8 +71,8 @@ public struct LocalVideoLayerStatistics: Hashable, Sendable {
     public var temporalLayerCount: Int?
     /// Frames encoded a second, measured over about the last second.
     public var framesPerSecond = 0.0
-    /// The last frame's quantizer: for VP8, from 0 for the finest picture to 127; `nil` before the first frame, and without
-    /// an encoder.
+    /// The last frame's quantizer: for VP8, from 0 for the finest picture to 127; `nil` before the first frame, and
+    /// without an encoder.
     public var quantizer: UInt8?
     /// The total time spent on scaling and encoding, for all frames.
     public var encodeDuration = Duration.zero

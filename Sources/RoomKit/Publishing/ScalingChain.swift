@@ -4,9 +4,10 @@ import VideoProcessing
 
 /// Makes the sizes of a track's pictures that its encodings need, each size of a picture once.
 ///
-/// A picture is turned upright, unless it keeps its orientation and is tagged with it. Then it is brought to the size that was requested from the source, and limited to the size that
-/// the track was announced with. Smaller sizes are made from the smallest one there is that is large enough. Nothing is
-/// copied for an encoding that takes the picture as it is.
+/// A picture is turned upright, unless it keeps its orientation and is tagged with it. Then it is brought to the size
+/// that was requested from the source, and limited to the size that the track was announced with. Smaller sizes are
+/// made from the smallest one there is that is large enough. Nothing is copied for an encoding that takes the picture
+/// as it is.
 ///
 /// The encodings' threads call it. A thread waits while another one scales, because it may need the result.
 final class ScalingChain: Sendable {

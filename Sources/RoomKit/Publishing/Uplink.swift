@@ -6,8 +6,8 @@ import Threading
 /// Shares what one connection can carry among everything that is published on it.
 ///
 /// It is one short lock around the `UplinkController`, which decides. The loop's thread reports what the socket takes
-/// and what the server acknowledges. Each encoding's thread asks what to do with its newest picture. Encodings that have
-/// to wait are nudged when the next report comes.
+/// and what the server acknowledges. Each encoding's thread asks what to do with its newest picture. Encodings that
+/// have to wait are nudged when the next report comes.
 ///
 /// The clock is read under the lock, so that the controller sees times that never go back.
 final class Uplink: Sendable {

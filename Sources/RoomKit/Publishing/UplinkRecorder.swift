@@ -6,8 +6,8 @@ import Threading
 /// Writes the inputs of an uplink to a file, as an `AdaptationLog`.
 ///
 /// The uplink keeps its inputs in memory. A thread of its own takes and writes them ten times a second. If too many
-/// gather because the disk is slow, the log ends there, without the line that ends a complete log: a log with a gap would
-/// replay to other decisions.
+/// gather because the disk is slow, the log ends there, without the line that ends a complete log: a log with a gap
+/// would replay to other decisions.
 final class UplinkRecorder: Sendable {
     private static let interval: Duration = .milliseconds(100)
 

@@ -17,9 +17,9 @@ public struct VideoPublishOptions: Sendable {
     /// The highest bitrate of the largest encoding, for all temporal layers together; `nil` for the default of the
     /// picture's size.
     ///
-    /// It is clamped to `supportedBitrates`. The default is 1.7 Mbit/s up to 640x480, and 2.5 Mbit/s above 960x540. Less
-    /// is sent if the network carries less, or if no receiver can use as much. A smaller encoding of simulcast gets no
-    /// more than half of this, and the smallest of three no more than a quarter.
+    /// It is clamped to `supportedBitrates`. The default is 1.7 Mbit/s up to 640x480, and 2.5 Mbit/s above 960x540.
+    /// Less is sent if the network carries less, or if no receiver can use as much. A smaller encoding of simulcast
+    /// gets no more than half of this, and the smallest of three no more than a quarter.
     public var maxBitrate: Bitrate?
     /// The lowest bitrate for encoding, however little the network carries; `nil` for none.
     ///
@@ -31,8 +31,8 @@ public struct VideoPublishOptions: Sendable {
     /// worse; `nil` to decide by size and CPU.
     ///
     /// Each size has half the sides of the next one. There are three from 960x540 on, two from 320x180 on, and one for
-    /// smaller pictures. A size is encoded only while somebody receives it. `nil` means yes for pictures with at least as
-    /// many pixels as 640x480, if the program may use two processors or more. The server must support it, too.
+    /// smaller pictures. A size is encoded only while somebody receives it. `nil` means yes for pictures with at least
+    /// as many pixels as 640x480, if the program may use two processors or more. The server must support it, too.
     public var simulcast: Bool?
     /// Whether the size or the frame rate is lowered first when less can be sent.
     ///

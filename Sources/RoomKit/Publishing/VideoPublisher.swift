@@ -8,10 +8,11 @@ import VideoProcessing
 
 /// Takes a local track's pictures and passes them to the track's encodings.
 ///
-/// A picture is dropped here if nobody receives the track. Otherwise it waits in the slot of each encoding that somebody
-/// receives (`EncodingLane`). A turned or mirrored picture is made upright before encoding, or its packets say how it must
-/// be turned, as the options say. If a size was requested that the source does not make itself, it is made by cropping and scaling
-/// down. The frames of a source that compresses them itself go to the only encoding as they are.
+/// A picture is dropped here if nobody receives the track. Otherwise it waits in the slot of each encoding that
+/// somebody receives (`EncodingLane`). A turned or mirrored picture is made upright before encoding, or its packets say
+/// how it must be turned, as the options say. If a size was requested that the source does not make itself, it is made
+/// by cropping and scaling down. The frames of a source that compresses them itself go to the only encoding as they
+/// are.
 final class VideoPublisher: EncodedVideoSink, Sendable {
     fileprivate struct State: Sendable {
         var route: PublishingRoute?

@@ -62,8 +62,8 @@ struct DisplayGate: Sendable {
 
     /// Whether to show the frame after all, now that its decoding took `time`.
     ///
-    /// If the program was stopped meanwhile, the picture is as old as the stop was long. A decoder that always takes so long
-    /// shows every other picture.
+    /// If the program was stopped meanwhile, the picture is as old as the stop was long. A decoder that always takes so
+    /// long shows every other picture.
     mutating func stillShows(after time: Duration) -> Bool {
         wasHeldUp = time > Self.staleness && !wasHeldUp
         return !wasHeldUp

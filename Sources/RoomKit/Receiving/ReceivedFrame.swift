@@ -49,8 +49,8 @@ protocol ReceivedFrameSink: AnyObject, Sendable {
     /// Whether the frames must contain their `picture`.
     var wantsPictures: Bool { get }
 
-    /// Takes the frames that were decoded before the sink was added, from the last keyframe on, without pictures; must not
-    /// call the track.
+    /// Takes the frames that were decoded before the sink was added, from the last keyframe on, without pictures; must
+    /// not call the track.
     func begin(with earlier: [ReceivedFrame])
 
     /// Takes a frame that has been decoded.

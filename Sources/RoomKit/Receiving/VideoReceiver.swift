@@ -26,10 +26,10 @@ final class VideoReceiver: Sendable {
     /// Starts to decode.
     ///
     /// `start` says how the packets begin, and `subscribed` is when the track was requested. `former` is the track's
-    /// previous receiver, which was told to stop. It passes on its last pictures first, so that no older picture follows a
-    /// newer one. `reportFailure` is called at most once, on the decoder's thread, if the track cannot be decoded. Nothing is decoded after that.
-    /// `reportDimensions` is called there too, when the frames have another size from now on. `now` reads the clock there;
-    /// tests bring their own.
+    /// previous receiver, which was told to stop. It passes on its last pictures first, so that no older picture
+    /// follows a newer one. `reportFailure` is called at most once, on the decoder's thread, if the track cannot be
+    /// decoded. Nothing is decoded after that. `reportDimensions` is called there too, when the frames have another
+    /// size from now on. `now` reads the clock there; tests bring their own.
     ///
     /// - Throws: `outOfResources` if there is no thread.
     init(

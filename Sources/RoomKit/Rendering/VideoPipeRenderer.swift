@@ -5,9 +5,9 @@ import VideoProcessing
 
 /// Writes the pictures of a track to standard output or a new file, for programs such as `ffplay` and `ffmpeg`.
 ///
-/// The pictures are upright and have one size, that of the first one or the one asked for: others are cropped and scaled
-/// to it. A reader that is slow misses pictures, like every slow renderer. Y4M states a rate and no times, so a player
-/// shows the pictures at that rate or as they come, whichever is slower. Add it to one track at a time.
+/// The pictures are upright and have one size, that of the first one or the one asked for: others are cropped and
+/// scaled to it. A reader that is slow misses pictures, like every slow renderer. Y4M states a rate and no times, so a
+/// player shows the pictures at that rate or as they come, whichever is slower. Add it to one track at a time.
 public final class VideoPipeRenderer: VideoRenderer {
     /// The format of the output.
     public enum Format: String, CaseIterable, Sendable {

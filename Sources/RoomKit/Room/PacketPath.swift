@@ -49,7 +49,8 @@ final class PacketPath {
         return settings
     }()
 
-    /// So many frames of another simulcast layer in a row are a change, and not frames between those of the received one.
+    /// So many frames of another simulcast layer in a row are a change, and not frames between those of the received
+    /// one.
     private static let foreignFramesOfChange = 5
 
     /// A path that reports to `uplink`.

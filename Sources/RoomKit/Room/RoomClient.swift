@@ -12,9 +12,9 @@ public enum RoomClient {
     ///
     /// - Parameter options: The server, room, identity and tracks.
     /// - Returns: The joined room.
-    /// - Throws: `RoomError` (`invalidURL`, `logFailed`, `serverUnavailable`, `refused`, `connectionLost`, `protocolViolation`, and
-    ///   those of publishing a track); any error of a track's source that cannot start; `CancellationError`. After an
-    ///   error no room is joined.
+    /// - Throws: `RoomError` (`invalidURL`, `logFailed`, `serverUnavailable`, `refused`, `connectionLost`,
+    ///   `protocolViolation`, and those of publishing a track); any error of a track's source that cannot start;
+    ///   `CancellationError`. After an error no room is joined.
     public static func connect(options: ConnectOptions) async throws -> Room {
         let url = try url(of: options)
         let room = try Room(options: options, loop: sharedLoop())

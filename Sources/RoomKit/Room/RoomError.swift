@@ -50,8 +50,8 @@ public struct RoomError: Error, Hashable, Sendable {
 
     /// Whether the same request may succeed later, because the reason is a state of the server or of the network.
     ///
-    /// A server of a later version may refuse with a code that this version does not know; its range decides then. Codes
-    /// from 4500 to 4599 are states of the server.
+    /// A server of a later version may refuse with a code that this version does not know; its range decides then.
+    /// Codes from 4500 to 4599 are states of the server.
     public var isTemporary: Bool {
         switch code {
         case .serverUnavailable, .connectionLost: true

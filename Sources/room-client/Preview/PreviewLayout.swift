@@ -33,8 +33,8 @@ struct PreviewLayout: Hashable, Sendable {
     /// The layout for real pixels, of which the terminal draws at most `limit`; `nil` if the terminal has no room, or
     /// does not say how large its cells are.
     ///
-    /// The picture is not enlarged, because each pixel has to be sent. The row above the status stays empty, because the
-    /// terminal puts its cursor there.
+    /// The picture is not enlarged, because each pixel has to be sent. The row above the status stays empty, because
+    /// the terminal puts its cursor there.
     init?(sixelsFor picture: Dimensions, on terminal: TerminalSize, limit: Dimensions) {
         guard terminal.rows > 2, terminal.columns > 0, picture.area > 0 else { return nil }
         let cell = Dimensions(

@@ -7,8 +7,8 @@ import VideoProcessing
 
 /// Draws the pictures of a track on the terminal, with a status below, on a thread of its own.
 ///
-/// Depth 1: the newest picture wins. At most 15 pictures a second are drawn, because each takes up to a megabyte. It uses
-/// sixels if the terminal says that it has them, and half blocks in 24-bit colours otherwise.
+/// Depth 1: the newest picture wins. At most 15 pictures a second are drawn, because each takes up to a megabyte. It
+/// uses sixels if the terminal says that it has them, and half blocks in 24-bit colours otherwise.
 final class PreviewScreen: VideoRenderer {
     private struct State: Sendable {
         var frame: VideoFrame?

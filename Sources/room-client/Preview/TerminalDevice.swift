@@ -12,7 +12,8 @@ struct TerminalDevice: Sendable {
 
     /// Takes over the terminal: keys are not shown, and Ctrl-C is still a signal.
     ///
-    /// Ctrl-Z and Ctrl-\ are switched off, because a program that is stopped or killed could not give the terminal back.
+    /// Ctrl-Z and Ctrl-\ are switched off, because a program that is stopped or killed could not give the terminal
+    /// back.
     init() {
         var settings = termios()
         guard isatty(STDIN_FILENO) == 1, unsafe tcgetattr(STDIN_FILENO, &settings) == 0 else {

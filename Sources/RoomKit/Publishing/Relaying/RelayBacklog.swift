@@ -2,9 +2,9 @@ import MediaCore
 
 /// The compressed frames of a source that wait to be sent, and the rules by which they are given up.
 ///
-/// Each frame refers to the one before, so none is left out alone. A frame that has waited too long is given up with all
-/// that came before the newest waiting keyframe, or else with all that wait; what the source makes then is dropped up to
-/// its next keyframe.
+/// Each frame refers to the one before, so none is left out alone. A frame that has waited too long is given up with
+/// all that came before the newest waiting keyframe, or else with all that wait; what the source makes then is dropped
+/// up to its next keyframe.
 ///
 /// While nobody receives the track, the frames from the last keyframe on are kept as long as none of them is too old. A
 /// subscriber who comes just then begins with that keyframe.
@@ -91,8 +91,8 @@ struct RelayBacklog: Sendable {
         return entry
     }
 
-    /// Frames were given up that those which wait may refer to: goes on with the newest keyframe that waits, or else with
-    /// the source's next.
+    /// Frames were given up that those which wait may refer to: goes on with the newest keyframe that waits, or else
+    /// with the source's next.
     mutating func breakOff(_ reason: FrameDropReason, drop: Drop) {
         guard let keyframe = newestKeyframe else { return giveUpAll(reason, drop: drop) }
         giveUp(through: keyframe, reason, drop: drop)
