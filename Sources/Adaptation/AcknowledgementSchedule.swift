@@ -163,7 +163,7 @@ package struct AcknowledgementSchedule: Hashable, Sendable {
 
     /// The acknowledgement that is due at `now`; `nil` if none is.
     ///
-    /// To be asked after each of the methods above, and at `nextDeadline`.
+    /// Ask for it after each of the methods above, and at `nextDeadline`.
     package mutating func acknowledgement(at now: MonotonicInstant) -> MediaAcknowledgement? {
         let time = now.microseconds
         guard let deadline, time >= deadline else { return nil }

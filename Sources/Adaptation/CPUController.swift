@@ -274,8 +274,8 @@ package struct CPUController: Hashable, Sendable {
 extension CPUController.Encoder {
     fileprivate mutating func note(_ sample: Double, averageTime: Double, at time: Int64) {
         let elapsed = Double(time - lastFrame)
-        // An ordinary mean at first, so that one slow frame at the start does not stand for all of them.
-        // Nor does one that was held up for a second, as when the machine was stopped.
+        // An ordinary mean at first, so that one slow frame at the start does not decide the load.
+        // A frame that was held up for a second, as when the machine was stopped, has a bounded weight too.
         let weight = max(min(elapsed / (elapsed + averageTime), Self.greatestWeight), 1 / Double(frames + 1))
         load += min(1, weight) * (sample - load)
         frames = min(frames + 1, 1_000_000)

@@ -337,7 +337,7 @@ struct LaneState: Sendable {
     }
 
     private mutating func noteFrame(at now: Int64) {
-        // Neither a pause is caught up with, nor do pictures that come faster than they were said to run up a debt.
+        // After a pause, no frames are made up for. Pictures that come faster than announced do not delay later ones.
         let due = min(nextFrame ?? now, now + frameInterval)
         nextFrame = (now - due > 2 * frameInterval ? now : due) + frameInterval
     }

@@ -110,7 +110,7 @@ extension CoreCapturer {
     /// Asks for another output format; see `VideoSource`.
     public func requestOutputFormat(_ request: VideoFormatRequest) { core.requestOutputFormat(request) }
 
-    /// Takes back requests for an output format; see `VideoSource`.
+    /// Removes the requests for an output format; see `VideoSource`.
     public func resetOutputFormat() { core.resetOutputFormat() }
 
     /// Starts capturing for the application; see `VideoCapturer`.

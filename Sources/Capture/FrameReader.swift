@@ -94,8 +94,8 @@ final class FrameReader: Sendable {
             defer { (state.use, state.watch) = (.ended, nil) }
             return state.watch
         }
-        // Only now: whoever waits for a frame then ends the reader too, and would stop the source in the caller's
-        // place, who would not wait for it.
+        // The slot ends last, because a task that waits for a frame then ends the reader too. Before this point, that
+        // task would stop the source instead of the caller, and the caller would not wait for the stop.
         slot.finish()
         return watch
     }

@@ -11,7 +11,7 @@ extension VideoSinks {
         change(sink) { $0.merge(request) }
     }
 
-    /// Takes back what was asked for `sink` alone: the request for all sinks counts again.
+    /// Removes the requests for `sink` alone, so that only the request for all sinks applies to it.
     public func resetRequest(for sink: any VideoSink) {
         change(sink) { $0 = VideoFormatRequest() }
     }

@@ -66,7 +66,7 @@ public protocol VideoSource: AnyObject, Sendable {
     /// to its sinks what it cannot do itself (`onVideoFormatRequest`): a published track crops and scales.
     func requestOutputFormat(_ request: VideoFormatRequest)
 
-    /// Takes back all requests but the one that the source was made with: it delivers what it makes by itself.
+    /// Removes all requests except the one that the source was created with.
     ///
     /// Sizes and rates change back at once. Requests for single sinks stay (`VideoSinks.resetRequest(for:)`).
     func resetOutputFormat()
@@ -111,7 +111,7 @@ extension VideoSource {
         sinks.request(request, forwarding: request)
     }
 
-    /// Takes back the requests, also those that were passed on to the sinks.
+    /// Removes the requests, also those that were passed on to the sinks.
     public func resetOutputFormat() { sinks.resetRequest() }
 
     /// Does nothing.

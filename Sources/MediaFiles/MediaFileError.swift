@@ -127,7 +127,7 @@ package struct MediaFileError: Error, Hashable, Sendable {
         case ENOSPC, EDQUOT, EFBIG:
             (.storageFull, "there is no space left for it; free some, or choose another disk")
         case EPIPE:
-            (.readerGone, "whoever read it has closed the pipe; start that program again")
+            (.readerGone, "the program that read it has closed the pipe; start that program again")
         case EISDIR:
             (.systemFailure, "it is a directory; name a file in it")
         case EMFILE, ENFILE:

@@ -80,9 +80,9 @@ struct SubscriberStatus: Encodable {
         var framesDropped: Int
         var framesDroppedByReason: [String: Int]
         var bytes: Int
-        /// Of the last second.
+        /// In the last second.
         var bitsPerSecond: Int
-        /// Of the last second.
+        /// In the last second.
         var framesPerSecond: Int
         @Nullable var frameWidth: Int?
         @Nullable var frameHeight: Int?
@@ -92,11 +92,11 @@ struct SubscriberStatus: Encodable {
         /// In seconds.
         var totalFreezesDuration: Double
         @Nullable var sinceLastFrameMs: Double?
-        /// The mean of the last five seconds.
+        /// The mean over the last five seconds.
         @Nullable var decodeMs: Double?
         var clock: String
         var clockErrorMs: Double
-        /// Of the last five seconds.
+        /// Over the last five seconds.
         @Nullable var frameAgeMs: RecentAge?
     }
 

@@ -12,7 +12,7 @@ struct ViewCommand: ParsableCommand {
               room-client view --room my-room
               room-client view --room my-room --participant robot-7 --full-screen
 
-            It starts room-view, which is looked for beside room-client and then in PATH. Its keys: room-view --help
+            It starts room-view, which it finds beside room-client or else in PATH. Keys: room-view --help
 
             \(ExitStatus.pointer)
             """

@@ -48,7 +48,7 @@ final class EncodedEntrance: Sendable {
     ///   - bytes: The compressed frame.
     ///   - timestamp: When the frame is to be shown.
     ///   - name: What an error calls the frame.
-    /// - Returns: What has become of the frame.
+    /// - Returns: What happened to the frame.
     /// - Throws: `notVP8`, `invisibleFrame`, `pictureTooLarge`, `frameTooLarge`. Frames up to the next keyframe are
     ///   then dropped.
     func take(

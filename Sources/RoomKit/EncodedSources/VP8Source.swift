@@ -32,9 +32,9 @@ public final class VP8Source: VideoCapturer, CoreCapturer, EncodedVideoSource {
     ///   - path: The file or named pipe; `-` for standard input.
     ///   - loop: Whether the clip begins again at its end; a pipe never does.
     ///   - kind: What the source shows.
-    ///   - onKeyframeRequest: Called when a subscriber or a new track needs a keyframe, for a pipe whose encoder can be
-    ///     told: at most once a second for each track, on a thread of the track, or of Swift's pool before the first
-    ///     keyframe; it must not hold either up.
+    ///   - onKeyframeRequest: Called when a subscriber or a new track needs a keyframe, so that the encoder behind a
+    ///     pipe can be told. It is called at most once a second for each track, on a thread of the track, or of Swift's
+    ///     pool before the first keyframe, and must not hold either up.
     public init(
         path: String,
         loop: Bool = false,

@@ -2,7 +2,7 @@ public import MediaCore
 import RoomProtocol
 import VP8Codec
 
-/// Why frames that were to be passed on as they are cannot be.
+/// Why compressed frames cannot be passed on as they are.
 public struct VP8SourceError: Error, Hashable, Sendable {
     /// The kind of error.
     public struct Code: Hashable, Sendable, CustomStringConvertible {

@@ -22,9 +22,11 @@ final class EncodingLane: Sendable {
         var wantedSize: Monitor<Dimensions?>
         /// Holds the frames of a source that compresses them itself; `nil` for a source of pictures.
         var relay: RelaySlot?
-        /// Asks the source for a frame although its picture has not changed; one that compresses it for a keyframe.
+        /// Asks the source for a frame although its picture has not changed.
+        ///
+        /// A source of compressed frames is asked for a keyframe.
         var requestFrame: @Sendable () -> Void
-        /// Takes why a picture could not be encoded; `nil` once one was encoded again.
+        /// Called with the reason why a picture cannot be encoded, and with `nil` once one was encoded again.
         var note: @Sendable (RoomError?) -> Void
     }
 
@@ -39,7 +41,7 @@ final class EncodingLane: Sendable {
         var rate = FrameRateMeter()
     }
 
-    /// What the uplink says of the encoding and its connection, and when it said so.
+    /// The uplink's report on the encoding and its connection, and the time of the report.
     struct Status: Sendable {
         var path: UplinkStatus
         var lane: UplinkStatus.Lane
@@ -91,7 +93,7 @@ final class EncodingLane: Sendable {
         leave()
     }
 
-    /// Ends the encoding's part in the uplink.
+    /// Removes the encoding from the uplink.
     private func leave() {
         if let status { finalStatus.withLock { $0 = status } }
         track.route.uplink.remove(seat)
@@ -102,13 +104,13 @@ final class EncodingLane: Sendable {
     /// Whether pictures are encoded: somebody receives the encoding, and the track is enabled.
     var isActive: Bool { isWanted.load(ordering: .relaxed) && isEnabled.load(ordering: .relaxed) }
 
-    /// What the uplink says of the encoding, or said last.
+    /// The uplink's present report on the encoding; the last one once the encoding has ended.
     var status: Status? {
         guard let (path, lane) = track.route.uplink.status(of: seat) else { return finalStatus.withLock { $0 } }
         return Status(path: path, lane: lane, time: MonotonicClock.now)
     }
 
-    /// Offers a picture; the track's tally learns its fate.
+    /// Offers a picture; the track's tally counts it as encoded or dropped.
     func put(_ picture: FrameSlot.Picture) {
         if let loss = slot.put(picture) { track.tally.dropped(loss) }
     }

@@ -2,7 +2,7 @@ import Adaptation
 import MediaCore
 import RoomProtocol
 
-/// What one encoding of a track is.
+/// The properties of one encoding of a track.
 struct EncodingPlan: Hashable, Sendable {
     /// The number of the simulcast layer, 0 for the smallest.
     var simulcastLayer = 0

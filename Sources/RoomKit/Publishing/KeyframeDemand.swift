@@ -1,9 +1,9 @@
 /// Decides whether the next frame of an encoding must be a keyframe.
 ///
-/// A frame that begins an encoding, or follows frames that were given up, cannot be anything else. A keyframe that a
+/// A frame that begins an encoding, or follows frames that were given up, must be one. A keyframe that a
 /// receiver asked for is put off while the uplink allows none, and the encoding goes on without it.
 struct KeyframeDemand: Hashable, Sendable {
-    /// A point in the encoding's history, before which its beginnings are known.
+    /// The number of calls of `begin` up to a moment.
     struct Mark: Hashable, Sendable {
         fileprivate var beginnings = 0
     }
@@ -15,17 +15,17 @@ struct KeyframeDemand: Hashable, Sendable {
     /// A demand for the first frame of an encoding.
     init() {}
 
-    /// The next frame that is begun may refer to nothing before it.
+    /// Demands a keyframe, because the next frame may not refer to earlier ones.
     mutating func begin() {
         latest.beginnings += 1
     }
 
-    /// A receiver asks for a keyframe.
+    /// Notes that a receiver asks for a keyframe.
     mutating func request() {
         isRequested = true
     }
 
-    /// The present point, to remember while a frame is encoded.
+    /// The present moment; keep it while a frame is encoded.
     var mark: Mark { latest }
 
     /// Whether the next frame must be a keyframe; `mayAnswer` says whether a request may be answered now.
@@ -33,7 +33,7 @@ struct KeyframeDemand: Hashable, Sendable {
         latest != answered || (isRequested && mayAnswer())
     }
 
-    /// A keyframe was encoded, which was begun at `mark`.
+    /// Notes that a keyframe was encoded, whose encoding began at `mark`.
     ///
     /// It also answers a request that came while it was encoded, because it has not been sent yet. A beginning that
     /// came meanwhile needs another keyframe.

@@ -16,7 +16,7 @@ struct LaneEncoder: ~Copyable {
     private let lane: EncodingLane
     private let track: EncodingLane.Track
     private var encoding: TrackEncoding
-    /// The largest size that the present pictures can be encoded in, of which the uplink knows.
+    /// The largest size that the present pictures can be encoded in, as it was reported to the uplink.
     private var largest: Dimensions
     /// The pixels of the last picture that was encoded, before scaling.
     private var lastEncoded: VideoBuffer?

@@ -48,7 +48,7 @@ public final class LocalVideoTrack: Sendable {
         if let publisher { source.sinks.request(request, for: publisher) }
     }
 
-    /// Takes back the requests for this track alone: its format is the source's again.
+    /// Removes the requests for this track alone; the track then has the source's format.
     public func resetOutputFormat() {
         let publisher = state.withLock { state in
             state.request = VideoFormatRequest()

@@ -1,10 +1,9 @@
 public import Adaptation
 public import MediaCore
 
-/// Counts of a local track's frames, and what its connection and its encoders do at present.
+/// Counts of a local track's frames, and the present state of its connection and its encoders.
 ///
-/// Once the track is no longer published, captured = encoded + dropped, and the values of the present are the last
-/// ones.
+/// Once the track is no longer published, captured = encoded + dropped, and the state is the last one.
 public struct LocalVideoTrackStatistics: Hashable, Sendable {
     /// Frames that the source captured.
     public var framesCaptured = 0

@@ -48,7 +48,7 @@ final class OrientedConverter: CapturedFrameConverter {
 }
 
 extension VideoRotation {
-    /// One turn after the other.
+    /// The result of both turns, one after the other.
     static func + (first: VideoRotation, second: VideoRotation) -> VideoRotation {
         VideoRotation(rawValue: (first.rawValue + second.rawValue) % 360) ?? .none
     }

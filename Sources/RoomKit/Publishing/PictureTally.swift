@@ -1,7 +1,7 @@
 import MediaCore
 import Threading
 
-/// Counts what becomes of each picture of a track, which may go to several encodings.
+/// Counts each picture of a track as encoded or dropped; a picture may go to several encodings.
 ///
 /// A picture counts as encoded if any encoding encoded it. Otherwise it counts once as dropped, for the reason of the
 /// encoding that dropped it last. So captured = encoded + dropped once no picture is left.

@@ -13,7 +13,7 @@ struct PublishingRoute: Sendable {
     /// The approximate rate of the pictures.
     var frameRate: FrameRate
     var clock: ClockBox
-    /// What the connection carries, shared with its other tracks.
+    /// Decides what the connection carries; the tracks of the connection share it.
     var uplink: Uplink
     /// Makes the connection ask for packets; any thread may call it.
     var wake: @Sendable () -> Void

@@ -276,7 +276,7 @@ extension VideoPublisher {
 }
 
 extension RoomEvent {
-    /// The event of a published track that an event of its source is; `nil` for none.
+    /// The event of the room for an event of a published track's source; `nil` for none.
     fileprivate init?(_ event: CaptureEvent, of track: LocalVideoTrack) {
         switch event {
         case .interrupted(let error): self = .localTrackInterrupted(track, error)

@@ -6,7 +6,7 @@ import VideoProcessing
 ///
 /// A picture is turned upright, unless it keeps its orientation and is tagged with it. Then it is brought to the size
 /// that was requested from the source, and limited to the size that the track was announced with. Smaller sizes are
-/// made from the smallest one there is that is large enough. Nothing is copied for an encoding that takes the picture
+/// made from the smallest existing size that is large enough. Nothing is copied for an encoding that takes the picture
 /// as it is.
 ///
 /// The encodings' threads call it. A thread waits while another one scales, because it may need the result.
@@ -83,7 +83,7 @@ final class ScalingChain: Sendable {
         }
     }
 
-    /// Lets go of the last picture.
+    /// Releases the last picture.
     func release() {
         state.withLock { state in
             state.source = nil

@@ -208,7 +208,7 @@ final class Uplink: Sendable {
         }
     }
 
-    /// Notes what the encoder made of a picture; `nil` if it left the picture out.
+    /// Notes the result of encoding a picture; `nil` if the encoder left the picture out.
     func encoded(_ report: EncodingReport?, of seat: Seat) {
         state.withLock { state in
             guard let index = state.index(of: seat) else { return }

@@ -53,7 +53,7 @@ public struct VideoPublishOptions: Sendable {
     /// Where frames are made upright.
     public var orientation = Orientation.applied
 
-    /// Whether the track is sent to the server even while nobody receives it, which measures the way there.
+    /// Whether the track is sent to the server even while nobody receives it, to measure the path to the server.
     package var isSentUnreceived = false
 
     /// The bitrates at which a track can be published: 10 kbit/s to 40 Mbit/s.

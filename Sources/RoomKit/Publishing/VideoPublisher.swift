@@ -17,7 +17,7 @@ final class VideoPublisher: EncodedVideoSink, Sendable {
     fileprivate struct State: Sendable {
         var route: PublishingRoute?
         var lanes: [EncodingLane] = []
-        /// What subscribers receive, by the server's last word.
+        /// The encodings that subscribers receive, as the server last reported.
         var wanted: [WantedLayer] = []
         var isEnabled = true
         /// Whether the last picture is encoded with rows and columns exchanged.

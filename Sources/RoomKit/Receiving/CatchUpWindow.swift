@@ -8,7 +8,8 @@ import RoomProtocol
 struct CatchUpWindow: Sendable {
     /// The longest time in which frames from the cache arrive.
     ///
-    /// A relay keeps them for twice 3 s (`docs/protocol.md`, section 11), and the path may take a while with the last.
+    /// A relay keeps them for twice 3 s (`docs/protocol.md`, section 11), and the last of them may take a while on the
+    /// path.
     static let longest = Duration.seconds(10)
 
     private let start: ClientSession.Subscription
@@ -21,7 +22,7 @@ struct CatchUpWindow: Sendable {
         isOver = start.catchUpThrough == nil
     }
 
-    /// Whether a frame that arrived at `now` comes from the cache; none does after one that does not.
+    /// Whether a frame that arrived at `now` comes from the cache; after the first live frame, none does.
     mutating func contains(_ frame: EncodedFrameInfo, at now: MonotonicInstant) -> Bool {
         guard !isOver else { return false }
         let began = began ?? now

@@ -2,15 +2,16 @@ import MediaCore
 
 /// Decides which decoded frames are shown, so that a late picture is left out and never shown in place of a newer one.
 ///
-/// Every frame must be decoded, because later ones refer to it. Showing it costs a copy more, and is to
-/// bring what is newest: it is handed to the renderers' slots. A frame is decoded and not shown in three cases:
+/// Every frame must be decoded, because later ones refer to it. A frame that is shown is handed
+/// to the renderers' slots, which costs one more copy. A frame is decoded and not shown in three cases:
 /// - A picture that is newer by more than `freshness` waits already. So a decoder that is behind catches up.
 /// - The frame is later than usual by more than `staleness`, as after an outage, or when the program was stopped.
 /// - The track has changed to another simulcast layer, and the picture is not newer than the one on the screen.
 ///
 /// No case lasts: a picture is shown at least every `longestSkipping`, or `longestHiding` in the last two cases. So a
 /// decoder that is too slow, and a path that has become slow for good, still show something. While the delay of stale
-/// frames falls, the queue in the network drains, and the picture stands still until it has: it would go back in time.
+/// frames falls, the queue in the network drains. The picture stands still until the queue is empty, because stale
+/// frames would take it back in time.
 struct DisplayGate: Sendable {
     /// Pictures that arrived together within this time are all shown; three frame intervals at 60 fps.
     static let freshness = Duration.milliseconds(50)
@@ -24,7 +25,7 @@ struct DisplayGate: Sendable {
     private static let leastProgress = Duration.milliseconds(100)
 
     private var usual = UsualDelay()
-    /// How long frames have come that were not shown; a silence between two counts `longestSkipping` at most.
+    /// The time during which frames came and were not shown; a silence between two counts `longestSkipping` at most.
     private var hidden = Duration.zero
     private var lastHidden: MonotonicInstant?
     /// The delay from which a stale frame counts: while it falls, a queue drains, and live is near.

@@ -32,7 +32,7 @@ struct ReceptionMeter: Sendable {
     /// repeats.
     static let screenGap = Duration.seconds(1)
 
-    /// A meter of a track of which nothing was received.
+    /// Creates the meter of a track before its first frame.
     ///
     /// - Parameter leastAverageGap: A shorter average of the gaps between frames counts as this one.
     init(leastAverageGap: Duration = .zero) {
@@ -47,7 +47,7 @@ struct ReceptionMeter: Sendable {
         arrivals.add(size, at: now)
     }
 
-    /// Notes a frame of which nothing but its header can be read.
+    /// Notes a frame whose header alone can be read.
     mutating func receivedUnreadable() {
         statistics.framesReceived += 1
     }
@@ -169,7 +169,7 @@ private struct RecentFrames: Sendable {
         next = (next + 1) % frames.count
     }
 
-    /// Fills in what the last seconds say.
+    /// Fills in the values of the last seconds.
     func summarize(at now: MonotonicInstant, into statistics: inout RemoteVideoTrackStatistics) {
         let present = now.microseconds
         var ages: [Int32] = []

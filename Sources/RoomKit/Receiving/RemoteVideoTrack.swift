@@ -35,7 +35,7 @@ public final class RemoteVideoTrack: Sendable {
         /// Whether no further frame will come.
         var isFinished: Bool { isEnded && receivers == 0 }
 
-        /// Takes the sinks to end, if no further frame will come.
+        /// Removes and returns the sinks, which are then to be ended; returns none if further frames may come.
         mutating func takeFinishedSinks() -> [any ReceivedFrameSink] {
             guard isFinished else { return [] }
             keyframeCache = KeyframeCache()
@@ -45,7 +45,8 @@ public final class RemoteVideoTrack: Sendable {
     }
 
     private let state: Monitor<State>
-    /// Apart from `state`, so that a reader of the statistics holds up only who counts, and for one copy only.
+    /// Separate from `state`, so that reading the statistics delays only the threads that count, for the time of a
+    /// copy.
     private let meter: Monitor<ReceptionMeter>
     private let finished = Promise<Void>()
     /// Renderers that receive each decoded picture.

@@ -79,7 +79,8 @@ public struct RemoteVideoTrackStatistics: Hashable, Sendable {
     public var totalDecodeTime = Duration.zero
     /// The mean time that decoding a frame of the last five seconds took; `nil` if there is none.
     public var decodeTime: Duration?
-    /// Decoded frames that show the picture before again, because the source stood still; part of `framesDecoded`.
+    /// Decoded frames that show the same picture as the frame before, because the source stood still; part of
+    /// `framesDecoded`.
     public var framesRepeated = 0
     /// The freezes that have ended.
     ///

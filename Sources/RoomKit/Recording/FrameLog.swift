@@ -16,8 +16,8 @@ package struct FrameLogEntry: Codable, Hashable, Sendable {
     package var base: Int
     /// Whether the frame decodes without any other.
     package var key: Bool
-    /// Whether the frame shows the picture before again, because the source stood still; `nil` in logs of older
-    /// programs.
+    /// Whether the frame shows the same picture as the one before, because the source stood still; `nil` in logs of
+    /// older programs.
     package var repeated: Bool?
     /// Whether the frame shows a slate instead of the camera's picture; `nil` in logs of older programs.
     package var substitute: Bool?
@@ -86,8 +86,8 @@ extension FrameLogEntry {
         return Dimensions(width: width, height: height)
     }
 
-    /// Writes all keys, `decoded` and `metadata` also without a value: readers tell a frame that was not decoded by its
-    /// `null`.
+    /// Writes all keys, `decoded` and `metadata` also without a value: readers recognise a frame that was not decoded
+    /// by its `null`.
     package func encode(to encoder: any Encoder) throws {
         var container = encoder.container(keyedBy: CodingKeys.self)
         try container.encode(number, forKey: .number)
@@ -130,7 +130,9 @@ extension FrameLogEntry {
 struct FrameLogWriter: ~Copyable {
     private let descriptor: Int32
     private let path: String
-    /// Whether the file had a name at first, so that it can be seen to lose it: some file systems count no links.
+    /// Whether the file had a name at first.
+    ///
+    /// Some file systems count no links, so a missing name means that the file was removed only if it had one.
     private let hasName: Bool
     private let encoder = JSONEncoder()
 

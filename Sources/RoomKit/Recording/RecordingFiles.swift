@@ -110,7 +110,7 @@ struct RecordingFiles: ~Copyable {
         }
     }
 
-    /// The size for the file's header, of which `size` is the first picture's.
+    /// The size for the file's header; `size` is that of the first picture.
     ///
     /// The size as published is that of upright pictures. Compressed ones stay as they were encoded.
     private func headerSize(for frame: ReceivedFrame, _ size: Dimensions) -> Dimensions {

@@ -12,7 +12,7 @@ final class RendererSlot: Sendable {
         var frame: VideoFrame
     }
 
-    /// The suspended task on an executor; resumed exactly once, by whoever takes it out of the state.
+    /// The suspended task on an executor; resumed exactly once, by the caller that takes it out of the state.
     @safe private struct Waiter: Sendable {
         // A checked continuation would allocate for each picture.
         private let continuation: UnsafeContinuation<Void, Never>

@@ -22,7 +22,7 @@ public final class VideoPipeRenderer: VideoRenderer {
         var frameRate: FrameRate
         var writer: RawVideoWriter?
         var isWriting = false
-        /// Set by `finish`, when a call that writes must be waited for.
+        /// Set by `finish` when it must wait for a call that writes.
         var idle: Promise<Void>?
         var isFinished = false
         var framesWritten = 0

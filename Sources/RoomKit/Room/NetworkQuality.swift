@@ -4,7 +4,7 @@ public protocol Participant: AnyObject, Sendable {
     var sid: String { get }
     /// The name under which the participant joined.
     var identity: String { get }
-    /// How well the participant's network carries its media, by the server's last word; `five` before the first.
+    /// How well the participant's network carries its media, as the server last reported; `five` before that.
     var networkQualityLevel: NetworkQualityLevel { get }
 }
 

@@ -27,7 +27,7 @@ final class PacketPath {
     /// The room's connection, while there is one.
     private(set) var connection: WebSocketConnection?
 
-    /// What the connection carries; it learns what is sent, and what the server acknowledges.
+    /// Decides what the connection carries; it gets a report of what is sent and what the server acknowledges.
     private let uplink: Uplink
     /// Signaling messages that wait to be sent; they go out before packets.
     private var signals: [OutgoingMessage] = []
@@ -35,7 +35,7 @@ final class PacketPath {
     private var turns = RoundRobin()
     private var receptions: [UInt32: Reception] = [:]
     private let packets = PacketBufferPool()
-    /// What has come over the connection, and when to acknowledge it.
+    /// Counts what the connection delivers, and decides when to acknowledge it.
     private var arrivals = AcknowledgementSchedule(acknowledgementSettings)
     /// The acknowledgement that is to be sent; there is never more than one.
     private var isAcknowledgementDue = false
@@ -49,8 +49,9 @@ final class PacketPath {
         return settings
     }()
 
-    /// So many frames of another simulcast layer in a row are a change, and not frames between those of the received
-    /// one.
+    /// This many frames of another simulcast layer in a row mean that the server has changed to it.
+    ///
+    /// Fewer may come between frames of the received one.
     private static let foreignFramesOfChange = 5
 
     /// A path that reports to `uplink`.

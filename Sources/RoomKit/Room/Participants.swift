@@ -20,7 +20,7 @@ public final class LocalParticipant: Sendable {
     /// The server's id for this program, `PA…`.
     public var sid: String { state.withLock { $0.sid } }
 
-    /// How well this program's network carries its media, by the server's last word; `five` before the first.
+    /// How well this program's network carries its media, as the server last reported; `five` before that.
     public var networkQualityLevel: NetworkQualityLevel { state.withLock { $0.networkQualityLevel } }
 
     func setNetworkQuality(_ level: NetworkQualityLevel) {
@@ -86,7 +86,7 @@ public final class RemoteParticipant: Sendable {
     /// The tracks that the participant has published, in order of publishing.
     public var videoTracks: [RemoteVideoTrack] { tracks.withLock { $0 } }
 
-    /// How well the participant's network carries its media, by the server's last word; `five` before the first.
+    /// How well the participant's network carries its media, as the server last reported; `five` before that.
     public var networkQualityLevel: NetworkQualityLevel { level.withLock { $0 } }
 
     func setNetworkQuality(_ level: NetworkQualityLevel) {

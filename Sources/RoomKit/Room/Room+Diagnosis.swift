@@ -1,6 +1,6 @@
 package import RoomProtocol
 
-/// What only a diagnosis of the connection asks for.
+/// Properties for a diagnosis of the connection.
 extension Room {
     /// Program and version of the server, as it states them.
     package var serverVersion: String { link.server }

@@ -17,9 +17,9 @@ public actor Room {
     nonisolated let options: ConnectOptions
     /// The loop whose thread runs the room.
     nonisolated var loop: WebSocketLoop { path.loop }
-    /// What the connection carries, shared by the published tracks.
+    /// Decides what the connection carries; the published tracks share it.
     nonisolated let uplink: Uplink
-    /// Writes what the uplink is told to a file.
+    /// Writes the inputs of the uplink to a file.
     nonisolated let recorder: UplinkRecorder?
     nonisolated let path: LoopConfined<PacketPath>
     nonisolated let eventQueue = EventQueue()

@@ -21,9 +21,9 @@ struct DoctorCommand: AsyncParsableCommand {
             is "ok", a "note" (the rest works without it) or a "problem", which is followed by what to do. Without \
             --source, no camera is opened for longer than a moment, and neither a missing nor a busy one is a problem.
 
-            The network is measured by a track of noise, in a room of its own that nobody else is in: first to the \
-            server alone, then back as well. The way back is measured up to the rate of the way there. It is the \
-            rate control of connect that finds the rate, so the network's other users are treated as kindly.
+            It measures the network with a track of noise, in a room with a random name that nobody else is in: first \
+            to the server alone, then back as well. It measures the way back up to the rate of the way there. The \
+            rate control of connect finds the rate, so it treats other users of the network as connect does.
 
             The exit code is 1 if there is a problem. \(ExitStatus.pointer)
             """

@@ -11,9 +11,9 @@ struct LaneRelay: ~Copyable {
     private let pool = PacketBufferPool()
     /// The packets of one frame.
     private var packets: [PacketBuffer] = []
-    /// The size of the pictures, of which the uplink knows.
+    /// The size of the pictures, as it was reported to the uplink.
     private var dimensions: Dimensions
-    /// The rate of which the uplink knows.
+    /// The rate, as it was reported to the uplink.
     private var highestBitrate: Bitrate
     /// The frame that was asked for last.
     private var asked: UInt32?

@@ -3,8 +3,8 @@ import MediaCore
 /// The compressed frames of a source that wait to be sent, and the rules by which they are given up.
 ///
 /// Each frame refers to the one before, so none is left out alone. A frame that has waited too long is given up with
-/// all that came before the newest waiting keyframe, or else with all that wait; what the source makes then is dropped
-/// up to its next keyframe.
+/// all that came before the newest waiting keyframe. If no keyframe waits, all waiting frames are given up, and the
+/// source's frames are dropped up to its next keyframe.
 ///
 /// While nobody receives the track, the frames from the last keyframe on are kept as long as none of them is too old. A
 /// subscriber who comes just then begins with that keyframe.
@@ -91,8 +91,8 @@ struct RelayBacklog: Sendable {
         return entry
     }
 
-    /// Frames were given up that those which wait may refer to: goes on with the newest keyframe that waits, or else
-    /// with the source's next.
+    /// Goes on with the newest keyframe that waits, or else with the source's next one, because the frames that wait
+    /// may refer to frames that were given up.
     mutating func breakOff(_ reason: FrameDropReason, drop: Drop) {
         guard let keyframe = newestKeyframe else { return giveUpAll(reason, drop: drop) }
         giveUp(through: keyframe, reason, drop: drop)
@@ -140,7 +140,7 @@ struct RelayBacklog: Sendable {
         return true
     }
 
-    /// When something is to be done although nothing happens; `nil` for never.
+    /// When to act although nothing has happened; `nil` for never.
     var nextDeadline: MonotonicInstant? {
         let expiry = entries.first.flatMap { isActive ? $0.arrived + Self.deadline + .milliseconds(1) : nil }
         return [expiry, requestTime].lazy.compactMap(\.self).min()

@@ -16,7 +16,7 @@ final class RelaySlot: Sendable {
     private let monitor = Monitor(State())
     private let tally: PictureTally
 
-    /// Creates an empty slot; `tally` learns what becomes of the frames.
+    /// Creates an empty slot; `tally` counts the frames as encoded or dropped.
     init(tally: PictureTally) {
         self.tally = tally
     }
