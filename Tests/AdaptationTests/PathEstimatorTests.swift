@@ -4,7 +4,7 @@ import Testing
 
 @testable import Adaptation
 
-@Suite("What acknowledgements tell of a path") struct PathEstimatorTests {
+@Suite("The estimate of a path from acknowledgements") struct PathEstimatorTests {
     private func acknowledgement(_ bytes: Int, _ received: Int64) -> MediaAcknowledgement {
         MediaAcknowledgement(
             cumulativeBytes: UInt64(bytes),

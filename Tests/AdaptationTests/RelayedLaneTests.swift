@@ -54,7 +54,7 @@ struct RelayedLaneTests {
         }
     }
 
-    @Test("What limits it is always something else, from the beginning on")
+    @Test("The limitation of a relayed encoding is `other` from the beginning on")
     func limitation() {
         var uplink = UplinkController()
         let id = uplink.add(lane(), at: start)

@@ -41,7 +41,7 @@ struct UplinkBoundsTests {
         #expect(bench.share(lower) == 500_000)
     }
 
-    @Test("What is not used is not forgotten: a limit far below the capacity does not make it slow afterwards")
+    @Test("An unused rate is remembered: a limit far below the capacity does not make it slow afterwards")
     func memory() throws {
         var flow = SimulatedFlow.Configuration()
         flow.delay = 30

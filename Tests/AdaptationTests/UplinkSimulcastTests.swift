@@ -230,7 +230,7 @@ private struct SimulcastBench {
         for (encoding, before) in zip(bench.encodings, keyframes) { #expect(encoding.keyframes - before <= 24) }
     }
 
-    @Test("What a subscriber can use of the lower layer leaves the rest to the larger one")
+    @Test("The larger layer gets the rate that a subscriber cannot use in the lower one")
     func bounds() {
         var bench = SimulcastBench()
         bench.addTrack()
@@ -356,7 +356,7 @@ private struct SimulcastBench {
         #expect(bench.encodings[2].size == Dimensions(width: 800, height: 600))
     }
 
-    @Test("What the CPU allows holds for the new size too")
+    @Test("The limit of the CPU holds for the new size too")
     func cpu() {
         var bench = SimulcastBench()
         bench.addTrack()

@@ -25,7 +25,7 @@ struct LineReaderTests {
     }
 
     // It was gathered up to its end, and a pipe without one took all memory.
-    @Test("Of a line that is too long, only the beginning is kept, and the next line counts")
+    @Test("Only the beginning of a line that is too long is kept, and the next line counts")
     func tooLong() {
         var splitter = LineSplitter()
         let line = [UInt8](repeating: UInt8(ascii: "x"), count: LineSplitter.longest)
@@ -73,7 +73,7 @@ struct LineReaderTests {
         close(pipe.reading)
     }
 
-    @Test("Whoever writes faster than lines are taken waits")
+    @Test("A writer that is faster than lines are taken waits")
     func backpressure() async throws {
         let pipe = try makePipe()
         defer {

@@ -58,7 +58,7 @@ struct PublisherCommandTests {
     }
 
     @Test(
-        "What is no command says what there is",
+        "The error for an unknown command lists the commands",
         arguments: [
             ("zoom 2", "device NAME"), ("device", "needs a camera"), ("device size=640x480", "needs a camera"),
             ("format", "format takes"), ("format 640x480", "format takes"), ("device C920 size=big", "give width"),

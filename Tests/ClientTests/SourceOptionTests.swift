@@ -7,7 +7,7 @@ import Testing
 struct SourceOptionTests {
     // A slate was promised for windows, which have none, and with `--camera-wait 0`, which turns slates off.
     @Test(
-        "What viewers see during an interruption is said as it is",
+        "The message about an interruption states what viewers see",
         arguments: [
             ([], true, "A slate is shown meanwhile."), (["--camera-wait", "30"], true, "A slate is shown meanwhile."),
             (["--camera-wait", "0"], true, "Nothing is sent meanwhile."),

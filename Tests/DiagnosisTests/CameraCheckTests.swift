@@ -6,7 +6,7 @@ import Testing
 @testable import Diagnosis
 @testable import V4L2Capture
 
-@Suite("What is wrong with cameras")
+@Suite("The check of cameras")
 struct CameraCheckTests {
     private static let camera = CaptureDevice(path: "/dev/video0", name: "Cam", busInfo: "usb-1", driver: "uvcvideo")
 
@@ -54,7 +54,7 @@ struct CameraCheckTests {
         #expect(findings(Self.held, isWanted: isWanted).map(\.level) == [level])
     }
 
-    @Test("Of several cameras, only the one to capture from is a problem when it is busy")
+    @Test("Only the camera to capture from is a problem when it is busy, not the others")
     func otherCamera() {
         let other = CaptureDevice(path: "/dev/video2", name: "Other", busInfo: "usb-2", driver: "uvcvideo")
         let nodes = [
@@ -88,7 +88,7 @@ struct CameraCheckTests {
     }
 
     @Test(
-        "Who may not open a node is told the command that mends it",
+        "A user who may not open a node is told the command that helps",
         arguments: [
             (FileAccess(mode: 0o660, group: 44, groupName: "video", user: "ann"), "usermod -aG video ann"),
             (

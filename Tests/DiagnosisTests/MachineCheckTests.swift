@@ -9,7 +9,7 @@ import WebSockets
 
 @testable import Diagnosis
 
-@Suite("What is wrong with a machine", .timeLimit(.minutes(1)))
+@Suite("The check of a machine", .timeLimit(.minutes(1)))
 struct MachineCheckTests {
     @Test("A display that is there is ok, with its size and what the server can do")
     func display() async throws {

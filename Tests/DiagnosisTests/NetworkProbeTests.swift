@@ -95,7 +95,7 @@ struct BestRateTests {
     }
 }
 
-@Suite("What a network suits")
+@Suite("The picture size that suits a network")
 struct NetworkCheckTests {
     private func check(
         _ up: Int,

@@ -22,7 +22,7 @@ private final class OtherServer: Sendable {
     }
 }
 
-@Suite("What is wrong with a server", .timeLimit(.minutes(2)))
+@Suite("The check of a server", .timeLimit(.minutes(2)))
 struct ServerCheckTests {
     private func check(_ url: String) async -> ServerCheck.Outcome {
         var options = ConnectOptions(roomName: "doctor-test")

@@ -19,7 +19,7 @@ struct FrameExtensionTests {
         var count: Int { frames.withLock { $0.count } }
     }
 
-    @Test("What an application writes reaches the renderer and the log; files keep the picture as it was encoded")
+    @Test("Metadata and orientation reach the renderer and the log; files keep the picture as it was encoded")
     func fromEndToEnd() async throws {
         let stage = try Stage()
         let directory = try TemporaryDirectory()

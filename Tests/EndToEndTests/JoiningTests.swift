@@ -146,7 +146,7 @@ struct JoiningTests {
         #expect(tracks.map(\.statistics.unaccounted) == [0, 0])
     }
 
-    @Test("What cannot be subscribed to is refused by an event, and nothing else happens")
+    @Test("A track that cannot be subscribed to is refused by an event, and nothing else happens")
     func unknownTrack() async throws {
         let author = try await stage.join("author")
         let track = makePattern()

@@ -101,7 +101,7 @@ struct PictureTests {
     }
 
     @Test(
-        "What is withdrawn and published again arrives again, in a file of its own",
+        "A track that is withdrawn and published again arrives again, in a file of its own",
         arguments: [TrackRecorder.Format.webm, .png]
     )
     func publishAgain(format: TrackRecorder.Format) async throws {
@@ -175,7 +175,7 @@ struct PictureTests {
         #expect(track.statistics.unaccounted == 0)
     }
 
-    @Test("Of a track that nobody receives, nothing is encoded; the first subscriber gets a keyframe at once")
+    @Test("A track that nobody receives is not encoded; the first subscriber gets a keyframe at once")
     func nobodyWatches() async throws {
         let author = try await stage.join("author")
         let track = makePattern()

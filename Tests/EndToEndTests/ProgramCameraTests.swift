@@ -121,7 +121,7 @@ struct ProgramCameraTests {
         await viewer.room.disconnect()
     }
 
-    @Test("What cannot say how the camera is held is refused before anything is joined")
+    @Test("A file that cannot say how the camera is held is refused before anything is joined")
     func noSensor() async throws {
         let camera = try await PreloadedCamera(in: directory)
         try hold("sideways", directory("sensor"), isFile: true)

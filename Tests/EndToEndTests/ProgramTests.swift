@@ -122,7 +122,7 @@ struct ProgramTests {
         #expect(publisher.errors.contains("standard output"), "\(publisher.errors)")
     }
 
-    @Test("Who waits for tracks is told after a second why there are none")
+    @Test("A subscriber that waits for tracks is told after a second why there are none")
     func waiting() async throws {
         let early = try server.client("subscribe")
         try await early.says("Nobody publishes in stage yet; waiting.")

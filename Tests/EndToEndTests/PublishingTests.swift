@@ -117,7 +117,7 @@ struct PublishingTests {
     }
 
     // A cancelled task did not wait: what the connection had not taken within a millisecond was lost and not counted.
-    @Test("What is encoded goes out or is counted, though the task that withdraws the track was cancelled")
+    @Test("Encoded frames go out or are counted, though the task that withdraws the track was cancelled")
     func cancelledUnpublishing() async throws {
         let isReading = Monitor(true)
         let server = try ScriptedServer { peer, text in

@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 import Threading
 
-@Suite("What cannot be received, and what is received no longer", .timeLimit(.minutes(2)))
+@Suite("Tracks that cannot be received, and tracks that are received no longer", .timeLimit(.minutes(2)))
 struct ReceptionTests {
     /// The beginning of a keyframe of the given size (RFC 6386, section 9.1), and some bytes.
     private func keyframe(_ width: Int, _ height: Int) -> [UInt8] {

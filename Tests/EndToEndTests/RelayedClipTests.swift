@@ -81,7 +81,7 @@ struct RelayedClipTests {
     }
 
     @Test(
-        "What another encoder pipes arrives as it comes",
+        "Frames that another encoder pipes arrive as they come",
         .enabled(if: Program.isAllowed),
         arguments: ["ivf", "webm"]
     )
@@ -210,7 +210,7 @@ struct RelayedClipTests {
         #expect(track.statistics.unaccounted == 0)
     }
 
-    @Test("What cannot be sent as it is ends with 65 and a word about what to do", .enabled(if: Program.isAllowed))
+    @Test("A clip that cannot be sent as it is ends with 65 and advice", .enabled(if: Program.isAllowed))
     func refusals() async throws {
         let server = try await ServerProgram()
         let clip = try await EncodedClip(directory("good.ivf"), frames: 20, keyframeInterval: 10)

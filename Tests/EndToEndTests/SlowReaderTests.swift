@@ -35,7 +35,7 @@ struct SlowReaderTests {
         return bytes
     }
 
-    @Test("Of twenty, a slow one and one that never reads cost the other eighteen nothing, and the relay little")
+    @Test("A slow reader and one that never reads cost eighteen others nothing, and the relay little")
     func twoOfTwenty() async throws {
         let stage = try stage()
         let before = try residentBytes()

@@ -5,7 +5,7 @@ import RoomProtocol
 import TestSupport
 import Testing
 
-@Suite("What is known of a received track", .timeLimit(.minutes(2)))
+@Suite("The statistics of a received track", .timeLimit(.minutes(2)))
 struct TrackStatisticsTests {
     /// A member of a scripted room who receives the track with the alias 7, and the server's end of its connection.
     private func viewer(of server: ScriptedServer) async throws -> (Member, SocketPeer, RemoteVideoTrack) {

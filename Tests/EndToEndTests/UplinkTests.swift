@@ -90,7 +90,7 @@ struct UplinkTests {
         #expect(track.statistics.unaccounted == 0)
     }
 
-    @Test("What the uplink was told is recorded, and makes the same decisions again")
+    @Test("The uplink's inputs are recorded, and a replay makes the same decisions again")
     func recorded() async throws {
         let directory = try TemporaryDirectory()
         let path = directory("uplink.log")

@@ -77,7 +77,7 @@ struct VerifyTests {
         #expect(try #require(cut.events.first?.object("latencyMs")?.number("max")) < 3_600_000)
     }
 
-    @Test("Whoever reads that frames are missing, or an age, reads of what, and by which clock")
+    @Test("The report of missing frames says what is missing, and that of an age says by which clock")
     func words() async throws {
         let base = try await recordDump(.ivf, in: directory)
         let file = try bytes(of: "\(base).ivf")
@@ -128,7 +128,7 @@ struct VerifyTests {
         #expect(try await drawing.end() == .exit(74))
     }
 
-    @Test("What may not be read ends with 77, what is not there with 66")
+    @Test("A dump that may not be read ends with 77, one that does not exist with 66")
     func forbidden() async throws {
         // Not even root may read it.
         let forbidden = "/proc/sys/net/ipv4/route/flush"
@@ -158,7 +158,7 @@ struct VerifyTests {
         #expect(program.errors.contains("standard output"), "\(program.errors)")
     }
 
-    @Test("What is damaged, empty or no dump ends with 65; what is not there with 66")
+    @Test("A file that is damaged, empty or no dump ends with 65; one that does not exist with 66")
     func noDumps() async throws {
         try store([], at: directory("empty.webm"))
         try store(Array("no dump at all".utf8), at: directory("text.ivf"))
@@ -185,7 +185,7 @@ struct VerifyTests {
         #expect(try await verify(other("readme.txt")).ending == .exit(65))
     }
 
-    @Test("Who names a log, a picture or a folder of pictures is told so, and no result looks like a pass")
+    @Test("A log, a picture or a folder of pictures in place of a dump is reported, and no result looks like a pass")
     func otherParts() async throws {
         try store([], at: directory("dump.frames.jsonl"))
         try store([1], at: directory("dump-000001.png"))

@@ -49,7 +49,10 @@ struct QuantitiesTests {
         #expect(PixelFormat(rawValue: packed).description == code)
     }
 
-    @Test("What is no four-character code is refused", arguments: ["", "YUYV2", "ÄÖ", "A\n", "-BE", "Y16-BE-BE"])
+    @Test(
+        "A text that is no four-character code is refused",
+        arguments: ["", "YUYV2", "ÄÖ", "A\n", "-BE", "Y16-BE-BE"]
+    )
     func badFourCC(code: String) {
         #expect(PixelFormat(fourCC: code) == nil)
     }

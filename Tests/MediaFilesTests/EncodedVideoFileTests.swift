@@ -13,7 +13,7 @@ struct EncodedVideoFileTests {
     }
 
     @Test(
-        "What is written is read back: bytes, times, keyframes, size",
+        "The reader returns what was written: bytes, times, keyframes, size",
         arguments: [(EncodedVideoFormat.webm, 1000), (.ivf, 90_000)] as [(EncodedVideoFormat, Int64)]
     )
     func roundTrip(format: EncodedVideoFormat, unitsPerSecond: Int64) async throws {

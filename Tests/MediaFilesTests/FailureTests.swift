@@ -124,7 +124,7 @@ struct FailureTests {
         #expect(error.description.hasPrefix("Cannot create clip: "))
     }
 
-    @Test("What is not there, or is a directory, is said to be so")
+    @Test("The error says that a file does not exist, or is a directory")
     func opening() {
         #expect(code { _ = try EncodedVideoFormat.openReader(path: directory("none")) } == .notFound)
         #expect(code { _ = try EncodedVideoFormat.openReader(path: directory.path) } == .systemFailure)

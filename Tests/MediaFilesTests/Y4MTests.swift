@@ -106,7 +106,7 @@ struct Y4MTests {
         #expect(code { try reader.rewind() } == .notRewindable)
     }
 
-    @Test("Whoever waits for a pipe's writer can be told to stop: before its first byte and within a picture")
+    @Test("A reader that waits for a pipe's writer can be stopped: before the first byte and within a picture")
     func stopping() throws {
         let path = directory("pipe")
         try #require(mkfifo(path, 0o600) == 0)
@@ -138,7 +138,7 @@ struct Y4MTests {
     }
 
     @Test(
-        "What cannot be read is refused with the reason",
+        "A file that cannot be read is refused with the reason",
         arguments: [
             ("YUV4MPEG2 W4 H2 F30:1 C422", .unsupported, "C422, not C420"),
             ("YUV4MPEG2 W4 H2 F30:1 C444", .unsupported, "ffmpeg -i FILE -pix_fmt yuv420p"),

@@ -57,7 +57,7 @@ struct KeyframeRequestGateTests {
         #expect(requests(300..<304) == [300, 301, 302, 303])
     }
 
-    @Test("Of several wishes the earliest counts, and one that is put off does not hold up another")
+    @Test("The earliest of several wishes counts, and one that is put off does not hold up another")
     func earliest() {
         var gate = KeyframeRequestGate()
         let isLateSent = gate.wanted(notBefore: instant(4000), at: start)

@@ -22,7 +22,7 @@ struct LayerChoiceTests {
         #expect(best(thinner, thin, Viewer(share: nil, largest: 2, current: 2)) == [0, 1, 2])
     }
 
-    @Test("What is announced bounds what a path must carry")
+    @Test("The announced bitrate bounds the rate that a path must carry")
     func announced() {
         let viewer = Viewer(share: 1_100_000, largest: 2, current: 2)
         #expect(best(viewer, Viewer(share: nil, largest: 2, current: 2)) == [2, 2])

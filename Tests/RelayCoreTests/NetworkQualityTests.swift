@@ -123,7 +123,7 @@ struct NetworkQualityTests {
     }
 
     // It was told that its own network does not carry the track.
-    @Test("Who waits for a keyframe that the publisher does not send is not told that its network is bad")
+    @Test("A subscriber that waits for a keyframe that the publisher does not send is not told that its network is bad")
     func missingKeyframe() throws {
         let bench = RelayBench()
         let robot = bench.join("robot")

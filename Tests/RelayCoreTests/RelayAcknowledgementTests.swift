@@ -72,7 +72,7 @@ struct RelayAcknowledgementTests {
         #expect(bench.takeAwakened() == [robot.id])
     }
 
-    @Test("Who receives many tracks may acknowledge a thousand times a second beside its own media")
+    @Test("A subscriber of many tracks may acknowledge a thousand times a second beside its own media")
     func manyAcknowledgements() throws {
         let bench = RelayBench()
         let robot = bench.join("robot")

@@ -90,7 +90,7 @@ struct RelayCostTests {
         #expect(end.encodings == 1 && end.deadlineSteps <= 20)
     }
 
-    @Test("What a participant is told of a large room is the same as if it were told at once")
+    @Test("A participant learns the same about a large room as if it were told at once")
     func sameDescription() throws {
         let (bench, cameras, _) = try largeRoom()
         bench.send(.disable(Disable(trackId: cameras[3].track.id)), from: cameras[3].publisher)

@@ -58,7 +58,7 @@ struct RelayDetachedTests {
         #expect(bench.relay.statistics.tracks == 1 && viewer.errors.isEmpty && late.errors.isEmpty)
     }
 
-    @Test("Who joins under the identity of a participant without a connection takes its place")
+    @Test("A client that joins under the identity of a participant without a connection takes its place")
     func namesake() throws {
         let robot = bench.join("robot")
         let viewer = bench.join("viewer")

@@ -66,7 +66,7 @@ struct RelayForwardingTests {
         #expect(viewers[0].receiver(camera)?.wholeFrames == Array(0...50))
     }
 
-    @Test("Who joins while the keyframe comes in is sent it live, and asks for none")
+    @Test("A subscriber that joins while the keyframe comes in is sent it live, and asks for none")
     func joinWithinKeyframe() throws {
         let (bench, camera, viewers) = try room(viewers: 1, bytesPerFrame: 10_000)
         bench.run(camera, frames: 5, takers: viewers)
@@ -84,7 +84,7 @@ struct RelayForwardingTests {
         #expect(camera.publisher.keyframeRequests == 0)
     }
 
-    @Test("Who joins within a frame of layer 0 or above is sent it as far as that decodes", arguments: [4, 5, 6])
+    @Test("A newcomer within a frame of layer 0 or above is sent it as far as that decodes", arguments: [4, 5, 6])
     func joinWithinFrame(_ index: Int) throws {
         let (bench, camera, viewers) = try room(viewers: 1, bytesPerFrame: 20_000)
         bench.run(camera, frames: index, takers: viewers)
@@ -181,7 +181,7 @@ struct RelayForwardingTests {
         #expect(viewers.allSatisfy { $0.allProblems.isEmpty })
     }
 
-    @Test("Who never reads causes no requests, and neither memory nor others suffer")
+    @Test("A subscriber that never reads causes no requests, and neither memory nor others suffer")
     func neverReads() throws {
         let (bench, camera, viewers) = try room(viewers: 2)
         var most = 0
@@ -224,7 +224,7 @@ struct RelayForwardingTests {
         if milliseconds <= 100 { #expect(frames == Array(0..<end + 12)) }
     }
 
-    @Test("Who has fallen behind goes on at a keyframe that came meanwhile, without another")
+    @Test("A subscriber that has fallen behind goes on at a keyframe that came meanwhile, without another")
     func freshKeyframe() throws {
         let (bench, camera, viewers) = try room(viewers: 2)
         bench.run(camera, frames: 5, takers: viewers)
@@ -237,7 +237,7 @@ struct RelayForwardingTests {
     }
 
     /// Sent the old keyframe first, it would ask for another only then.
-    @Test("Who waits for a keyframe is not sent one that is late by now, but asks for another")
+    @Test("A subscriber that waits for a keyframe is not sent one that is late by now, but asks for another")
     func staleKeyframe() throws {
         let (bench, camera, viewers) = try room(viewers: 2)
         bench.run(camera, frames: 5, takers: viewers)

@@ -141,7 +141,7 @@ struct RelayHostileTests {
 
     // MARK: Keyframes
 
-    @Test("Who provokes keyframes all the time costs others of the encoding one in four seconds, and nobody else any")
+    @Test("A subscriber that provokes keyframes costs others of the encoding one in four seconds, and nobody else any")
     func provokedKeyframes() throws {
         let bench = RelayBench()
         let robot = bench.join("robot")
@@ -174,7 +174,7 @@ struct RelayHostileTests {
         }
     }
 
-    @Test("Who alone receives an encoding and asks all the time costs the subscribers of the others nothing")
+    @Test("The only subscriber of an encoding, asking all the time, costs the subscribers of the others nothing")
     func ownEncoding() throws {
         let bench = RelayBench()
         let robot = bench.join("robot")
@@ -326,7 +326,7 @@ struct RelayHostileTests {
         #expect(clean.close == nil && clean.messages.count == 1)
     }
 
-    @Test("What a busy client does in a full room is far from the limits")
+    @Test("A busy client in a full room stays far from the limits")
     func busyClient() throws {
         let bench = RelayBench { $0.maximumOutbox = .mebibytes(64) }
         let viewers = (0..<990).map { bench.enter("viewer \($0)") }

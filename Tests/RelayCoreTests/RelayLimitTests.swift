@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Relay: limits and endings", .timeLimit(.minutes(1)))
 struct RelayLimitTests {
-    @Test("Who does not join in time is told, and cut if it does not take its close")
+    @Test("A client that does not join in time is told, and cut off if it does not take its close")
     func joinDeadline() throws {
         let bench = RelayBench()
         let start = bench.now
@@ -52,7 +52,7 @@ struct RelayLimitTests {
         #expect(peer.messages.isEmpty && bench.relay.nextDeadline == bench.now + .seconds(10))
     }
 
-    @Test("Who does not read what the others say is let go as too slow, and the others are not held up")
+    @Test("A participant that does not read its signaling is disconnected as too slow, and the others are not held up")
     func tooSlow() throws {
         let bench = RelayBench { $0.maximumOutbox = .kibibytes(16) }
         let robot = bench.join("robot")
@@ -101,7 +101,7 @@ struct RelayLimitTests {
         #expect(viewer.close == nil && bench.relay.statistics.tracks == 0)
     }
 
-    @Test("Who sends signaling without end is let go, before it can fill the others' outboxes")
+    @Test("A participant that sends signaling without end is disconnected before it can fill the others' outboxes")
     func flood() throws {
         let bench = RelayBench {
             $0.messageBurst = 100

@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Relay: rooms", .timeLimit(.minutes(1)))
 struct RelayRoomTests {
-    @Test("Who joins is told who is there, with their tracks, and the others are told of it")
+    @Test("A client that joins learns the participants and their tracks, and the others learn that it joined")
     func joining() throws {
         let bench = RelayBench()
         let robot = bench.join("robot")
@@ -68,7 +68,7 @@ struct RelayRoomTests {
         #expect(bench.relay.statistics == RelayStatistics())
     }
 
-    @Test("What comes for a connection that is gone does nothing")
+    @Test("Events for a connection that is gone do nothing")
     func afterClose() throws {
         let bench = RelayBench()
         let robot = bench.join("robot")
@@ -110,7 +110,7 @@ struct RelayRoomTests {
     }
 
     @Test(
-        "Who cannot join is told why and closed",
+        "A client that cannot join is told why, and its connection is closed",
         arguments: [
             (Join(version: 2, room: "r", identity: "i"), RoomErrorCode.notSupported),
             (Join(room: "", identity: "i"), .invalidArgument),

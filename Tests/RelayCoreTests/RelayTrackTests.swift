@@ -211,7 +211,7 @@ struct RelayTrackTests {
         #expect(robot.layersWanted.last == [])
     }
 
-    @Test("What nobody receives is not kept, nor for long what a publisher that falls silent has sent")
+    @Test("Packets that nobody receives are not kept, and those of a publisher that falls silent are not kept for long")
     func keptForNobody() throws {
         let bench = RelayBench()
         let robot = bench.join("robot")

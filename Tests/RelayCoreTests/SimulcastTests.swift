@@ -138,7 +138,7 @@ struct SimulcastTests {
         expectNoProblems(room)
     }
 
-    @Test("Who joins with a small wish beside others sees a picture at once, and its own encoding soon")
+    @Test("A newcomer that wishes for a small size sees a picture at once, and its own encoding soon")
     func joinsWithOther() throws {
         var room = try makeRoom { [fastViewer($0)] }
         room.run(2000)

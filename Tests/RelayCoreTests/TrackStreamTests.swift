@@ -146,7 +146,7 @@ struct TrackStreamTests {
         }
     }
 
-    @Test("What an outage held up behind a keyframe is left out; what the keyframe itself held up is sent")
+    @Test("Frames held up by an outage behind a keyframe are left out; frames held up by the keyframe are sent")
     func heldUp() {
         for isOutage in [false, true] {
             var stream = TrackStream()

@@ -71,7 +71,7 @@ struct WishTests {
     }
 
     @Test(
-        "Who joins late on a link of 1.2 times the track's rate is live soon, for few keyframes",
+        "A late joiner on a link of 1.2 times the track's rate is live soon, for few keyframes",
         arguments: [300, 1000, 2000, 2500, 2900, 3500, 10_000]
     )
     func lateJoiner(age: Int) throws {

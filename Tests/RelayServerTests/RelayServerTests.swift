@@ -118,7 +118,7 @@ struct RelayServerTests {
         #expect(await server.statistics().rooms == 0)
     }
 
-    @Test("Who is there when it stops is told, and let go properly")
+    @Test("A server that stops tells its participants, and closes their connections properly")
     func stopTells() throws {
         let server = try server()
         let loop = try WebSocketLoop(name: "clients")

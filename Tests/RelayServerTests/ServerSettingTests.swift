@@ -77,7 +77,7 @@ struct ServerSettingTests {
     }
 
     @Test(
-        "What cannot be used is refused with a sentence that names it, and changes nothing",
+        "An unusable setting is refused with a sentence that names it, and changes nothing",
         arguments: [
             ("", "JSON object"), ("[1]", "JSON object"), ("{\"maximumRooms\": 1", "JSON object"), ("7", "JSON object"),
             ("{\"maximumRoms\": 7}", "“maximumRoms”"),

@@ -9,7 +9,7 @@ import VP8Codec
 
 /// Sends two simulcast encodings through what a receiver has, in every way that the protocol allows and some that it
 /// does not, and compares each decoded picture with the one of an undisturbed decoder, bit for bit.
-@Suite("What reaches the decoder", .timeLimit(.minutes(3)))
+@Suite("The frames that reach the decoder", .timeLimit(.minutes(3)))
 struct DecodableStreamTests {
     @Test("Every frame that the queue hands out decodes to the picture that was encoded", arguments: 0..<60)
     func queue(seed: Int) throws {

@@ -28,7 +28,7 @@ struct FrameLogTests {
         return [shown, bareFrame(8, layer: 2, isCatchUp: true), bareFrame(.max)]
     }
 
-    @Test("What is written is read again, in room time")
+    @Test("The log is read as it was written, in room time")
     func roundTrip() throws {
         let entries = try FrameLogEntry.read(write(frames))
         #expect(entries == frames.map { FrameLogEntry($0) })

@@ -199,7 +199,7 @@ struct FrameQueueTests {
         #expect(drain(queue) == [0, 1, 6])
     }
 
-    @Test("What a recording begins with is taken first, however much, as far as it can be decoded")
+    @Test("The frames that a recording begins with are taken first, however many, as far as they can be decoded")
     func opening() {
         let queue = FrameQueue(FrameQueue.Depths(dropTopLayer: 2, dropMiddleLayer: 2, skip: 2, catchUp: 2))
         queue.begin(with: [bareFrame(1), bareFrame(2, key: true)] + (3..<30).map { bareFrame($0) })

@@ -80,7 +80,7 @@ struct OpeningTests {
         #expect(shown(cached: 30) { max(60, 50 + 33 * ($0 - 30)) } == Array(30..<60))
     }
 
-    @Test("What is late and stays late is shown after a moment")
+    @Test("Frames that are late and stay late are shown after a moment")
     func steady() {
         // Frames behind 30 of the cache, each two seconds late.
         #expect(shown(cached: 30) { 2000 + 33 * ($0 - 30) } == Array(35..<60))

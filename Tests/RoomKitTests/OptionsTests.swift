@@ -80,7 +80,7 @@ struct OptionsTests {
     }
 
     @Test(
-        "What matters in a source's pictures decides what is given up first, unless the option does",
+        "The source's content hint decides what is given up first, unless the option does",
         arguments: [
             (VideoContentHint.none, DegradationPreference.balanced), (.motion, .maintainFramerate),
             (.detail, .maintainResolution), (.text, .maintainResolution),

@@ -72,7 +72,7 @@ struct ReceptionMeterTests {
         #expect(statistics.framesRendered == 200)
     }
 
-    @Test("What is not shown counts in no age and no freeze; what came from the cache in no rate either")
+    @Test("Frames that are not shown count in no age and no freeze; frames from the cache in no rate either")
     func notShown() {
         var meter = ReceptionMeter()
         for index in 0..<20 { meter.decoded(decoded(at: index, age: .seconds(3), isCatchUp: true)) }

@@ -102,7 +102,7 @@ struct RelayingPublisherTests {
         await publisher.stop()
     }
 
-    @Test("What is not read is given up, and the next frame that goes out is the source's next keyframe")
+    @Test("Frames that are not read are given up, and the next frame that goes out is the source's next keyframe")
     func notRead() async throws {
         let requests = Atomic(0)
         let bench = try PublisherBench(isRelaying: true) { _ = requests.add(1, ordering: .relaxed) }
@@ -164,7 +164,7 @@ struct RelayingPublisherTests {
         #expect(statistics.framesCaptured == statistics.framesEncoded + statistics.framesDropped.total)
     }
 
-    @Test("What comes before the server has accepted the track is dropped if that never happens")
+    @Test("Frames that come before the server has accepted the track are dropped if it never does")
     func neverAccepted() async throws {
         let publisher = VideoPublisher(options: VideoPublishOptions(), isRelaying: true)
         publisher.onEncodedFrame(frame(0, key: true))

@@ -144,7 +144,7 @@ struct RoomTests {
         }
     }
 
-    @Test("What happened before the events were first looked at is not lost")
+    @Test("Events from before the first reading are not lost")
     func earlyEvents() async throws {
         let stage = try Stage()
         let viewer = try await stage.join("viewer")
@@ -259,7 +259,7 @@ struct RoomTests {
     }
 
     // The alarm came after the first picture, and never if there was none.
-    @Test("What a source tells is an event of the room, from the source's start on: first of all that no picture comes")
+    @Test("A source's events are events of the room, from the source's start on: first of all that no picture comes")
     func sourceEvents() async throws {
         let stage = try Stage()
         let robot = try await stage.join("robot")

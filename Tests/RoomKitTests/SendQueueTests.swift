@@ -113,7 +113,7 @@ struct SendQueueTests {
         #expect(queue.counts.framesSent > 200)
     }
 
-    @Test("What waited beyond the deadline is given up where that saves more than a keyframe, and one is due once")
+    @Test("Frames that waited beyond the deadline are given up if that saves more than a keyframe, and one is due once")
     func expiry() {
         let queue = SendQueue()
         queue.expectRate(.kilobitsPerSecond(1000))

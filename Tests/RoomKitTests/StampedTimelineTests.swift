@@ -29,7 +29,7 @@ struct StampedTimelineTests {
         #expect(milliseconds([50_000, 49_990, 50_033, 50_066]) == [50_000, 50_000, 50_033, 50_066])
     }
 
-    @Test("What comes after the present is the present")
+    @Test("A timestamp in the future counts as now")
     func future() {
         #expect(milliseconds([99_990, 200_000, 99_000, 99_020]) == [99_990, 100_000, 100_000, 100_000])
     }

@@ -42,7 +42,7 @@ struct VideoPublisherTests {
         #expect(statistics.framesCaptured == statistics.framesEncoded + statistics.framesDropped.total)
     }
 
-    @Test("What nobody receives is not encoded, and the first picture that somebody receives is a keyframe")
+    @Test("A track that nobody receives is not encoded, and the first picture that somebody receives is a keyframe")
     func wanted() async throws {
         let bench = try PublisherBench(isWanted: false)
         for index in 0..<3 { #expect(try bench.pass(picture(64, 48, at: index)) == nil) }
@@ -82,7 +82,7 @@ struct VideoPublisherTests {
         #expect(bench.isSettled && statistics.framesDropped.total == 1 && statistics.framesEncoded == 2)
     }
 
-    @Test("Who previews a track sees every picture, as captured, though nobody receives it")
+    @Test("A preview of a track shows every picture as captured, although nobody receives the track")
     func preview() async throws {
         let track = LocalVideoTrack(source: HandSource())
         let renderer = NotingRenderer()
@@ -176,7 +176,7 @@ struct VideoPublisherTests {
     }
 
     @Test(
-        "What limits an encoding, and for how long, is told",
+        "The statistics tell what limits an encoding, and for how long",
         arguments: [
             (WantedLayer(simulcastLayer: 0, bitrate: 60_000), QualityLimitation.Reason.bandwidth),
             (WantedLayer(simulcastLayer: 0, width: 160, height: 120), .other), (WantedLayer(simulcastLayer: 0), .none),
@@ -362,7 +362,7 @@ struct VideoPublisherTests {
         _ = try bench.send()
     }
 
-    @Test("Of a large picture every packet fits the wire, and all together are the frame")
+    @Test("Every packet of a large picture fits the wire, and all together are the frame")
     func chunks() async throws {
         let bench = try PublisherBench(options: bitrate(100_000), isAcknowledging: false)
         try awaitFixedPolicy(bench)

@@ -143,7 +143,7 @@ struct VideoReceiverTests {
         #expect(statistics.framesDecoded >= 1)
     }
 
-    @Test("What the relay had kept is decoded, not shown, and of no age")
+    @Test("Frames from the relay's cache are decoded, not shown, and have no age")
     func catchUp() async throws {
         let frames = try await encodedFrames(5)
         let track = remoteTrack()

@@ -4,7 +4,7 @@ import Testing
 /// What a session reports about the others in the room, their tracks and our own.
 @Suite("Client session, room", .timeLimit(.minutes(1)))
 struct ClientSessionRoomTests: ClientSessionFixture {
-    @Test("What happens to tracks is told with the track and its publisher")
+    @Test("The events of tracks carry the track and its publisher")
     func tracks() {
         let one = track("TR_1")
         var session = joinedSession()
@@ -38,7 +38,7 @@ struct ClientSessionRoomTests: ClientSessionFixture {
         #expect(receive(.trackUnpublished(TrackUnpublished(participantId: "PA_1", trackId: "TR_1")), &session) == [])
     }
 
-    @Test("What happens to participants is told, with all their tracks gone when they go")
+    @Test("The session reports participants who come and go, and their tracks end with them")
     func participants() {
         var session = joinedSession([track("TR_1")])
         let second = ParticipantInfo(id: "PA_2", identity: "second", tracks: [track("TR_2")])
@@ -83,7 +83,7 @@ struct ClientSessionRoomTests: ClientSessionFixture {
         for message in messages { #expect(receive(message, &session) == []) }
     }
 
-    @Test("What concerns our own tracks is told")
+    @Test("The session reports the events of our own tracks")
     func ownTracks() {
         var session = joinedSession()
         let own = track("TR_own")

@@ -112,7 +112,7 @@ struct ForwardCompatibilityTests {
         #expect(!ClientSession.Subscription().isCatchUp(frame(0, 0)))
     }
 
-    @Test("Of two simulcast layers one is put together at a time, and another begins with a keyframe")
+    @Test("One of two simulcast layers is assembled at a time, and another begins with a keyframe")
     func simulcastLayers() throws {
         var assembler = FrameAssembler()
         func receive(_ number: UInt32, layer: UInt8, keyframe: Bool = false) throws -> UInt32? {

@@ -33,7 +33,7 @@ struct HostileSignalingTests {
         "{\"type\":\"leave\",\"reason\":\"\u{0}\"}", "{\"type\":\"leave\",\"reason\":\"a\nb\"}", "{\u{0}\"\u{0}t\u{0}",
     ]
 
-    @Test("What is no JSON object is refused", arguments: noObjects.indices)
+    @Test("A message that is no JSON object is refused", arguments: noObjects.indices)
     func noObject(_ index: Int) {
         #expect(read(Self.noObjects[index]) == (false, false))
     }
@@ -67,7 +67,7 @@ struct HostileSignalingTests {
         }
     }
 
-    @Test("Of a field that comes twice one value counts, and nothing else breaks")
+    @Test("One value counts if a field comes twice, and nothing else breaks")
     func duplicateKeys() throws {
         let text = #"{"type":"leave","type":"leave","reason":"a","reason":"b"}"#
         let message = try? ClientMessage(reading: text)

@@ -100,7 +100,7 @@ struct MediaPacketHeaderTests {
     }
 
     @Test(
-        "What contradicts itself or a limit is an error",
+        "A header that contradicts itself or a limit is an error",
         arguments: [
             ("another version", 0, [2]), ("a header shorter than itself", 2, [0, 47]),
             ("a header longer than the packet", 2, [0, 59]), ("no payload", 2, [0, 58]),

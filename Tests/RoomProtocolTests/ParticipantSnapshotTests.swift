@@ -44,7 +44,7 @@ struct ParticipantSnapshotTests {
         #expect(text == ServerMessage.joined(joined(infos)).text && count == tracks)
     }
 
-    @Test("What does not fit is left out, and `joined` says so", arguments: [700, 1000, 5000, 20_000])
+    @Test("Participants that do not fit are left out, and `joined` says so", arguments: [700, 1000, 5000, 20_000])
     func limit(bytes: Int) throws {
         let infos = (0..<100).map { participant($0) }
         let (text, count) = joined([]).text(with: infos.map(ParticipantSnapshot.init), limit: bytes)

@@ -303,7 +303,7 @@ struct SignalingTests {
     }
 
     @Test(
-        "What is missing or of the wrong kind is named",
+        "The error names the field that is missing or has the wrong type",
         arguments: [
             (#"{"type":"join","version":1,"identity":"a"}"#, "\"room\""),
             (#"{"type":"join","version":"1","room":"r","identity":"a"}"#, "\"version\""),

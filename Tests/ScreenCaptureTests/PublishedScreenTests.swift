@@ -109,7 +109,7 @@ struct PublishedScreenTests {
 
     // The publisher spoke of a slate, and the viewer waited in vain for a picture.
     @Test(
-        "Who joins while a window is hidden sees its last picture, and connect says so",
+        "A viewer who joins while a window is hidden sees its last picture, and connect says so",
         .enabled(if: Program.isAllowed)
     )
     func hidden() async throws {

@@ -29,7 +29,7 @@ struct ScreenPaceTests {
         zip(stamps, stamps.dropFirst(count)).map { $1.duration(since: $0) }
     }
 
-    @Test("Of a screen that always changes, 15 pictures a second are taken unless another rate is asked for")
+    @Test("A screen that always changes gives 15 pictures a second unless another rate is asked for")
     func defaultRate() async throws {
         let display = try await VirtualDisplay(Dimensions(width: 320, height: 200))
         let window = try display.makeWindow(area(0, 0, 320, 200))

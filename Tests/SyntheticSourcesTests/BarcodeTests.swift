@@ -19,7 +19,7 @@ struct BarcodeTests {
         )
     }
 
-    @Test("What was painted is read, at every size", arguments: sizes)
+    @Test("A painted barcode is read, at every size", arguments: sizes)
     func roundTrip(width: Int, height: Int) {
         let buffer = VideoBuffer(width, height)
         let barcode = barcode(width * height)

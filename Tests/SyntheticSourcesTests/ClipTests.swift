@@ -111,7 +111,7 @@ struct ClipTests {
         #expect(frames.prefix(6).map { $0.buffer.luma(0, 0) } == [0, 2, 5, 7, 10, 12])
     }
 
-    @Test("What the reader cannot open, the start throws, and a later start may succeed")
+    @Test("The start throws if the reader cannot open the clip, and a later start may succeed")
     func openFailure() async throws {
         let isBroken = Monitor(true)
         let sink = CollectingSink()

@@ -197,7 +197,7 @@ struct SourceTests {
         }
     }
 
-    @Test("What the sink requires is taken up where it is less than the source's own")
+    @Test("The source follows a sink's requirements if they are less than its own format")
     func requirements() async throws {
         for (required, delivered) in [
             (Dimensions(width: 32, height: 16), 32), (Dimensions(width: 1920, height: 1080), 160),

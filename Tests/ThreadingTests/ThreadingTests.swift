@@ -5,7 +5,7 @@ import Threading
 
 @Suite("Bounded queue", .timeLimit(.minutes(1)))
 struct BoundedQueueTests {
-    @Test("What does not fit is refused, and what is in comes out in order")
+    @Test("A full queue refuses elements, and gives out its own in order")
     func depth() {
         let queue = BoundedQueue<Int>(depth: 2)
         #expect([queue.put(1), queue.put(2), queue.put(3)] == [true, true, false])

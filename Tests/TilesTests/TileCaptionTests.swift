@@ -18,7 +18,7 @@ struct TileCaptionTests {
         #expect(caption.set(columns: 36) == names + [piece(figures, .figures, 0, 1)])
     }
 
-    @Test("What does not fit is left out or cut off: the picture's size first, its age last")
+    @Test("A caption that does not fit loses parts or is cut off: the picture's size first, its age last")
     func narrow() {
         let names = [piece("robot-7", .participant, 0, 0), piece("camera", .track, 8, 0)]
         #expect(caption.set(columns: 20) == names + [piece("30 fps · 2 ms", .figures, 0, 1)])

@@ -72,7 +72,7 @@ struct CameraControlTests {
     }
 
     @Test(
-        "What cannot be set is refused with what can",
+        "A control or value that cannot be set is refused with those that can",
         arguments: [
             ("brightnes", "1", "noSuchControl", "brightness, power_line_frequency"),
             ("brightness", "65", "controlOutOfRange", "-64 to 64, not 65"),
@@ -116,7 +116,7 @@ struct CameraControlTests {
         #expect(controls.set([exposure]).map(\.code) == [.controlRefused], "nothing frees it")
     }
 
-    @Test("What was set is set again, in order, when the camera was plugged in anew")
+    @Test("Controls that were set are set again, in order, when the camera was plugged in anew")
     func kept() async throws {
         let system = ScriptedSystem(script)
         let source = makeSource(system, outageLimit: nil)

@@ -73,7 +73,7 @@ struct CameraDirectoryTests {
     }
 
     @Test(
-        "What names no camera is refused with what to do",
+        "A text that names no camera is refused with advice",
         arguments: [
             ("nothing", "noSuchDevice", "/dev/video6 (Loopback, platform:loop)"),
             ("", "noSuchDevice", "HD Webcam"),

@@ -170,7 +170,7 @@ struct CameraQueueTests {
     }
 
     // It was refused as busy.
-    @Test("Of two nodes of one device that exclude each other, the present one is closed for the other")
+    @Test("If two nodes of one device exclude each other, the present one is closed for the other")
     func exclusive() async throws {
         var sibling = script(90, card: "Second")
         sibling.isExclusive = true

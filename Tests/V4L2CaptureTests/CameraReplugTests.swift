@@ -273,7 +273,7 @@ struct CameraReplugTests {
         #expect(error?.code == .noSuchDevice)
     }
 
-    @Test("Of two cameras with one serial number, the one in the same port is taken, and none in another")
+    @Test("If two cameras have one serial number, the one in the same port is taken, and none in another")
     func doubtfulSerialNumbers() throws {
         let known = camera(webcam("/usb/1-2", serial: "0001"))
         let script = CameraScript()
@@ -303,7 +303,7 @@ struct CameraReplugTests {
         #expect(try CameraDirectory(system: system).open(known).path == "/dev/video4")
     }
 
-    @Test("What sysfs says of a webcam is read from the folders of its node, its interface and its device")
+    @Test("The properties of a webcam are read from sysfs: from the folders of its node, its interface and its device")
     func sysfs() {
         let files = [
             "/sys/class/video4linux/video1/index": "1", "/sys/devices/usb1/1-1/1-1:1.0/bInterfaceNumber": "00",

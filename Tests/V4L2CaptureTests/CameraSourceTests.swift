@@ -26,7 +26,7 @@ struct CameraSourceTests {
         #expect(result.closed)
     }
 
-    @Test("Of several ready frames the newest wins, and the others are late")
+    @Test("The newest of several ready frames wins, and the others are late")
     func newestWins() async throws {
         let sink = RecordingSink()
         let frames = (0..<3).map { CameraScript.Frame(sequence: UInt32($0), fill: UInt8(10 + $0)) }
@@ -163,7 +163,7 @@ struct CameraSourceTests {
         #expect(result.statistics.framesDropped[.notWanted] == 60 - sink.count)
     }
 
-    @Test("What a sink would like counts where nothing else is asked for")
+    @Test("The requirements of a sink count where nothing else is requested")
     func sinkRequirements() async throws {
         let script = CameraScript(
             formats: [.init(pixelFormat: .yuyv, sizes: .discrete([(64, 48), (32, 24)]), rates: .discrete([30]))],

@@ -47,7 +47,7 @@ struct FormatEnumerationTests {
         #expect(formats[1].decoding == .unsupported)
     }
 
-    @Test("Of ranges, the usual sizes within are tried, the wanted one, and both ends")
+    @Test("The usual sizes within a range are tried, and so are the wanted one and both ends")
     func stepwise() throws {
         let script = CameraScript(formats: [
             .init(
@@ -71,7 +71,7 @@ struct FormatEnumerationTests {
 
     // A size that is not a whole number of steps was passed over: 1280x720 was scaled up to 1920x1080, or the largest.
     @Test(
-        "Of a range in steps, the smallest size that covers the wanted one is offered and chosen",
+        "The smallest size of a stepped range that covers the wanted one is offered and chosen",
         arguments: [((1920, 1080), (1920, 1088)), ((700, 500), (704, 512)), ((640, 480), (640, 480))]
     )
     func covering(wanted: (Int, Int), expected: (Int, Int)) throws {
@@ -87,7 +87,7 @@ struct FormatEnumerationTests {
     }
 
     // 12 gave 10, and 45 gave 30.
-    @Test("Of a continuous range, the wanted rate itself is offered and chosen", arguments: [12, 45, 60, 7])
+    @Test("The wanted rate itself is offered and chosen from a continuous range", arguments: [12, 45, 60, 7])
     func wantedRate(rate: Int) throws {
         let script = CameraScript(formats: [.init(pixelFormat: .yuyv, rates: .continuous(slowest: 3, fastest: 60))])
         let request = VideoFormatRequest(frameRate: FrameRate(rate))
@@ -96,7 +96,7 @@ struct FormatEnumerationTests {
     }
 
     @Test(
-        "Of a range in steps, the next rate that reaches the wanted one",
+        "The next rate of a stepped range that reaches the wanted one is offered and chosen",
         arguments: [(30, "33.33"), (12, "12.5"), (50, "50"), (1000, "100"), (1, "2")]
     )
     func steppedRate(wanted: Int, expected: String) throws {

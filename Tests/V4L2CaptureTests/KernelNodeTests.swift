@@ -50,7 +50,7 @@ struct KernelNodeTests {
         #expect(stop.isRequested)
     }
 
-    @Test("Who holds a device is found by its open files, and the asking one's own does not count")
+    @Test("The holder of a device is found by its open files, and the asking program does not count")
     func holder() throws {
         let path = NSTemporaryDirectory() + "held-\(UInt64.random(in: 0...UInt64.max))"
         try #require(FileManager.default.createFile(atPath: path, contents: nil))
@@ -89,7 +89,7 @@ struct KernelNodeTests {
 
 @Suite("libv4lconvert", .timeLimit(.minutes(1)))
 struct LibV4LConversionTests {
-    @Test("What it can turn into I420 is found out without a device")
+    @Test("The formats that libv4lconvert can turn into I420 are found out without a device")
     func convertible() throws {
         let able = try ["YVYU", "Y16", "BA81", "S561"].map { try #require(PixelFormat(fourCC: $0)) }
         let unable = try ["ZZZZ", "H264", "RGBP", "HSV3", "HSV4"].map { try #require(PixelFormat(fourCC: $0)) }

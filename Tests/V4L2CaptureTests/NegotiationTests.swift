@@ -11,7 +11,7 @@ private let lost = CameraScript.Event.trouble([.failed, .gone], status: ENODEV)
 
 @Suite("Set-up", .timeLimit(.minutes(1)))
 struct NegotiationTests {
-    @Test("What the driver makes of size, rows and rate is what counts")
+    @Test("The size, rows and rate that the driver returns are the ones that count")
     func readBack() async throws {
         var script = CameraScript(
             formats: [.init(pixelFormat: .grey, sizes: .discrete([(64, 48)]))],
@@ -77,7 +77,7 @@ struct NegotiationTests {
     }
 
     @Test(
-        "What the driver says of colours reaches the converter, by V4L2's defaults where it says nothing",
+        "The converter gets the colours that the driver states, or V4L2's defaults if it states none",
         arguments: [
             (.yuyv, 0, 0, 0, CapturedColour(range: .limited, matrix: .bt601)),
             (.yuyv, V4L2_COLORSPACE_SRGB.rawValue, 0, 0, CapturedColour(range: .limited, matrix: .bt601)),
@@ -137,7 +137,7 @@ struct NegotiationTests {
     }
 
     @Test(
-        "What libv4lconvert makes has the colours of the YUV format it was, of grey, or of BT.601",
+        "Pictures from libv4lconvert have the colours of their YUV format, of grey, or of BT.601",
         arguments: [
             ("YVYU", false, CapturedColour(range: .limited, matrix: .bt709)),
             ("Y16", false, CapturedColour(range: .full, matrix: .bt709)),
@@ -206,7 +206,7 @@ struct NegotiationTests {
         #expect(error.code == .unsupportedFormat && error.description.contains("3 separate planes"))
     }
 
-    @Test("What only libv4lconvert can read goes through it")
+    @Test("Formats that only libv4lconvert can read go through it")
     func throughLibV4L() async throws {
         let format = try #require(PixelFormat(fourCC: "YVYU"))
         let script = CameraScript(
@@ -232,7 +232,7 @@ struct NegotiationTests {
         #expect(result.statistics.framesDropped[.corrupt] == 1)
     }
 
-    @Test("What the converter does not accept is not chosen")
+    @Test("A format that the converter does not accept is not chosen")
     func converterDecides() async throws {
         let script = CameraScript(
             formats: [.init(pixelFormat: .yuyv), .init(pixelFormat: .grey)],

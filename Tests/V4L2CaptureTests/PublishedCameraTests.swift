@@ -216,7 +216,7 @@ struct PublishedCameraTests {
     }
 
     // A capturer that counted nothing had more frames encoded than captured.
-    @Test("Of a source that counts nothing, captured is encoded and dropped all the same")
+    @Test("A source that counts nothing still has captured = encoded + dropped")
     func uncounted() async throws {
         final class DirectSource: VideoSource {
             let sinks = VideoSinks()

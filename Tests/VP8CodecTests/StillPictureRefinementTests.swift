@@ -47,7 +47,7 @@ struct StillPictureRefinementTests {
         #expect(covered.count == 2 && covered.values.allSatisfy { $0 == Array(0..<count) })
     }
 
-    @Test("What is fine already is left alone, and so is what no later frame would refer to")
+    @Test("Macroblocks that are fine already are left alone, and so are those that no later frame would refer to")
     func nothing() throws {
         var refinement = StillPictureRefinement()
         let limit = DataSize(bytes: 5000)

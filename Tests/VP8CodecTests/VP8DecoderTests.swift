@@ -29,7 +29,7 @@ struct VP8BitstreamTests {
         #expect(isKeyframe(bytes))
     }
 
-    @Test("What is cut, has no start code, no size or is no keyframe has no dimensions")
+    @Test("A frame that is cut, has no start code, no size or is no keyframe has no dimensions")
     func refused() {
         let whole = header(width: 640, height: 480)
         for count in 0..<whole.count {

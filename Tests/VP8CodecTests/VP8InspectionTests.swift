@@ -47,7 +47,7 @@ struct VP8InspectionTests {
         }
     }
 
-    @Test("What is cut before the end of its first partition is refused, and so is nothing at all")
+    @Test("A frame that is cut before the end of its first partition is refused, and so is one without bytes")
     func cut() throws {
         for frame in try frames(3) {
             let tag = Int(frame.bytes[0]) | Int(frame.bytes[1]) << 8 | Int(frame.bytes[2]) << 16

@@ -107,7 +107,7 @@ struct CustomPictureTests {
     }
 
     @Test(
-        "What does not fit is refused by a sentence that says what does",
+        "A picture that does not fit its layout is refused by a sentence that says what does",
         arguments: [
             ("H264", 64, 48, 64, [], InvalidPicture.Code.unsupportedFormat),
             ("NV12", 0, 48, 64, [], .dimensions), ("NV12", 64, -1, 64, [], .dimensions),

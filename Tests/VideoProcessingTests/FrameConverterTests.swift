@@ -210,7 +210,7 @@ struct FrameConverterTests {
         #expect(isSame)
     }
 
-    @Test("What is accepted is converted, and nothing else")
+    @Test("Accepted formats are converted, and no others")
     func acceptance() throws {
         let converter = try FrameConverter()
         for code in ["YUYV", "UYVY", "NV12", "NV21", "YU12", "YV12", "MJPG", "JPEG", "GREY", "RGB3", "BGR3"] {

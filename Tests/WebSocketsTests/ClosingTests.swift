@@ -35,7 +35,7 @@ struct ClosingTests {
 
     // On a busy machine a client without the server's last message could not say why it was sent away.
     @Test(
-        "What a server said before its end reaches its client, however much it was",
+        "A client receives everything that a server sent before its end, however much it was",
         // A close message; the end of the stream alone; a frame of no known kind.
         arguments: [
             clientFrame(opcode: 8, isMasked: false, [0x0f, 0xa0]), [], clientFrame(opcode: 11, isMasked: false, []),
@@ -58,7 +58,7 @@ struct ClosingTests {
         #expect(client.events { _ in true } == [.opened] + texts.map { .text($0) } + [.closed(closure)])
     }
 
-    @Test("Whoever closes waits for the peer's answer, and what is under way resets nothing")
+    @Test("The end that closes waits for the peer's answer, and messages under way cause no reset")
     func waitsForAnswer() throws {
         let server = try Server(echoes: false)
         defer { server.loop.shutdown() }

@@ -74,7 +74,7 @@ struct ConnectingTests {
     }
 
     // One timer stood for all attempts of a loop, so that the earlier end of a later attempt was late.
-    @Test("Of two attempts on one loop, each ends after its own time, whichever began first", arguments: [true, false])
+    @Test("Two attempts on one loop each end after their own time, whichever began first", arguments: [true, false])
     func severalTimeouts(isShortFirst: Bool) throws {
         let server = try SilentServer()
         let loop = try WebSocketLoop(name: "client")
@@ -94,7 +94,7 @@ struct ConnectingTests {
     }
 
     /// libwebsockets runs its timers before it waits: what they ask for must not wait with it.
-    @Test("What a timer's end brings about is done at once", arguments: [true, false])
+    @Test("Work that follows from the end of a timer is done at once", arguments: [true, false])
     func afterTimer(sends: Bool) throws {
         let silent = try SilentServer()
         let server = try Server()

@@ -131,7 +131,7 @@ struct FairnessTests {
         #expect(messages.map(\.message) == expected)
     }
 
-    @Test("What waits for a connection that we close is dropped")
+    @Test("Messages that wait for a connection are dropped when we close it")
     func closing() throws {
         let messages = try received(peers: 1, closesAfter: 40) { peers in
             peers[0].send(texts(0..<1000))

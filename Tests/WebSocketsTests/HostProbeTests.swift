@@ -3,9 +3,9 @@ import Testing
 
 @testable import WebSockets
 
-@Suite("What is behind a URL")
+@Suite("The program behind a URL")
 struct HostProbeTests {
-    @Test("What a stranger answers is read whatever it is, and shown without control characters")
+    @Test("Any answer of an unknown server is read, and shown without control characters")
     func hostileAnswers() throws {
         var generator = SeededGenerator(seed: 7)
         var named = 0

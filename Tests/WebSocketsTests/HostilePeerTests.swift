@@ -118,7 +118,7 @@ struct HostilePeerTests {
     }
 
     /// libwebsockets drops a ping that comes before the pong to an earlier one is sent.
-    @Test("Of pings that come at once the first is answered, and each of those that wait for the answer before")
+    @Test("The first of several pings at once is answered, and so is each ping that waits for the answer before")
     func pings() throws {
         let server = try Server()
         defer { server.loop.shutdown() }

@@ -142,7 +142,7 @@ struct MediaFirstTests {
         #expect(closedBefore < 5, "after \(closedBefore) ends")
     }
 
-    @Test("Who has something urgent is asked before everybody else, and only once")
+    @Test("A connection with an urgent message is asked before all others, and only once")
     func urgentFirst() throws {
         let count = 100
         let crowd = try Crowd(count)
@@ -159,7 +159,7 @@ struct MediaFirstTests {
         #expect(entries.map(\.peer) == [count - 1] + Array(0..<(count - 1)))
     }
 
-    @Test("Who asks first as one of many and then urgently is asked early, and its messages stay apart")
+    @Test("A connection that asks ordinarily and then urgently is asked early, and its messages stay apart")
     func becomesUrgent() throws {
         let count = 3
         let crowd = try Crowd(count)
@@ -176,7 +176,7 @@ struct MediaFirstTests {
     }
 
     // Floods of binary messages came before everybody else.
-    @Test("Who has sent media at a publisher's rate for a second is read early; who floods waits for a second")
+    @Test("A peer is read early after a second of media at a publisher's rate; one that floods waits for a second")
     func conduct() {
         let start = MonotonicInstant(nanoseconds: 7_000_000_000)
         var publisher = MediaConduct(probation: .seconds(1))

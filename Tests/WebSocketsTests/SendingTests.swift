@@ -56,7 +56,7 @@ struct SendingTests {
         }
     }
 
-    @Test("What goes by libwebsockets alone arrives as what goes past it", arguments: [true, false])
+    @Test("Messages sent by libwebsockets alone arrive like messages sent past it", arguments: [true, false])
     func libraryWrites(sendsDirectly: Bool) throws {
         var settings = LoopSettings()
         settings.sendsDirectly = sendsDirectly
