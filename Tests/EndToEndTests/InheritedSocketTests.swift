@@ -86,9 +86,13 @@ struct InheritedSocketTests {
         #expect(try await end([serving], with: SIGTERM) == [.exit(0)])
     }
 
-    @Test("A descriptor that does not listen ends the server with 69, and it says so")
-    func noListener() async throws {
-        let program = try server(Self.ours, InheritableSocket(isListening: false))
+    // A descriptor that is closed was said to be reachable from other machines.
+    @Test(
+        "A descriptor that does not listen, or is closed, ends the server with 69, and it says so",
+        arguments: ["", "exec 3<&-; "]
+    )
+    func noListener(preparation: String) async throws {
+        let program = try server(preparation + Self.ours, InheritableSocket(isListening: false))
         #expect(try await program.end() == .exit(69))
         #expect(program.errors.contains("it is no socket that listens"), "\(program.errors)")
     }
