@@ -75,8 +75,11 @@ package struct PathEstimator: Hashable, Sendable {
     private let settings: Settings
     /// The delays of whole writes.
     private var baseDelay: SlidingExtremum
-    /// The delays of the beginnings of writes, from receivers that count parts of messages.
+    /// The delays of the beginnings of writes: of several messages that were written at once, or of a message whose
+    /// receiver counts its parts.
     private var baseHeadDelay: SlidingExtremum
+    /// The start of the write whose beginning was taken in last.
+    private var lastBeginning: Int64 = -1
     private var reference: SlidingExtremum
     /// The reference that is kept while others fill the queue; `nil` while they do not.
     private var heldReference: Double?
@@ -214,7 +217,7 @@ package struct PathEstimator: Hashable, Sendable {
         roundTrips.add(Double(now - newest), at: now)
         let delay = Double(received - newest)
         let base = baseDelay.add(delay, at: now)
-        let fastest = min(base, baseHeadDelay.value ?? base)
+        let fastest = min(base, baseHeadDelay.value(at: now) ?? base)
         var (queue, written, beyond) = (Int64(delay - base), newest, Int64(delay - fastest))
         // If these bytes found hardly any queue, the write before them came long ago, and the receive time says nothing
         // of it. If they found one, that write came just before them.
@@ -282,13 +285,16 @@ package struct PathEstimator: Hashable, Sendable {
         var written: Int64
     }
 
-    /// The write of which a receiver that counts parts of messages has a beginning; `nil` if there is none.
+    /// The write of which the receiver has a beginning; `nil` if there is none.
     private mutating func beginning(through bytes: Int64, received: Int64, at now: Int64) -> Beginning? {
         guard firstWrite < writes.count, writes[firstWrite].start < bytes else { return nil }
         let write = writes[firstWrite]
         let delay = Double(received - write.time)
-        // The fastest of these are the first parts.
-        baseHeadDelay.add(delay, at: now)
+        // Only the first part can be the fastest.
+        if write.start != lastBeginning {
+            lastBeginning = write.start
+            baseHeadDelay.add(delay, at: now)
+        }
         let part = Double(bytes - write.start) / Double(write.length)
         return Beginning(delay: delay, part: part, written: write.time)
     }

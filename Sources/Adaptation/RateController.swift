@@ -186,7 +186,7 @@ package struct RateController: Hashable, Sendable {
         lastGoodRate = max(rate, isLimited ? lastGoodRate : lastGoodRate * (1 - settings.memoryDecay * min(1, elapsed)))
     }
 
-    /// Goes up to the rate that is taken back, in half a second of the increase that others make in a second.
+    /// Goes up to the rate that is taken back.
     private mutating func compete(_ sample: PathEstimator.Sample, _ elapsed: Double) {
         let limit = min(competing.rate, 1.5 * max(sample.activeRate, 0.5 * capacityEstimate) + 50_000)
         guard rate < limit else { return }

@@ -34,6 +34,12 @@ struct SlidingExtremum: Hashable, Sendable {
     /// The extremum; `nil` before the first value.
     var value: Double? { first < entries.count ? entries[first].value : nil }
 
+    /// The extremum of the window that ends at `time`; `nil` if it has no value.
+    mutating func value(at time: Int64) -> Double? {
+        while first < entries.count, time - entries[first].time > window { first += 1 }
+        return value
+    }
+
     /// Takes a value in and gives the extremum of the window that ends with it.
     @discardableResult
     mutating func add(_ value: Double, at time: Int64) -> Double {

@@ -95,7 +95,7 @@ package struct ListenerOptions: Sendable {
         case .unix: return false
         case .inherited(let descriptor):
             let address = SocketAddress(localOf: descriptor)
-            return [AF_INET, AF_INET6].contains(address.family) && !address.isLoopback
+            return ![AF_UNSPEC, AF_UNIX].contains(address.family) && !address.isLoopback
         }
         guard case .success(let addresses) = SocketAddress.resolve(host: host, port: port, isForListening: true) else {
             return false

@@ -79,6 +79,24 @@ import Testing
         #expect(told.before == 0 && told.after <= queue && told.after >= queue / 2, "\(told)")
     }
 
+    // The fastest beginning was kept for good if no other one came.
+    @Test("A path that becomes longer has no queue any more after a while, also if no beginnings are acknowledged then")
+    func longerPath() throws {
+        var path = PathEstimator()
+        var last: PathEstimator.Sample?
+        for frame in 1...900 {
+            let now = Int64(frame) * 33_000
+            path.wrote(4000, at: now)
+            // For 10 s, the beginning of each frame comes with the frame before.
+            let isLong = frame > 300
+            let bytes = isLong ? frame * 4000 : frame * 4000 - 3000
+            let received = now + (isLong ? 80_000 : 10_000)
+            last = path.acknowledged(acknowledgement(bytes, received), at: received + 5000) ?? last
+        }
+        let sample = try #require(last)
+        #expect(sample.standingQueue == 0 && sample.standingDelay == 0, "\(sample)")
+    }
+
     /// What a path of `kilobits` per second tells that carries messages of `bytes` one after another; the receiver
     /// counts whole ones.
     private func samples(kilobits: Int, bytes: Int, silence: Int64 = 0) -> [PathEstimator.Sample] {

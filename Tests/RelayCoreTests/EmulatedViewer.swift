@@ -36,7 +36,7 @@ final class EmulatedViewer {
     let peer: Peer
     /// Bytes that the socket takes before the link has carried them: what the kernel holds unsent, and in flight.
     private let socketBytes: Int
-    /// Whether it acknowledges parts of messages, as our client does, and not only whole messages.
+    /// Whether it acknowledges parts of messages, and not only whole messages.
     private let countsParts: Bool
     /// What the link carries, in bits per second.
     var bitsPerSecond: Double

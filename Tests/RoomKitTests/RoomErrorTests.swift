@@ -19,6 +19,12 @@ import Testing
         #expect(told.description.contains("Try again") == isTemporary)
     }
 
+    @Test("A session that the server ends is temporary if it says so", arguments: [true, false])
+    func dismissed(reconnect: Bool) throws {
+        let ending = ClientSession.Ending.dismissed(reason: "removed", reconnect: reconnect, url: nil)
+        #expect(try #require(RoomError(ending)).isTemporary == reconnect)
+    }
+
     @Test("A broken connection is temporary; a wrong URL or a server that breaks the protocol is not")
     func others() {
         let permanent: [RoomError.Code] = [.invalidURL, .notConnected, .protocolViolation, .unsupportedTrack]

@@ -4,12 +4,6 @@ package import RoomProtocol
 ///
 /// A publisher may abandon a frame that it has begun; the first packet of a later frame then follows.
 package struct FrameOrder: Sendable {
-    /// A frame that did not arrive completely.
-    package struct AbandonedFrame: Hashable, Sendable {
-        package var temporalLayer: UInt8
-        package var isKeyframe: Bool
-    }
-
     private var last: MediaPacketHeader?
 
     /// Creates the order of a track before its first packet.
@@ -17,9 +11,9 @@ package struct FrameOrder: Sendable {
 
     /// Records the next packet.
     ///
-    /// - Returns: The frame before this packet's, if this packet shows that it was abandoned.
+    /// - Returns: The temporal layer of the frame before this packet's, if this packet shows that it was abandoned.
     /// - Throws: An error if the packet neither continues where the one before ended nor begins a later frame.
-    package mutating func advance(to header: MediaPacketHeader) throws(MalformedPacket) -> AbandonedFrame? {
+    package mutating func advance(to header: MediaPacketHeader) throws(MalformedPacket) -> UInt8? {
         guard let last else {
             guard header.isFirstChunk else { throw MalformedPacket("a track that begins inside a frame") }
             self.last = header
@@ -30,7 +24,7 @@ package struct FrameOrder: Sendable {
                 throw MalformedPacket("frame \(header.frameNumber) begins after frame \(last.frameNumber)")
             }
             self.last = header
-            return last.isLastChunk ? nil : Self.abandoned(last)
+            return last.isLastChunk ? nil : last.temporalLayer
         }
         guard !last.isLastChunk else {
             let place = "byte \(header.chunkOffset) of frame \(header.frameNumber)"
@@ -48,9 +42,5 @@ package struct FrameOrder: Sendable {
         }
         self.last = header
         return nil
-    }
-
-    private static func abandoned(_ header: MediaPacketHeader) -> AbandonedFrame {
-        AbandonedFrame(temporalLayer: header.temporalLayer, isKeyframe: header.isKeyframe)
     }
 }

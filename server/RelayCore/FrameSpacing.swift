@@ -4,7 +4,7 @@
 struct FrameSpacing: Sendable {
     /// The mean is over about this many frames.
     private static let memory = 8.0
-    /// A longer time is a pause of the publisher.
+    /// A longer time counts as this: it is a pause of the publisher.
     private static let longest = 200_000.0
 
     private var last: Int64?

@@ -22,7 +22,9 @@ extension Relay {
             switch step {
             case .send(let packet):
                 participants.hot[id.index].turns.served(index)
-                if connections.bulk[connection.index].path.needsFrames {
+                if connections.bulk[connection.index].path.isTested
+                    || connections.bulk[connection.index].path.isLimited
+                {
                     describeFrame(to: id, subscription: index, on: connection, at: now)
                 }
                 noteSent(to: id, subscription: index, at: now)

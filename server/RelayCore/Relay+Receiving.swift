@@ -114,7 +114,7 @@ extension Relay {
             throw .malformed(MalformedPacket("\(layer), which \"publish\" did not name"))
         }
         let encoding = tracks.hot[track.index].encodings[Int(header.simulcastLayer)]
-        if let abandoned = try advance(encoding, to: header) { abandonFrame(abandoned, of: encoding, at: now) }
+        if let layer = try advance(encoding, to: header) { abandonFrame(ofLayer: layer, of: encoding, at: now) }
         // Packets that nobody receives are not kept: the first subscriber gets a new keyframe.
         guard encodings.hot[encoding.index].accepts(header), encodings.hot[encoding.index].isReceived else { return }
         packet.withMutableBytes { bytes in
@@ -154,7 +154,7 @@ extension Relay {
     private mutating func advance(
         _ encoding: EncodingID,
         to header: MediaPacketHeader
-    ) throws(MediaFault) -> FrameOrder.AbandonedFrame? {
+    ) throws(MediaFault) -> UInt8? {
         do throws(MalformedPacket) {
             return try encodings.hot[encoding.index].order.advance(to: header)
         } catch {
@@ -167,12 +167,12 @@ extension Relay {
     /// Without a frame of layer 0 nothing can be decoded: a keyframe must follow, and the publisher is asked for one if
     /// none comes. Without one of a higher layer, the publisher goes on with the layers that are intact.
     private mutating func abandonFrame(
-        _ frame: FrameOrder.AbandonedFrame,
+        ofLayer temporalLayer: UInt8,
         of encoding: EncodingID,
         at now: MonotonicInstant
     ) {
         changeStream(of: encoding) { $0.abandonFrame() }
-        guard frame.temporalLayer == 0 else { return }
+        guard temporalLayer == 0 else { return }
         if case .all = encodings.hot[encoding.index].acceptance {
             encodings.hot[encoding.index].acceptance = .fromKeyframe
         }

@@ -94,8 +94,6 @@ package struct SubscriberPath: Sendable {
     package var servesTestedTrack = true
     /// Whether the media packet that is written next is the last one of its frame.
     package var endsFrame = true
-    /// Whether the path is to be told which frames the packets belong to: it is tested, or has a limit.
-    package var needsFrames: Bool { isTested || isLimited }
     private var writesSinceAcknowledgement: Int32 = 0
     private var nextProbe: Int64?
     /// The time from which the peer may be thinning, if no acknowledgement shows more than `quietQueue` until then.
@@ -210,6 +208,7 @@ package struct SubscriberPath: Sendable {
     /// Notes, when a frame is sent, that its track has published `frames` since the one before.
     package mutating func noteFrames(_ frames: Int, at now: MonotonicInstant) {
         spacing.add(frames, at: now.microseconds)
+        guard isLimited else { return }
         let interval = spacing.interval
         controller?.setFrameInterval(interval)
     }

@@ -52,15 +52,12 @@ public struct RoomError: Error, Hashable, Sendable {
     ///
     /// A server of a later version may refuse with a code that this version does not know; its range decides then.
     /// Codes from 4500 to 4599 are states of the server.
-    public var isTemporary: Bool {
-        switch code {
-        case .serverUnavailable, .connectionLost: true
-        case .refused: serverCode.map { RoomErrorCode(rawValue: $0).allowsReturn } ?? false
-        default: false
-        }
-    }
+    public let isTemporary: Bool
 
-    init(_ code: Code, _ sentence: String, serverCode: Int? = nil) {
+    /// Creates an error; it is temporary if its code, or the server's, says so, unless `isTemporary` is given.
+    init(_ code: Code, _ sentence: String, serverCode: Int? = nil, isTemporary: Bool? = nil) {
+        let allowsReturn = serverCode.map { RoomErrorCode(rawValue: $0).allowsReturn } ?? false
+        self.isTemporary = isTemporary ?? (code == .serverUnavailable || code == .connectionLost || allowsReturn)
         self.code = code
         self.serverCode = serverCode
         self.sentence = sentence
@@ -104,7 +101,7 @@ extension RoomError {
         case .left: return nil
         case .dismissed(let reason, let reconnect, _):
             let advice = reconnect ? " Connect again in a moment." : ""
-            self.init(.connectionLost, "The server ended the session: \(reason).\(advice)")
+            self.init(.connectionLost, "The server ended the session: \(reason).\(advice)", isTemporary: reconnect)
         case .refused(let error) where error.code == RoomErrorCode.duplicateIdentity.rawValue:
             self.init(
                 .refused,
