@@ -21,3 +21,16 @@ struct FrameSpacing: Sendable {
         mean += (each - mean) * min(1, Double(frames) / Self.memory)
     }
 }
+
+/// How far the frames of an encoding have come, by the numbers of those that were sent.
+struct FrameProgress: Sendable {
+    private var last: UInt32?
+
+    /// Notes that a frame was sent; returns how many were published since the last one, 1 if that is unknown.
+    mutating func advance(to number: UInt32) -> Int {
+        defer { last = number }
+        // Numbers that a pause has left behind say nothing of the time between frames.
+        guard let last, number > last, number - last <= 100 else { return 1 }
+        return Int(number - last)
+    }
+}

@@ -62,17 +62,8 @@ struct SubscriberState: Sendable {
         var lastSkip: MonotonicInstant?
         /// Whether a late joiner goes on with the cached frames.
         var catchUp = CatchUpChoice(fromCache: false)
-        /// The number of the last frame of the encoding that was sent over a limited path.
-        var lastFrame: UInt32?
-
-        /// Notes that a frame was sent; returns how many frames were published since the last one, 1 if that is
-        /// unknown.
-        mutating func advance(toFrame number: UInt32) -> Int {
-            defer { lastFrame = number }
-            // Numbers that a pause has left behind say nothing of the time between frames.
-            guard let lastFrame, number > lastFrame, number - lastFrame <= 100 else { return 1 }
-            return Int(number - lastFrame)
-        }
+        /// The frames of the encoding that were sent over a limited path.
+        var progress = FrameProgress()
     }
 
     // The fields that every packet needs come first, so that they share a cache line.

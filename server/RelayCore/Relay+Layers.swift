@@ -230,7 +230,7 @@ extension Relay {
         participants.hot[id.index].subscriptions[index].encoding = target
         participants.hot[id.index].subscriptions[index].target = nil
         participants.hot[id.index].subscriptions[index].lag = LagEpisode()
-        participants.hot[id.index].subscriptions[index].lastFrame = nil
+        participants.hot[id.index].subscriptions[index].progress = FrameProgress()
         participants.hot[id.index].subscriptions[index].cursor = ForwardingCursor(
             joining: encodings.hot[target.index].stream,
             at: now

@@ -62,7 +62,7 @@ extension Relay {
         let encoding = participants.hot[id.index].subscriptions[index].encoding
         let position = participants.hot[id.index].subscriptions[index].cursor.position
         let number = encodings.hot[encoding.index].stream.packets[position - 1].frameNumber
-        let frames = participants.hot[id.index].subscriptions[index].advance(toFrame: number)
+        let frames = participants.hot[id.index].subscriptions[index].progress.advance(to: number)
         connections.bulk[connection.index].path.noteFrames(frames, at: now)
     }
 

@@ -138,7 +138,7 @@ extension Relay {
         let isFromCache = participants.hot[id.index].subscriptions[index].cursor.catchUpThrough != nil
         participants.hot[id.index].subscriptions[index].catchUp = CatchUpChoice(fromCache: isFromCache)
         participants.hot[id.index].subscriptions[index].lag = LagEpisode()
-        participants.hot[id.index].subscriptions[index].lastFrame = nil
+        participants.hot[id.index].subscriptions[index].progress = FrameProgress()
         participants.hot[id.index].subscriptions[index].lastSkip = nil
         participants.hot[id.index].subscriptions[index].began = now
         participants.hot[id.index].subscriptions[index].lastSent = now
