@@ -11,12 +11,22 @@ import CWebSockets
     /// It is also the size of libwebsockets' one service buffer. It holds the longest binary message. With a larger
     /// one, a flood of pings, which libwebsockets answers by itself, could take a turn of the loop for over 10 ms.
     static let receiveByteCount = 16_384
+    /// The bytes of a message after which a client's connection hears of them.
+    ///
+    /// libwebsockets collects so many before it passes them on. On a thin link a message takes tenths of a second, and
+    /// the server learns of a queue from the parts that have come (`WebSocketHandler.receivedBytes`): half a packet of
+    /// TCP is at most this late.
+    static let clientPieceByteCount = 512
     /// The most bytes written to the socket in one call, beyond the longest message.
     ///
     /// Longer data is copied and sent in parts of this size, one in each turn of the loop.
     private static let sendByteCount = 1 << 20
 
-    init(hostName: String, protocolNames: [String]) {
+    /// - Parameters:
+    ///   - hostName: The virtual host's name.
+    ///   - protocolNames: The names of its protocols.
+    ///   - pieceByteCount: The bytes of a message that are passed on at a time, if it is longer.
+    init(hostName: String, protocolNames: [String], pieceByteCount: Int = receiveByteCount) {
         unsafe self.hostName = Self.copy(hostName)
         let names = unsafe protocolNames.map { unsafe Self.copy($0) }
         unsafe self.names = unsafe names
@@ -26,7 +36,7 @@ import CWebSockets
         for index in unsafe names.indices {
             unsafe protocols[index].name = UnsafePointer(names[index])
             unsafe protocols[index].callback = serviceCallback
-            unsafe protocols[index].rx_buffer_size = Self.receiveByteCount
+            unsafe protocols[index].rx_buffer_size = pieceByteCount
             unsafe protocols[index].tx_packet_size = Self.sendByteCount
         }
     }

@@ -158,7 +158,11 @@ extension Service {
             throw .system("start WebSockets", status: nil, advice: advice)
         }
         unsafe self.context = context
-        let table = ProtocolTable(hostName: "client", protocolNames: ["client"])
+        let table = ProtocolTable(
+            hostName: "client",
+            protocolNames: ["client"],
+            pieceByteCount: ProtocolTable.clientPieceByteCount
+        )
         clientTable = table
         unsafe clientHost = try makeHost(table)
     }

@@ -29,6 +29,8 @@ extension WebSocketConnection {
         guard expected <= limit, incoming.count + piece.count + expected <= limit else {
             return refuseLength(limit: limit, isBinary: isBinary)
         }
+        handler?.receivedBytes(piece.count, from: self, at: lastHeard)
+        guard phase == .open else { return }
         let isLast = unsafe expected == 0 && lws_is_final_fragment(wsi) != 0
         if isLast && !isBinary && incoming.buffer == nil { return unsafe deliverText(piece) }
 

@@ -5,6 +5,11 @@ package protocol WebSocketHandler: AnyObject {
     /// The handshake is done; messages can go both ways.
     func opened(_ connection: WebSocketConnection)
 
+    /// Bytes of a message have arrived at `now`: a part of it, or all of it.
+    ///
+    /// Called for each part as it comes, before the message is looked at or waits for its turn.
+    func receivedBytes(_ count: Int, from connection: WebSocketConnection, at now: MonotonicInstant)
+
     /// A whole text message of valid UTF-8 has arrived.
     func receivedText(_ text: String, from connection: WebSocketConnection)
 
@@ -30,6 +35,9 @@ package protocol WebSocketHandler: AnyObject {
 }
 
 extension WebSocketHandler {
+    /// By default the bytes of whole messages are enough.
+    package func receivedBytes(_ count: Int, from connection: WebSocketConnection, at now: MonotonicInstant) {}
+
     /// By default `nextMessage` is always called.
     package func hasMessage(for connection: WebSocketConnection) -> Bool { true }
 }

@@ -17,6 +17,7 @@ package final class SocketPeer: WebSocketHandler, @unchecked Sendable {
     private struct State: Sendable {
         var events: [SocketEvent] = []
         var packets: [MediaPacketHeader] = []
+        var acknowledgements: [MediaAcknowledgement] = []
         var outbox: [Message] = []
         var sent = 0
         var receivedBytes = 0
@@ -85,6 +86,9 @@ package final class SocketPeer: WebSocketHandler, @unchecked Sendable {
     /// Sends a binary message.
     package func send(_ bytes: [UInt8]) { post(.binary(bytes)) }
 
+    /// The acknowledgements so far.
+    package var acknowledgements: [MediaAcknowledgement] { state.withLock { $0.acknowledgements } }
+
     /// Bytes of text and binary messages so far.
     package var receivedBytes: Int { state.withLock { $0.receivedBytes } }
 
@@ -119,8 +123,10 @@ package final class SocketPeer: WebSocketHandler, @unchecked Sendable {
 
     package func receivedBinary(_ message: PacketBuffer, from connection: WebSocketConnection) {
         let header = try? message.withBytes { try MediaPacketHeader(reading: $0) }
+        let acknowledgement = try? message.withBytes { try MediaAcknowledgement(reading: $0) }
         let isAcknowledging = state.withLock { state in
             state.receivedBytes += message.count
+            if let acknowledgement { state.acknowledgements.append(acknowledgement) }
             if let header {
                 state.packets.append(header)
                 if state.isAcknowledging { state.outbox.append(.binary(Self.acknowledgement(of: header, state))) }

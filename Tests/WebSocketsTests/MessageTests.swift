@@ -88,6 +88,32 @@ struct MessageTests {
         #expect(isInOrder && isReceivedInOrder)
     }
 
+    @Test("The bytes of a message are known as they come, before it is whole", arguments: [1, 2] as [UInt8])
+    func partsOfMessages(opcode: UInt8) throws {
+        let server = try Server()
+        let loop = try WebSocketLoop(name: "client")
+        defer {
+            loop.shutdown()
+            server.loop.shutdown()
+        }
+        let (client, peer) = try server.rawServer(on: loop)
+        let frame = clientFrame(opcode: opcode, isMasked: false, [UInt8](repeating: 65, count: 9000))
+        let header = frame.count - 9000
+        var sent = 0
+        for count in [600, 2000, 5001, 9000] {
+            peer.send(Array(frame[sent..<(header + count)]))
+            sent = header + count
+            let events = client.state.waitPatiently { state in
+                // libwebsockets collects 512 bytes.
+                state.receivedBytes > count - 512 ? state.events.count : nil
+            }
+            #expect(events == 1 || count == 9000)
+            #expect(client.state.withLock { $0.receivedBytes } <= count)
+        }
+        #expect(client.events { $0.count == 2 }.count == 2)
+        #expect(client.state.withLock { $0.receivedBytes } == 9000)
+    }
+
     /// A server's answers do not tell: libwebsockets takes frames without a mask.
     @Test("A client masks each binary frame, with a key that no other one has")
     func masking() throws {

@@ -23,6 +23,8 @@ final class Recorder: WebSocketHandler, @unchecked Sendable {
         var outbox: [Message] = []
         var sent = 0
         var pulls = 0
+        /// The bytes of messages that have arrived, those of unfinished ones among them.
+        var receivedBytes = 0
     }
 
     enum Message: Sendable {
@@ -53,6 +55,10 @@ final class Recorder: WebSocketHandler, @unchecked Sendable {
         state.change { $0.events.append(.opened) }
         whenOpened?(connection)
         connection.requestWrite()
+    }
+
+    func receivedBytes(_ count: Int, from connection: WebSocketConnection, at now: MonotonicInstant) {
+        state.change { $0.receivedBytes += count }
     }
 
     func receivedText(_ text: String, from connection: WebSocketConnection) {

@@ -129,9 +129,8 @@ final class PacketPath {
 
     // MARK: Receiving
 
-    /// Counts a text message of `bytes` bytes, which an acknowledgement of media covers as well.
-    private func receivedText(_ bytes: Int, at now: MonotonicInstant) {
-        arrivals.received(bytes, at: now)
+    /// Notes that a text message is whole, which an acknowledgement of media covers as well.
+    private func textEnded(at now: MonotonicInstant) {
         arrivals.messageEnded(isAcknowledgement: false)
         acknowledgeIfDue(at: now)
     }
@@ -159,7 +158,6 @@ final class PacketPath {
     /// Takes a binary message.
     private func receive(_ packet: PacketBuffer) throws(MalformedPacket) {
         let now = MonotonicClock.now
-        arrivals.received(packet.count, at: now)
         let kind = packet.withBytes { binaryMessageKind(of: $0) }
         guard kind == .video else {
             arrivals.messageEnded(isAcknowledgement: kind == .acknowledgement)
@@ -216,8 +214,13 @@ extension PacketPath: WebSocketHandler {
         room?.assumeIsolated { $0.connectionOpened() }
     }
 
+    func receivedBytes(_ count: Int, from connection: WebSocketConnection, at now: MonotonicInstant) {
+        arrivals.received(count, at: now)
+        acknowledgeIfDue(at: now)
+    }
+
     func receivedText(_ text: String, from connection: WebSocketConnection) {
-        receivedText(text.utf8.count, at: MonotonicClock.now)
+        textEnded(at: MonotonicClock.now)
         room?.assumeIsolated { $0.received(text) }
     }
 
