@@ -16,6 +16,18 @@ struct ProgramWindowFailureTests {
         #expect(view.errors.contains("WAYLAND_DISPLAY"))
     }
 
+    // SDL crashed.
+    @Test("At a Wayland compositor without input devices room-view says so", arguments: [nil, "wayland"])
+    func missingSeat(driver: String?) async throws {
+        let folder = try TemporaryDirectory()
+        let compositor = try BareCompositor(at: folder.path + "/wayland")
+        let variables = ["WAYLAND_DISPLAY=\(compositor.path)"] + (driver.map { ["SDL_VIDEODRIVER=\($0)"] } ?? [])
+        let view = try Program("env", without + variables + [Program.path(of: "room-view"), "--room", "stage"])
+        #expect(compositor.answer())
+        #expect(try await view.end() == .exit(69))
+        #expect(view.errors.contains("no keyboard, pointer or touch screen"), "\(view.errors)")
+    }
+
     @Test("A driver without a display is used if it is asked for")
     func chosenDriver() async throws {
         let server = try await ServerProgram()

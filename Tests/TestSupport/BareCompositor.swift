@@ -1,0 +1,41 @@
+import Glibc
+import TestTools
+import Threading
+
+/// A Wayland compositor that has nothing: it answers that its list of what it has is complete.
+package final class BareCompositor: Sendable {
+    /// What `WAYLAND_DISPLAY` is then.
+    package let path: String
+
+    private let descriptor: Int32
+
+    /// Listens at `path` for one client.
+    package init(at path: String) throws {
+        self.path = path
+        descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
+        let status = withUnsafePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                bind(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+            }
+        }
+        guard status == 0, listen(descriptor, 1) == 0 else { throw TestFailure("no socket at \(path): errno \(errno)") }
+    }
+
+    /// Takes the client, reads its requests for the list (12 bytes) and for a sign of its end (12 bytes), and gives the
+    /// sign: the event `done` of the client's object 3, which has 12 bytes.
+    package func answer() -> Bool {
+        let client = RawPeer(descriptor: accept(descriptor, nil, nil))
+        guard client.receive(exactly: 24).count == 24 else { return false }
+        let words: [UInt32] = [3, 12 << 16, 0]
+        return client.send(words.flatMap { word in (0..<4).map { UInt8(truncatingIfNeeded: word >> (8 * $0)) } })
+            && client.receiveUntilClose().isEmpty
+    }
+
+    deinit {
+        close(descriptor)
+        unlink(path)
+    }
+}
