@@ -63,6 +63,9 @@ public enum ScreenTarget: Hashable, Sendable {
 struct ScreenDirectory {
     let connection: XConnection
 
+    /// The monitors whose picture can be captured, in the server's order; none of Xwayland.
+    func capturableMonitors() throws(XFailure) -> [ScreenMonitor] { try isXwayland() ? [] : monitors() }
+
     /// The monitors, in the server's order.
     func monitors() throws(XFailure) -> [ScreenMonitor] {
         let reply = try connection.reply(
@@ -110,7 +113,12 @@ struct ScreenDirectory {
             // Properties of 32 bits come in the byte order of this machine, which is little-endian.
             (0..<4).reduce(xcb_window_t(0)) { $0 | xcb_window_t(list[offset + $1]) << (8 * xcb_window_t($1)) }
         }
-        if identifiers.isEmpty { identifiers = try connection.tree(of: connection.root).children }
+        if identifiers.isEmpty {
+            let marker = try connection.atom("WM_STATE")
+            for window in try connection.tree(of: connection.root).children {
+                identifiers.append(try programWindow(in: window, marker: marker))
+            }
+        }
         let names = (try connection.atom("_NET_WM_NAME"), try connection.atom("WM_NAME"))
         var windows: [ScreenWindow] = []
         for identifier in identifiers {
@@ -119,6 +127,30 @@ struct ScreenDirectory {
         }
         return windows
     }
+
+    /// The program's window inside a window manager's frame; `frame` itself if it is no such frame.
+    ///
+    /// Window managers mark it by `WM_STATE` (ICCCM, 4.1.3.1). Without one, every window is searched in vain, so there
+    /// is a bound to it; frames are some levels of few windows.
+    private func programWindow(in frame: xcb_window_t, marker: xcb_atom_t) throws(XFailure) -> xcb_window_t {
+        var level = [frame]
+        for _ in 0..<Self.deepestFrame {
+            var next: [xcb_window_t] = []
+            for window in level {
+                do throws(XFailure) {
+                    guard try connection.property(marker, of: window).isEmpty else { return window }
+                    next += try connection.tree(of: window).children
+                } catch .refused {
+                    // It was closed meanwhile.
+                }
+            }
+            guard next.count <= Self.mostFrameParts else { break }
+            level = next
+        }
+        return frame
+    }
+
+    private static let (deepestFrame, mostFrameParts) = (4, 16)
 
     private func describe(
         _ window: xcb_window_t,

@@ -96,15 +96,17 @@ final class RefreshRequest: Sendable {
 // MARK: - Finding screens
 
 extension ScreenSource {
-    /// Lists the monitors of a display.
+    /// Lists the monitors of a display that can be captured.
+    ///
+    /// Those of Xwayland cannot: it shows the windows of X11 programs and nothing else of the screen.
     ///
     /// - Parameter display: The X display, as in `:0`; `nil` for that of the environment's `DISPLAY`.
-    /// - Returns: The monitors in the server's order.
+    /// - Returns: The monitors in the server's order; none if the display is Xwayland's.
     /// - Throws: `noDisplay`, `waylandSession`, `displayUnreachable`, `displayLost`, `noAnswer`, `serverFailed`.
     public static func monitors(display: String? = nil) throws(ScreenError) -> [ScreenMonitor] {
         let connection = try connect(display)
         do throws(XFailure) {
-            return try ScreenDirectory(connection: connection).monitors()
+            return try ScreenDirectory(connection: connection).capturableMonitors()
         } catch {
             throw ScreenError(error, target: "display \(connection.display)")
         }
@@ -113,7 +115,7 @@ extension ScreenSource {
     /// Lists the windows of a display.
     ///
     /// - Parameter display: The X display, as in `:0`; `nil` for that of the environment's `DISPLAY`.
-    /// - Returns: The windows that the window manager lists, or else all that are shown.
+    /// - Returns: The windows that the window manager lists, or else all that are shown, without their frames.
     /// - Throws: The same errors as `monitors(display:)`.
     public static func windows(display: String? = nil) throws(ScreenError) -> [ScreenWindow] {
         let connection = try connect(display)

@@ -92,7 +92,14 @@ struct DevicesCommand: AsyncParsableCommand {
     }
 
     private func listScreens(to reporter: Reporter) throws {
-        for monitor in try ScreenSource.monitors(display: display) {
+        let monitors = try ScreenSource.monitors(display: display)
+        if monitors.isEmpty {
+            reporter.say(
+                "No monitors: this display is Xwayland, which shows only the windows of X11 programs. Name one by "
+                    + "--window, or log in to an X11 session for the whole screen."
+            )
+        }
+        for monitor in monitors {
             let event = MonitorEvent(monitor)
             reporter.report(event, event.words)
         }

@@ -1,3 +1,4 @@
+import CXCB
 import MediaCore
 import RoomKit
 import TestSupport
@@ -27,6 +28,25 @@ struct ScreenDirectoryTests {
             try await sink.shows(0x10C030, at: place.0, place.1, "\(target)")
             await source.stopCapture(for: sink)
         }
+    }
+
+    // Titles were those of the frames, which have none.
+    @Test("A program's window is found in its frame where the window manager lists none", arguments: [1, 3])
+    func frames(depth: Int) async throws {
+        let display = try await VirtualDisplay()
+        var parent: xcb_window_t?
+        for _ in 0..<depth { parent = try display.makeWindow(area(10, 10, 200, 150), colour: 0x2030D0, in: parent) }
+        _ = try display.makeWindow(area(0, 0, 200, 20), title: "a bar", in: parent)
+        let window = try display.makeWindow(area(0, 20, 120, 90), title: "Slides", colour: 0x10C030, in: parent)
+        try display.mark(window)
+        _ = try display.makeWindow(area(0, 0, 50, 50), title: "inside", in: window)
+        let plain = try display.makeWindow(area(300, 0, 50, 50), title: "A menu")
+        let windows = try ScreenSource.windows(display: display.name)
+        #expect(windows.map(\.title) == ["Slides", "A menu"] && windows.map(\.identifier) == [window, plain])
+        let (source, sink) = try await capture(.window("Slides"), on: display)
+        try await sink.shows(0x10C030, at: 60, 70, "the window")
+        #expect(sink.now.frame?.dimensions == Dimensions(width: 120, height: 90))
+        await source.stopCapture(for: sink)
     }
 
     @Test("A monitor is shown from its place on the screen, in its size")

@@ -37,8 +37,14 @@ final class VirtualDisplay {
 
     // MARK: Windows
 
-    /// Shows a window at a place, filled with `colour` (0xRRGGBB).
-    func makeWindow(_ area: PixelArea, title: String = "", colour: UInt32 = 0, border: Int = 0) throws -> xcb_window_t {
+    /// Shows a window at a place of the screen or of another window, filled with `colour` (0xRRGGBB).
+    func makeWindow(
+        _ area: PixelArea,
+        title: String = "",
+        colour: UInt32 = 0,
+        border: Int = 0,
+        in parent: xcb_window_t? = nil
+    ) throws -> xcb_window_t {
         let window = client.makeIdentifier()
         // No window manager; the values lie in the order of the mask's bits.
         let values: [UInt32] = [colour, 0xFF00FF, 1]
@@ -47,7 +53,7 @@ final class VirtualDisplay {
             client.handle,
             UInt8(XCB_COPY_FROM_PARENT),
             window,
-            client.root,
+            parent ?? client.root,
             Int16(area.column),
             Int16(area.row),
             UInt16(area.dimensions.width),
@@ -58,20 +64,22 @@ final class VirtualDisplay {
             mask,
             values
         )
-        let text = Array(title.utf8)
-        xcb_change_property(
-            client.handle,
-            UInt8(XCB_PROP_MODE_REPLACE.rawValue),
-            window,
-            XCB_ATOM_WM_NAME.rawValue,
-            XCB_ATOM_STRING.rawValue,
-            8,
-            UInt32(text.count),
-            text
-        )
+        set(XCB_ATOM_WM_NAME.rawValue, of: window, to: Array(title.utf8), type: XCB_ATOM_STRING.rawValue)
         xcb_map_window(client.handle, window)
         try sync()
         return window
+    }
+
+    /// Marks a program's window, as a window manager does.
+    func mark(_ window: xcb_window_t) throws {
+        let state = try client.atom("WM_STATE")
+        set(state, of: window, to: [1], type: state)
+        try sync()
+    }
+
+    private func set(_ property: xcb_atom_t, of window: xcb_window_t, to bytes: [UInt8], type: xcb_atom_t) {
+        let mode = UInt8(XCB_PROP_MODE_REPLACE.rawValue)
+        xcb_change_property(client.handle, mode, window, property, type, 8, UInt32(bytes.count), bytes)
     }
 
     /// Hides a window, as a window manager does that minimizes it.
