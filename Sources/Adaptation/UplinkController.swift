@@ -228,6 +228,7 @@ package struct UplinkController: Sendable {
     package var status: UplinkStatus {
         UplinkStatus(
             mode: mode,
+            acknowledged: DataSize(bytes: Int(path.acknowledgedBytes)),
             rate: Bitrate(bitsPerSecond: Int(controller.rate)),
             capacity: Bitrate(bitsPerSecond: Int(controller.capacityEstimate)),
             queueDelay: lastSample.map { .microseconds($0.queue) },

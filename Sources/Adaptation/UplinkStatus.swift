@@ -32,6 +32,8 @@ package struct UplinkStatus: Hashable, Sendable {
 
     /// How the controller knows what the path carries.
     package var mode: Mode
+    /// What the other end has acknowledged since the connection opened.
+    package var acknowledged: DataSize
     /// The rate at which the connection sends at most, all encodings together.
     package var rate: Bitrate
     /// The estimated rate that the path carries; rates that were never tried are not in it.

@@ -12,6 +12,8 @@ package struct NetworkCheck: Sendable {
     ]
     /// A queue under load that makes driving by the picture hard.
     private static let longQueue = Duration.milliseconds(200)
+    /// Frames of this age, there and back, are late.
+    private static let longAge = Duration.milliseconds(700)
     /// Below this rate, a picture of 320x240 comes a few times a second.
     private static let leastRate = Bitrate.kilobitsPerSecond(100)
 
@@ -27,7 +29,8 @@ package struct NetworkCheck: Sendable {
 
     /// What was found.
     package func findings() -> [Finding] {
-        [rates, suitability] + queue
+        let rates = rates
+        return (rates.level == .problem ? [rates] : [rates, suitability]) + queue
     }
 
     private var rates: Finding {
@@ -78,7 +81,8 @@ package struct NetworkCheck: Sendable {
         let age = measurement.frameAge.map { "; frames there and back \($0.millisecondText)" } ?? ""
         let words =
             "round trip \(rest.millisecondText) at rest, \(loaded.millisecondText) loaded\(age) (p95)"
-        guard loaded - rest > Self.longQueue else { return [.ok(.network, words)] }
+        let areFramesLate = (measurement.frameAge ?? .zero) - rest > Self.longAge
+        guard loaded - rest > Self.longQueue || areFramesLate else { return [.ok(.network, words)] }
         let advice = "let the router keep its queue short (fq_codel, CAKE), and look for other traffic"
         return [.note(.network, "queue", words, advice)]
     }

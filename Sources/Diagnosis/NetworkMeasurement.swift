@@ -12,7 +12,7 @@ package struct NetworkMeasurement: Hashable, Sendable {
     package var down: Bitrate
     /// Whether the way back set that rate; otherwise it carries more.
     package var isDownLimited: Bool
-    /// The shortest round trip; `nil` if the server acknowledges nothing.
+    /// The shortest round trip, before the measurement or during it; `nil` if the server acknowledges nothing.
     package var roundTrip: Duration?
     /// The round trip under load that 95 of 100 samples do not exceed.
     package var loadedRoundTrip: Duration?
@@ -59,14 +59,17 @@ package struct NetworkProbe: Sendable {
     ///
     /// It begins at 600 kbit/s; the way back begins at the rate that it found.
     private static let upPart = 0.6
-    /// The rate to the server is measured in this last part of the time for it.
-    private static let measuredPart = 0.3
-    /// The rate back is the highest for so long.
+    /// The rate is the highest for so long, of what was acknowledged or came back.
     ///
-    /// A way back that carries less than the track has is full as soon as the track comes, and then tells its rate. The
-    /// server notices, and has the publisher begin anew from less: at the end of the time, the rate may still be far
-    /// from that of the way. A queue in the network cannot make a second's rate higher than what the way carries.
+    /// A way that carries less than the track has is full as soon as the track comes, and then tells its rate. The
+    /// publisher notices, and begins anew from less: at the end of the time, the rate may still be far from that of the
+    /// way. A queue in the network cannot make a second's rate higher than what the way carries.
     private static let bestTime = Duration.seconds(1)
+    /// The same for the way there, where the server acknowledges whole messages: on a thin way, one comes some times a
+    /// second.
+    private static let bestAcknowledgedTime = Duration.seconds(2)
+    /// A round trip that is longer under load by this much shows a queue, which only a full way has.
+    private static let queueOfFullWay = Duration.milliseconds(200)
 
     /// 160x120 takes up to some 6 Mbit/s at 30 fps, so no higher rate can be tried.
     private static let dimensions = Dimensions(width: 160, height: 120)
@@ -106,21 +109,44 @@ package struct NetworkProbe: Sendable {
 
     private func measure(_ track: LocalVideoTrack, from room: Room) async throws -> NetworkMeasurement {
         var trips: [Duration] = []
-        let sent = { ByteCount(bytes: track.statistics.bytesSent, time: .now) }
         let watch: () -> Void = {
             guard let connection = track.statistics.connection, let trip = connection.roundTripTime else { return }
             trips.append(trip + (connection.queueDelay ?? .zero))
         }
-        let up = try await rate(of: sent, for: duration * Self.upPart, in: room, watch)
+        let acknowledged = { track.statistics.connection?.acknowledgedBytes ?? 0 }
+        let (upTime, upWindow) = (duration * Self.upPart, Self.bestAcknowledgedTime)
+        let up = min(highestRate, try await bestRate(acknowledged, over: upWindow, for: upTime, in: room, watch))
         let connection = track.statistics.connection
+        let before = await room.roundTrips.min()
+        let rest = connection?.roundTripTime.map { min($0, before ?? $0) }
         let layers = track.statistics.layers
         let isBusy = layers.contains { $0.qualityLimitation == .cpu }
         // A rate that still rises when the time is over is nobody's limit.
-        let hasQueued = layers.contains { $0.qualityLimitationDurations[.bandwidth] ?? .zero > .zero }
+        let isQueueing = (Self.percentile95(of: trips) ?? .zero) - (rest ?? .zero) > Self.queueOfFullWay
+        let hasQueued =
+            isQueueing || layers.contains { $0.qualityLimitationDurations[.bandwidth] ?? .zero > .zero }
         let viewer = try await RoomClient.connect(options: options)
         do {
-            let remote = try await firstTrack(of: viewer)
-            let down = min(up, try await bestRate(of: remote, for: duration * (1 - Self.upPart), in: viewer, watch))
+            guard let remote = try await firstTrack(of: viewer) else {
+                guard isQueueing else {
+                    throw DiagnosisFailure(
+                        description: "no frame has come back from the server in \(Int(Self.patience.seconds)) s"
+                    )
+                }
+                await viewer.disconnect()
+                let none = Bitrate(bitsPerSecond: 0)
+                return NetworkMeasurement(
+                    up: up,
+                    isUpLimited: true,
+                    down: none,
+                    isDownLimited: true,
+                    roundTrip: rest,
+                    loadedRoundTrip: Self.percentile95(of: trips)
+                )
+            }
+            let received = { remote.statistics.bytes }
+            let downTime = duration * (1 - Self.upPart)
+            let down = min(up, try await bestRate(received, over: Self.bestTime, for: downTime, in: viewer, watch))
             let age = remote.statistics.recentFrameAge?.p95
             await viewer.disconnect()
             return NetworkMeasurement(
@@ -128,7 +154,7 @@ package struct NetworkProbe: Sendable {
                 isUpLimited: !isBusy && hasQueued && isLimited(up, highestRate),
                 down: down,
                 isDownLimited: isLimited(down, up),
-                roundTrip: connection?.roundTripTime,
+                roundTrip: rest,
                 loadedRoundTrip: Self.percentile95(of: trips),
                 frameAge: age
             )
@@ -142,34 +168,21 @@ package struct NetworkProbe: Sendable {
         Double(rate.bitsPerSecond) < Self.limitedPart * Double(tried.bitsPerSecond)
     }
 
-    /// The rate at the end of `time`.
-    private func rate(
-        of count: () -> ByteCount,
-        for time: Duration,
-        in room: Room,
-        _ watch: () -> Void
-    ) async throws -> Bitrate {
-        try await wait(time * (1 - Self.measuredPart), in: room, watch)
-        let start = count()
-        try await wait(time * Self.measuredPart, in: room, watch)
-        return count().rate(since: start)
-    }
-
-    /// The highest rate at which a track comes for a second in `time`; that of the whole time if it comes too rarely.
+    /// The highest rate at which `count` rises for `window` in `time`; that of the whole time if it rises too rarely.
     private func bestRate(
-        of track: RemoteVideoTrack,
+        _ count: () -> Int,
+        over window: Duration,
         for time: Duration,
         in room: Room,
         _ watch: () -> Void
     ) async throws -> Bitrate {
-        let count = { ByteCount(bytes: track.statistics.bytes, time: .now) }
-        let start = count()
-        var best = BestRate(over: min(Self.bestTime, time / 2))
+        let start = ByteCount(bytes: count(), time: .now)
+        var best = BestRate(over: min(window, time / 2))
         try await wait(time, in: room) {
             watch()
-            best.add(count())
+            best.add(ByteCount(bytes: count(), time: .now))
         }
-        return max(best.rate, count().rate(since: start))
+        return max(best.rate, ByteCount(bytes: count(), time: .now).rate(since: start))
     }
 
     private func wait(_ time: Duration, in room: Room, _ watch: () -> Void) async throws {
@@ -183,15 +196,15 @@ package struct NetworkProbe: Sendable {
         }
     }
 
-    /// The track of the first participant, once a frame of it has come.
-    private func firstTrack(of viewer: Room) async throws -> RemoteVideoTrack {
+    /// The track of the first participant, once a frame of it has come; `nil` if none comes.
+    private func firstTrack(of viewer: Room) async throws -> RemoteVideoTrack? {
         let deadline = MonotonicInstant.now + Self.patience
         while MonotonicInstant.now < deadline {
             let tracks = await viewer.remoteParticipants.flatMap(\.videoTracks)
             if let track = tracks.first, track.statistics.framesReceived > 0 { return track }
             try await Task.sleep(for: Self.interval)
         }
-        throw DiagnosisFailure(description: "no frame has come back from the server in \(Int(Self.patience.seconds)) s")
+        return nil
     }
 
     private static func percentile95(of samples: [Duration]) -> Duration? {

@@ -50,7 +50,8 @@ struct NetworkProbeTests {
         defer { link.stop() }
         let measurement = try await measure(port: link.port, viewerPort: stage.server.port)
         #expect(measurement.isUpLimited, "\(measurement)")
-        #expect(measurement.up < .kilobitsPerSecond(1000), "\(measurement)")
+        // It was the rate of what was sent, at a time when the rate was still far from that of the way.
+        #expect(measurement.up > .kilobitsPerSecond(250) && measurement.up < .kilobitsPerSecond(600), "\(measurement)")
     }
 
     @Test("A thin way back limits what comes back, and not what goes there")
@@ -129,7 +130,16 @@ struct NetworkCheckTests {
     func thin() {
         let thin = check(790, 800).findings()
         #expect(thin.contains { $0.advice?.contains("--size 320x240 --max-bitrate 750k") == true }, "\(thin)")
-        #expect(check(20, 20).findings().contains { $0.code == "noBandwidth" && $0.level == .problem })
+        let none = check(20, 20).findings()
+        #expect(none.contains { $0.code == "noBandwidth" && $0.level == .problem })
+        #expect(!none.contains { $0.code == "thin" }, "it says what to publish there")
+    }
+
+    @Test("Frames that are late are told, though the round trip is short", arguments: [600, 900])
+    func lateFrames(milliseconds: Int) {
+        var check = check(300, 300)
+        check.measurement.frameAge = .milliseconds(milliseconds)
+        #expect(check.findings().contains { $0.code == "queue" } == (milliseconds > 740))
     }
 
     @Test("A rate that the network did not set is no fault of it", arguments: [50, 400, 1000, 2000])

@@ -96,4 +96,6 @@ public struct UplinkStatistics: Hashable, Sendable {
     public var roundTripTime: Duration?
     /// Whether the server acknowledges what it receives; without acknowledgements, a fixed rate policy applies.
     public var isAcknowledged: Bool
+    /// The bytes that the server has acknowledged since the connection opened.
+    package var acknowledgedBytes: Int
 }

@@ -56,6 +56,7 @@ extension UplinkStatistics {
         queueDelay = status.queueDelay
         roundTripTime = status.roundTrip
         isAcknowledged = status.mode == .acknowledged || status.mode == .outage
+        acknowledgedBytes = status.acknowledged.bytes
     }
 }
 
