@@ -168,8 +168,8 @@ let programs: [Target] =
         .testTarget(
             name: "ClientTests",
             dependencies: [
-                "room-client", "ClientCommandLine", "RoomKit", "MediaCore", "Threading", "VideoProcessing", "TestTools",
-                argumentParser,
+                "room-client", "ClientCommandLine", "RoomKit", "MediaCore", "Threading", "MediaFiles",
+                "VideoProcessing", "TestTools", argumentParser,
             ],
             swiftSettings: settings
         ),

@@ -204,4 +204,19 @@ struct FrameExtractorTests {
         extractor = nil
         try await eventually { !source.isCapturing }
     }
+
+    @Test("The delegate is not kept alive, and without it the source is not used")
+    func releasedDelegate() async throws {
+        let source = HandCapturer()
+        var collector: Collector? = Collector()
+        weak let kept = collector
+        let extractor = FrameExtractor(source: source, delegate: try #require(collector))
+        try await extractor.start()
+        source.give(.frame(milliseconds: 1))
+        try await eventually { await kept?.stamps.count == 1 }
+        collector = nil
+        try await eventually { kept == nil }
+        source.give(.frame(milliseconds: 2))
+        try await eventually { !source.isCapturing && !extractor.isRunning }
+    }
 }

@@ -1,4 +1,6 @@
+import Foundation
 import MediaCore
+import MediaFiles
 import RoomKit
 import Testing
 
@@ -91,6 +93,73 @@ struct PreviewTests {
         painter.paint(plain(3, 4), layout, into: &output)
         let row = "\u{1B}[38;2;255;255;255m\u{1B}[48;2;255;255;255m\u{2580}\u{2580}\u{2580}\u{1B}[0m"
         #expect(String(decoding: output, as: UTF8.self) == "\u{1B}[1;1H\(row)\u{1B}[2;1H\(row)")
+    }
+
+    @Test("Each pixel has its colour at its place: the upper one of a cell is the letter's")
+    func halfBlockColours() throws {
+        let size = Dimensions(width: 4, height: 4)
+        let picture = VideoBuffer(dimensions: size)
+        func pixel(_ column: Int, _ row: Int) -> (luma: UInt8, chromaU: UInt8, chromaV: UInt8) {
+            (UInt8(40 + 40 * row + 7 * column), UInt8(100 + 20 * (column / 2)), UInt8(140 - 20 * (row / 2)))
+        }
+        picture.withMutablePlanes { luma, chromaU, chromaV in
+            for row in 0..<4 {
+                for column in 0..<4 {
+                    let value = pixel(column, row)
+                    let chroma = row / 2 * picture.chromaStride + column / 2
+                    luma[row * picture.lumaStride + column] = value.luma
+                    (chromaU[chroma], chromaV[chroma]) = (value.chromaU, value.chromaV)
+                }
+            }
+        }
+        let layout = try #require(PreviewLayout(halfBlocksFor: size, on: TerminalSize(columns: 4, rows: 3)))
+        var (painter, output) = (HalfBlockPainter(), [UInt8]())
+        painter.paint(picture, layout, into: &output)
+        func selection(_ plane: Int, _ column: Int, _ row: Int) -> String {
+            let value = pixel(column, row)
+            let colour = BT601.colour(luma: value.luma, chromaU: value.chromaU, chromaV: value.chromaV)
+            return "\u{1B}[\(plane);2;\(colour.red);\(colour.green);\(colour.blue)m"
+        }
+        var expected = ""
+        for row in 0..<2 {
+            expected += "\u{1B}[\(row + 1);1H"
+            for column in 0..<4 {
+                expected += selection(38, column, 2 * row) + selection(48, column, 2 * row + 1) + "\u{2580}"
+            }
+            expected += "\u{1B}[0m"
+        }
+        #expect(String(decoding: output, as: UTF8.self) == expected)
+    }
+
+    @Test("A pixel's sixel is in its band and column, at the bit of its row", arguments: [(5, 7), (0, 0), (19, 11)])
+    func sixelPlace(column: Int, row: Int) throws {
+        let terminal = TerminalSize(columns: 20, rows: 20, pixels: Dimensions(width: 200, height: 200))
+        let size = Dimensions(width: 20, height: 12)
+        let layout = try #require(PreviewLayout(sixelsFor: size, on: terminal, limit: size))
+        let picture = plain(20, 12, luma: 16)
+        picture.withMutablePlanes { luma, _, _ in luma[row * picture.lumaStride + column] = 235 }
+        var (painter, output) = (SixelPainter(registers: 256), [UInt8]())
+        painter.paint(picture, layout, into: &output)
+        let white = painter.levels.red * painter.levels.green * painter.levels.blue - 1
+        let text = String(decoding: output, as: UTF8.self)
+        let bands = text.components(separatedBy: "-")
+        try #require(bands.count > row / 6)
+        let pass = try #require(bands[row / 6].components(separatedBy: "#\(white)").last)
+        let sixels = pass.prefix { $0 != "$" && $0 != "#" }
+        // Runs are written as `!`, their length, and the sixel.
+        var columns: [Character] = []
+        var length = ""
+        for character in sixels {
+            if character == "!" || character.isNumber {
+                length += character == "!" ? "" : String(character)
+            } else {
+                columns += Array(repeating: character, count: Int(length) ?? 1)
+                length = ""
+            }
+        }
+        let bit = Unicode.Scalar(UInt8(63 + (1 << (row % 6))))
+        #expect(columns.enumerated().filter { $0.element != "?" }.map(\.offset) == [column])
+        #expect(columns.indices.contains(column) && columns[column] == Character(bit))
     }
 
     @Test("A picture of one colour is one run of sixels in each band", arguments: [16, 256, 1024])
