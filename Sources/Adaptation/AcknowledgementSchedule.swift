@@ -193,6 +193,14 @@ package struct AcknowledgementSchedule: Hashable, Sendable {
         return deadline <= now.microseconds
     }
 
+    /// Whether there is an acknowledgement at `now` in the middle of a frame, because its bytes come slowly.
+    ///
+    /// The beginning of a frame that comes at once tells nothing of the frame before, which came long before it.
+    package mutating func isDueWithinFrame(at now: MonotonicInstant) -> Bool {
+        guard let time = arrivalTime, time >= settings.shortestInterval else { return false }
+        return isDue(at: now)
+    }
+
     private var deadline: Int64? {
         guard isOwing else { return nil }
         guard let lastSent else { return lastByte }
@@ -201,13 +209,16 @@ package struct AcknowledgementSchedule: Hashable, Sendable {
     }
 
     /// Whether bytes of a frame have been arriving for long.
-    private var isArrivingSlowly: Bool {
-        guard !arrivals.isEmpty || messageBegan != nil else { return false }
+    private var isArrivingSlowly: Bool { arrivalTime.map { $0 > settings.slowArrival } ?? false }
+
+    /// For how long bytes of a message or frame have been arriving that is not whole; `nil` if all are whole.
+    private var arrivalTime: Int64? {
+        guard !arrivals.isEmpty || messageBegan != nil else { return nil }
         var first = messageBegan ?? lastByte
         for arrival in arrivals where lastByte - arrival.firstByte < Self.longestArrival {
             first = min(first, arrival.firstByte)
         }
-        return lastByte - first > settings.slowArrival
+        return lastByte - first
     }
 
     private mutating func frameEnded(_ arrival: Arrival) {

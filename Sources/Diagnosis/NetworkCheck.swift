@@ -81,8 +81,11 @@ package struct NetworkCheck: Sendable {
         let age = measurement.frameAge.map { "; frames there and back \($0.millisecondText)" } ?? ""
         let words =
             "round trip \(rest.millisecondText) at rest, \(loaded.millisecondText) loaded\(age) (p95)"
-        let areFramesLate = (measurement.frameAge ?? .zero) - rest > Self.longAge
-        guard loaded - rest > Self.longQueue || areFramesLate else { return [.ok(.network, words)] }
+        guard loaded - rest > Self.longQueue else {
+            let areFramesLate = (measurement.frameAge ?? .zero) - rest > Self.longAge
+            guard areFramesLate else { return [.ok(.network, words)] }
+            return [.note(.network, "lateFrames", words, "look for load on this machine, and at the way back")]
+        }
         let advice = "let the router keep its queue short (fq_codel, CAKE), and look for other traffic"
         return [.note(.network, "queue", words, advice)]
     }

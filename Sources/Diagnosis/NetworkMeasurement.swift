@@ -77,6 +77,8 @@ package struct NetworkProbe: Sendable {
     private static let interval = Duration.milliseconds(25)
     /// A rate below this part of what was tried is the path's.
     private static let limitedPart = 0.8
+    /// A way there below this rate may be why no frame has come back.
+    private static let thinRate = Bitrate.kilobitsPerSecond(200)
     /// How long the first frame may take to come back.
     private static let patience = Duration.seconds(5)
 
@@ -113,9 +115,14 @@ package struct NetworkProbe: Sendable {
             guard let connection = track.statistics.connection, let trip = connection.roundTripTime else { return }
             trips.append(trip + (connection.queueDelay ?? .zero))
         }
-        let acknowledged = { track.statistics.connection?.acknowledgedBytes ?? 0 }
+        let reached = {
+            let statistics = track.statistics
+            // Without acknowledgements it is not known what has come.
+            guard let connection = statistics.connection, connection.isAcknowledged else { return statistics.bytesSent }
+            return connection.acknowledgedBytes
+        }
         let (upTime, upWindow) = (duration * Self.upPart, Self.bestAcknowledgedTime)
-        let up = min(highestRate, try await bestRate(acknowledged, over: upWindow, for: upTime, in: room, watch))
+        let up = min(highestRate, try await bestRate(reached, over: upWindow, for: upTime, in: room, watch))
         let connection = track.statistics.connection
         let before = await room.roundTrips.min()
         let rest = connection?.roundTripTime.map { min($0, before ?? $0) }
@@ -128,7 +135,7 @@ package struct NetworkProbe: Sendable {
         let viewer = try await RoomClient.connect(options: options)
         do {
             guard let remote = try await firstTrack(of: viewer) else {
-                guard isQueueing else {
+                guard isQueueing, up < Self.thinRate else {
                     throw DiagnosisFailure(
                         description: "no frame has come back from the server in \(Int(Self.patience.seconds)) s"
                     )

@@ -115,8 +115,8 @@ struct ScreenDirectory {
         }
         if identifiers.isEmpty {
             let marker = try connection.atom("WM_STATE")
-            for window in try connection.tree(of: connection.root).children {
-                identifiers.append(try programWindow(in: window, marker: marker))
+            for window in try connection.tree(of: connection.root).children where try isShown(window) == areShown {
+                identifiers += try programWindows(in: window, marker: marker)
             }
         }
         let names = (try connection.atom("_NET_WM_NAME"), try connection.atom("WM_NAME"))
@@ -128,26 +128,38 @@ struct ScreenDirectory {
         return windows
     }
 
-    /// The program's window inside a window manager's frame; `frame` itself if it is no such frame.
+    /// Whether a window has a picture on the screen; `nil` if it never has, or was closed meanwhile.
+    private func isShown(_ window: xcb_window_t) throws(XFailure) -> Bool? {
+        do throws(XFailure) {
+            let attributes = try connection.attributes(of: window)
+            guard attributes._class == 1 else { return nil }
+            return UInt32(attributes.map_state) == XCB_MAP_STATE_VIEWABLE.rawValue
+        } catch .refused {
+            return nil
+        }
+    }
+
+    /// The programs' windows inside a window manager's frame; `frame` itself if it is no such frame.
     ///
-    /// Window managers mark it by `WM_STATE` (ICCCM, 4.1.3.1). Without one, every window is searched in vain, so there
+    /// Window managers mark them by `WM_STATE` (ICCCM, 4.1.3.1). Without one, every window is searched in vain, so there
     /// is a bound to it; frames are some levels of few windows.
-    private func programWindow(in frame: xcb_window_t, marker: xcb_atom_t) throws(XFailure) -> xcb_window_t {
+    private func programWindows(in frame: xcb_window_t, marker: xcb_atom_t) throws(XFailure) -> [xcb_window_t] {
         var level = [frame]
         for _ in 0..<Self.deepestFrame {
-            var next: [xcb_window_t] = []
+            var (found, next): ([xcb_window_t], [xcb_window_t]) = ([], [])
             for window in level {
                 do throws(XFailure) {
-                    guard try connection.property(marker, of: window).isEmpty else { return window }
-                    next += try connection.tree(of: window).children
+                    let isMarked = try !connection.property(marker, of: window).isEmpty
+                    if isMarked { found.append(window) } else { next += try connection.tree(of: window).children }
                 } catch .refused {
                     // It was closed meanwhile.
                 }
             }
+            guard found.isEmpty else { return found }
             guard next.count <= Self.mostFrameParts else { break }
             level = next
         }
-        return frame
+        return [frame]
     }
 
     private static let (deepestFrame, mostFrameParts) = (4, 16)
@@ -158,9 +170,7 @@ struct ScreenDirectory {
         isShown: Bool
     ) throws(XFailure) -> ScreenWindow? {
         do throws(XFailure) {
-            let attributes = try connection.attributes(of: window)
-            let isViewable = UInt32(attributes.map_state) == XCB_MAP_STATE_VIEWABLE.rawValue
-            guard isViewable == isShown, attributes._class == 1 else { return nil }
+            guard try self.isShown(window) == isShown else { return nil }
             var title = try connection.property(names.modern, of: window)
             if title.isEmpty { title = try connection.property(names.plain, of: window) }
             let geometry = try connection.geometry(of: window)

@@ -6,17 +6,17 @@ import CWebSockets
     let hostName: UnsafeMutablePointer<CChar>
     private let names: [UnsafeMutablePointer<CChar>]
 
-    /// The largest read from a socket at a time, in bytes.
+    /// The largest read from a server's socket at a time, in bytes.
     ///
     /// It is also the size of libwebsockets' one service buffer. It holds the longest binary message. With a larger
     /// one, a flood of pings, which libwebsockets answers by itself, could take a turn of the loop for over 10 ms.
     static let receiveByteCount = 16_384
-    /// The bytes of a message after which a client's connection hears of them.
+    /// The largest read from a client's socket at a time, in bytes, after which its connection hears of what came.
     ///
-    /// libwebsockets collects so many before it passes them on. On a thin link a message takes tenths of a second, and
-    /// the server learns of a queue from the parts that have come (`WebSocketHandler.receivedBytes`): half a packet of
-    /// TCP is at most this late.
-    static let clientPieceByteCount = 512
+    /// libwebsockets passes a message on when so much of it has come. On a thin link a message takes tenths of a second,
+    /// and the server learns of a queue from the parts that have come (`WebSocketHandler.receivedBytes`). It is less
+    /// than a TCP packet, so that most packets show.
+    static let clientReceiveByteCount = 1024
     /// The most bytes written to the socket in one call, beyond the longest message.
     ///
     /// Longer data is copied and sent in parts of this size, one in each turn of the loop.
@@ -25,8 +25,8 @@ import CWebSockets
     /// - Parameters:
     ///   - hostName: The virtual host's name.
     ///   - protocolNames: The names of its protocols.
-    ///   - pieceByteCount: The bytes of a message that are passed on at a time, if it is longer.
-    init(hostName: String, protocolNames: [String], pieceByteCount: Int = receiveByteCount) {
+    ///   - receiveByteCount: The largest read from a socket at a time, in bytes.
+    init(hostName: String, protocolNames: [String], receiveByteCount: Int = receiveByteCount) {
         unsafe self.hostName = Self.copy(hostName)
         let names = unsafe protocolNames.map { unsafe Self.copy($0) }
         unsafe self.names = unsafe names
@@ -36,7 +36,7 @@ import CWebSockets
         for index in unsafe names.indices {
             unsafe protocols[index].name = UnsafePointer(names[index])
             unsafe protocols[index].callback = serviceCallback
-            unsafe protocols[index].rx_buffer_size = pieceByteCount
+            unsafe protocols[index].rx_buffer_size = receiveByteCount
             unsafe protocols[index].tx_packet_size = Self.sendByteCount
         }
     }

@@ -161,7 +161,7 @@ extension Service {
         let table = ProtocolTable(
             hostName: "client",
             protocolNames: ["client"],
-            pieceByteCount: ProtocolTable.clientPieceByteCount
+            receiveByteCount: ProtocolTable.clientReceiveByteCount
         )
         clientTable = table
         unsafe clientHost = try makeHost(table)

@@ -95,8 +95,8 @@ struct DevicesCommand: AsyncParsableCommand {
         let monitors = try ScreenSource.monitors(display: display)
         if monitors.isEmpty {
             reporter.say(
-                "No monitors: this display is Xwayland, which shows only the windows of X11 programs. Name one by "
-                    + "--window, or log in to an X11 session for the whole screen."
+                "No monitors: none is switched on, or this display is Xwayland, which shows only the windows of X11 "
+                    + "programs. There, name a window by --window, or log in to an X11 session for the whole screen."
             )
         }
         for monitor in monitors {

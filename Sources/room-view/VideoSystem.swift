@@ -13,35 +13,45 @@ struct VideoSystem: ~Copyable {
     init() throws(CommandFailure) {
         // Signals end the session, which ends the window.
         unsafe SDL_SetHint(SDL_HINT_NO_SIGNAL_HANDLERS, "1")
-        // Not by itself on a text console, whose keyboard SDL would switch off. SDL_VIDEODRIVER can say otherwise.
-        unsafe SDL_SetHint(SDL_HINT_VIDEODRIVER, "x11,wayland")
         // SDL takes each window for a game's. This one should not switch a desktop's effects off.
         unsafe SDL_SetHint(SDL_HINT_VIDEO_X11_NET_WM_BYPASS_COMPOSITOR, "0")
         unsafe SDL_SetHint(SDL_HINT_RENDER_SCALE_QUALITY, "linear")
-        let isSeatMissing = Self.wouldCrashOnWayland
-        if isSeatMissing { unsafe SDL_SetHintWithPriority(SDL_HINT_VIDEODRIVER, "x11", SDL_HINT_OVERRIDE) }
-        guard SDL_Init(SDL_INIT_VIDEO) == 0 else {
-            throw isSeatMissing ? Self.missingSeat : Self.noDisplay(": \(sdlError())")
-        }
+        let chosen = ProcessInfo.processInfo.environment["SDL_VIDEODRIVER"] ?? ""
+        try Self.begin(chosen)
         RefusedFocus.ignore()
         // VP8 carries no colour matrix; ours is always this one. SDL would guess by the picture's size.
         SDL_SetYUVConversionMode(SDL_YUV_CONVERSION_BT601)
-        let chosen = ProcessInfo.processInfo.environment["SDL_VIDEODRIVER"] ?? ""
         let driver = unsafe SDL_GetCurrentVideoDriver().map { unsafe String(cString: $0) } ?? ""
         guard chosen.isEmpty, Self.unseen.contains(driver) else { return }
         SDL_Quit()
         throw Self.noDisplay(".")
     }
 
-    /// Whether `$WAYLAND_DISPLAY` is a compositor without any input device, as kiosks have.
+    /// Begins with the drivers that `chosen` names, as `SDL_VIDEODRIVER` does, or else with X11, or else with Wayland.
     ///
-    /// There SDL before 2.30 crashes when it begins (its issue 8898); Debian 12 has 2.26.
-    private static var wouldCrashOnWayland: Bool {
+    /// SDL does not choose by itself: on a text console it would switch the keyboard off.
+    private static func begin(_ chosen: String) throws(CommandFailure) {
+        if chosen.isEmpty, begins(with: "x11") { return }
+        var drivers = chosen.isEmpty ? ["wayland"] : chosen.split(separator: ",").map { String($0) }
+        if drivers.contains("wayland"), wouldCrashWithoutSeat, WaylandCompositor.lacksSeat {
+            drivers.removeAll { $0 == "wayland" }
+            guard !drivers.isEmpty else { throw missingSeat }
+        }
+        guard begins(with: drivers.joined(separator: ",")) else { throw noDisplay(": \(sdlError())") }
+    }
+
+    private static func begins(with drivers: String) -> Bool {
+        unsafe SDL_SetHintWithPriority(SDL_HINT_VIDEODRIVER, drivers, SDL_HINT_OVERRIDE)
+        return SDL_Init(SDL_INIT_VIDEO) == 0
+    }
+
+    /// Whether SDL crashes when it begins at a compositor without any input device, as kiosks have.
+    ///
+    /// It did before 2.30 (its issue 8898); Debian 12 has 2.26.
+    private static var wouldCrashWithoutSeat: Bool {
         var version = SDL_version()
         unsafe SDL_GetVersion(&version)
-        let drivers = ProcessInfo.processInfo.environment["SDL_VIDEODRIVER"] ?? "wayland"
-        guard (version.major, version.minor) < (2, 30), drivers.contains("wayland") else { return false }
-        return csdl_inspect_wayland() == csdl_compositor_without_seat
+        return (version.major, version.minor) < (2, 30)
     }
 
     private static var missingSeat: CommandFailure {

@@ -82,6 +82,20 @@ import Testing
         #expect((17...19).contains(receiver.acknowledgements.count))
     }
 
+    // Acknowledged by its beginning, each frame seemed to come when the next one began.
+    @Test("A frame that comes at once is not acknowledged within it, one that comes slowly is")
+    func withinFrames() {
+        var receiver = Receiver()
+        for frame in 0..<200 { receiver.frame(sent: Int64(frame) * 33_000, arrived: Int64(frame) * 33_000 + 20_000) }
+        let start: Int64 = 230 * 33_000
+        for milliseconds in Int64(0)...30 {
+            let now = MonotonicInstant(microseconds: start + milliseconds * 1000)
+            receiver.schedule.received(500, at: now)
+            let isDue = receiver.schedule.isDueWithinFrame(at: now)
+            #expect(isDue == (milliseconds >= 10), "after \(milliseconds) ms")
+        }
+    }
+
     @Test("The last bytes before a pause are acknowledged without another arrival")
     func theLastBytes() {
         var receiver = Receiver()

@@ -139,7 +139,7 @@ struct NetworkCheckTests {
     func lateFrames(milliseconds: Int) {
         var check = check(300, 300)
         check.measurement.frameAge = .milliseconds(milliseconds)
-        #expect(check.findings().contains { $0.code == "queue" } == (milliseconds > 740))
+        #expect(check.findings().contains { $0.code == "lateFrames" } == (milliseconds > 740))
     }
 
     @Test("A rate that the network did not set is no fault of it", arguments: [50, 400, 1000, 2000])

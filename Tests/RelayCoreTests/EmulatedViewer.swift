@@ -98,7 +98,7 @@ final class EmulatedViewer {
         let count = isReading ? arriving.prefix { $0.time <= bench.now }.count : 0
         for part in arriving.prefix(count) { receive(part, at: milliseconds) }
         arriving.removeFirst(count)
-        if isReading, countsParts { acknowledgeIfDue() }
+        if isReading, countsParts { acknowledgeWithinFrame() }
         while let first = returning.first, first.time <= bench.now {
             returning.removeFirst()
             if isHeld, saysWhenHeld { bench.relay.pathIsHeld(to: peer.id, at: bench.now) }
@@ -139,7 +139,7 @@ final class EmulatedViewer {
     private func receive(_ part: Part, at milliseconds: Int) {
         bytesUnderway -= part.bytes
         if countsParts { schedule.received(part.bytes, at: bench.now) }
-        guard let message = part.message else { return countsParts ? acknowledgeIfDue() : () }
+        guard let message = part.message else { return countsParts ? acknowledgeWithinFrame() : () }
         if !countsParts { schedule.received(message.bytes, at: bench.now) }
         receive(message, at: milliseconds)
         acknowledgeIfDue()
@@ -161,6 +161,10 @@ final class EmulatedViewer {
             bytes: Int(header.frameLength)
         )
         frames.append(frame)
+    }
+
+    private func acknowledgeWithinFrame() {
+        if schedule.isDueWithinFrame(at: bench.now) { acknowledgeIfDue() }
     }
 
     private func acknowledgeIfDue() {

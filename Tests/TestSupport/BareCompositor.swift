@@ -1,6 +1,5 @@
 import Glibc
 import TestTools
-import Threading
 
 /// A Wayland compositor that has nothing: it answers that its list of what it has is complete.
 package final class BareCompositor: Sendable {
@@ -21,6 +20,8 @@ package final class BareCompositor: Sendable {
                 bind(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
             }
         }
+        var limit = timeval(tv_sec: 20, tv_usec: 0)
+        setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
         guard status == 0, listen(descriptor, 1) == 0 else { throw TestFailure("no socket at \(path): errno \(errno)") }
     }
 

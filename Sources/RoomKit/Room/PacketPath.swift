@@ -137,7 +137,7 @@ final class PacketPath {
 
     private func acknowledgeIfDue(at now: MonotonicInstant) {
         // Without media there is nothing to estimate.
-        guard hasReceivedMedia, !isAcknowledgementDue, let due = arrivals.nextDeadline, due <= now else { return }
+        guard hasReceivedMedia, !isAcknowledgementDue, arrivals.isDue(at: now) else { return }
         isAcknowledgementDue = true
         requestWrite()
     }
@@ -216,6 +216,7 @@ extension PacketPath: WebSocketHandler {
 
     func receivedBytes(_ count: Int, from connection: WebSocketConnection, at now: MonotonicInstant) {
         arrivals.received(count, at: now)
+        guard arrivals.isDueWithinFrame(at: now) else { return }
         acknowledgeIfDue(at: now)
     }
 
