@@ -9,7 +9,7 @@ enum DeferredMessage {
 
 /// Hands out a few text messages of each peer in each turn of the loop, so that a flood delays nobody else.
 ///
-/// Depth: the messages of one read from the socket (`ProtocolTable.receiveByteCount`), or of two for a peer that also
+/// Depth: the messages of one read from the socket (`ProtocolTable`), or of two for a peer that also
 /// sends media; nothing more is read from the peer in the next turns while messages wait. Drop rule: what still waits
 /// when we close is dropped, and so is what waits of a client that closes. A server's messages are not: the last one
 /// says why it closes. A connection's messages stay in order.
