@@ -31,8 +31,19 @@ package struct CaptureContext: Sendable {
     /// The request to the source, without its sinks' requirements.
     package var request: VideoFormatRequest { core.sinks.request }
 
-    /// Replaces the request to the source, for a caller that changes the device; a reset takes it back.
-    package func replaceRequest(_ request: VideoFormatRequest) { core.replaceRequest(request) }
+    /// Replaces the request to the source, for a caller that changes the device; a reset goes back further.
+    ///
+    /// `previous` is the replacement of a change before, of which nothing came: where no request was made since, taking
+    /// this one back takes back both.
+    package func replaceRequest(
+        _ request: VideoFormatRequest,
+        after previous: ReplacedRequest?
+    ) -> ReplacedRequest {
+        core.replaceRequest(request, after: previous)
+    }
+
+    /// Restores the request before a replacement, unless one was made since.
+    package func takeBack(_ replaced: ReplacedRequest) { core.takeBack(replaced) }
 
     /// Limits the rate for sinks that no rate was requested for; `nil` lifts the limit.
     package func limitRate(to rate: FrameRate?) { core.sinks.limitRate(to: rate) }

@@ -72,13 +72,21 @@ package final class CaptureCore: Sendable {
 
     /// Sets the request that the source is made with, which a reset goes back to.
     package func setInitialRequest(_ request: VideoFormatRequest) {
-        sinks.replaceRequest(request, forwarding: forwarded(request), isInitial: true)
+        sinks.setInitialRequest(request, forwarding: forwarded(request))
     }
 
-    /// Replaces all requests to the source since it was made.
-    package func replaceRequest(_ request: VideoFormatRequest) {
-        sinks.replaceRequest(request, forwarding: forwarded(request), isInitial: false)
+    /// Replaces all requests to the source since it was made; `previous` was the last replacement, if that may be taken
+    /// back too.
+    @discardableResult
+    package func replaceRequest(
+        _ request: VideoFormatRequest,
+        after previous: ReplacedRequest? = nil
+    ) -> ReplacedRequest {
+        sinks.replaceRequest(request, forwarding: forwarded(request), after: previous)
     }
+
+    /// Restores what `replaced` replaced, unless a request was made since.
+    func takeBack(_ replaced: ReplacedRequest) { sinks.takeBack(replaced, forwarding: forwarded) }
 
     package func resetOutputFormat() { sinks.resetRequest(forwarding: forwarded) }
 

@@ -1,6 +1,14 @@
 public import MediaCore
 import Threading
 
+/// A request for all sinks that took the place of another one, for a time.
+package struct ReplacedRequest: Sendable {
+    /// The request before it.
+    let former: VideoFormatRequest
+    /// The number of requests to the source, with this one; a later request has a higher one.
+    let requestCount: Int
+}
+
 /// What is requested of a source and of its sinks.
 extension VideoSinks {
     /// Asks for another format for `sink` alone; fields that are `nil` stay as they are.
@@ -33,17 +41,39 @@ extension VideoSinks {
         }
     }
 
-    /// Replaces the request for all sinks, and passes `forwarded` on to them; `isInitial` says whether a reset goes
-    /// back to it.
+    /// Sets the request for all sinks that a reset goes back to, and passes `forwarded` on to them.
+    func setInitialRequest(_ request: VideoFormatRequest, forwarding forwarded: VideoFormatRequest) {
+        passOn { state in
+            state.request = request
+            state.initialRequest = request
+            state.forwarded = forwarded
+        }
+    }
+
+    /// Replaces the request for all sinks, and passes `forwarded` on to them.
+    ///
+    /// If no request was made since `previous`, what that one replaced is what this one replaces.
     func replaceRequest(
         _ request: VideoFormatRequest,
         forwarding forwarded: VideoFormatRequest,
-        isInitial: Bool
-    ) {
+        after previous: ReplacedRequest?
+    ) -> ReplacedRequest {
         passOn { state in
+            let isUnchanged = previous?.requestCount == state.requestCount
+            let former = isUnchanged ? previous?.former ?? state.request : state.request
             state.request = request
-            if isInitial { state.initialRequest = request }
             state.forwarded = forwarded
+            return ReplacedRequest(former: former, requestCount: state.requestCount + 1)
+        }
+    }
+
+    /// Goes back to what `replaced` replaced, unless a request was made since; `forwarding` says what of it is passed
+    /// on to the sinks.
+    func takeBack(_ replaced: ReplacedRequest, forwarding: (VideoFormatRequest) -> VideoFormatRequest) {
+        passOn { state in
+            guard state.requestCount == replaced.requestCount else { return }
+            state.request = replaced.former
+            state.forwarded = forwarding(replaced.former)
         }
     }
 
@@ -56,19 +86,22 @@ extension VideoSinks {
     }
 
     /// Changes the requests, and tells each sink what is left to it from now on.
-    private func passOn(_ change: (inout State) -> Void) {
-        let sinks = state.withLock { state in
+    private func passOn<Result: Sendable>(_ change: (inout State) -> Result) -> Result {
+        let (result, sinks) = state.withLock { state in
             let before = state
-            change(&state)
-            return state.entries.indices.compactMap { index -> (any VideoSink, VideoFormatRequest)? in
+            let result = change(&state)
+            state.requestCount += 1
+            let sinks = state.entries.indices.compactMap { index -> (any VideoSink, VideoFormatRequest)? in
                 let passed = state.passed(to: state.entries[index])
                 guard let sink = state.entries[index].sink, passed != before.passed(to: before.entries[index]) else {
                     return nil
                 }
                 return (sink, passed)
             }
+            return (result, sinks)
         }
         for (sink, passed) in sinks { sink.onVideoFormatRequest(passed) }
+        return result
     }
 
     /// Sets the highest rate for sinks where none is requested.

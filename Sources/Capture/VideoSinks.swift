@@ -29,6 +29,8 @@ public final class VideoSinks: Sendable {
         var isHolding = false
         /// The request made to the source for all its sinks.
         var request = VideoFormatRequest()
+        /// How often the request was changed.
+        var requestCount = 0
         /// The request that the source was made with, which a reset goes back to.
         var initialRequest = VideoFormatRequest()
         var forwarded = VideoFormatRequest()

@@ -9,9 +9,7 @@ extension CaptureLoop {
         /// The camera to go back to if none comes.
         var former: CameraSelection
         /// The request to go back to; `nil` if it was not changed.
-        var formerRequest: VideoFormatRequest?
-        /// The request that was in force after the change.
-        var request = VideoFormatRequest()
+        var replaced: ReplacedRequest?
         /// When the last frame before it was captured.
         var last: MonotonicInstant?
     }
@@ -58,15 +56,13 @@ extension CaptureLoop {
         _ change: CameraSelection.Change
     ) {
         var next = Handover(change: change, former: plan.selection.copy, last: lastInstant)
-        if change.request != nil { next.formerRequest = context.request }
         if let handover {
             // Nothing came of that change: the camera before it is the last that worked.
             next.former = handover.former
-            next.formerRequest = handover.formerRequest ?? next.formerRequest
+            next.replaced = handover.replaced
             endHandover(with: .failure(CancellationError()))
         }
-        if let request = change.request { context.replaceRequest(request) }
-        next.request = context.request
+        if let request = change.request { next.replaced = context.replaceRequest(request, after: next.replaced) }
         handover = next
         plan.selection.adopt(selection)
         // The new camera has its patience for the first frame, however long the former one has been gone.
@@ -142,9 +138,7 @@ extension CaptureLoop {
         session = nil
         plan.selection.adopt(taken.former)
         // A request that was made since the change stays.
-        if let request = taken.formerRequest, context.request == taken.request {
-            context.replaceRequest(request)
-        }
+        if let replaced = taken.replaced { context.takeBack(replaced) }
         taken.change.answer(.failure(error))
         try beginAgain()
     }

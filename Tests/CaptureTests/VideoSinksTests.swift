@@ -104,6 +104,40 @@ struct VideoSinksTests {
         #expect(own.requests.last == VideoFormatRequest() && other.requests.last == VideoFormatRequest())
     }
 
+    @Test("A replaced request comes back, with its last replacement, unless one was made since")
+    func replacedRequests() {
+        let sinks = VideoSinks()
+        func request(_ rate: Int) -> VideoFormatRequest { VideoFormatRequest(frameRate: FrameRate(rate)) }
+        func replace(_ rate: Int, after previous: ReplacedRequest? = nil) -> ReplacedRequest {
+            sinks.replaceRequest(request(rate), forwarding: request(rate), after: previous)
+        }
+        sinks.setInitialRequest(request(60), forwarding: request(60))
+        sinks.request(request(50), forwarding: request(50))
+
+        let first = replace(10)
+        let second = replace(20, after: first)
+        #expect(sinks.request == request(20))
+        sinks.takeBack(second) { $0 }
+        #expect(sinks.request == request(50))
+
+        let third = replace(10)
+        sinks.request(request(40), forwarding: request(40))
+        let fourth = replace(20, after: third)
+        sinks.takeBack(fourth) { $0 }
+        #expect(sinks.request == request(40))
+
+        // The same request made again is one made since.
+        let fifth = replace(10)
+        sinks.request(request(10), forwarding: request(10))
+        sinks.takeBack(fifth) { $0 }
+        #expect(sinks.request == request(10))
+
+        let sixth = replace(20)
+        sinks.resetRequest()
+        sinks.takeBack(sixth) { $0 }
+        #expect(sinks.request == request(60))
+    }
+
     @Test("Frames without a sink are not wanted, and idle sinks are not kept alive")
     func nobody() {
         let source = PassiveSource()

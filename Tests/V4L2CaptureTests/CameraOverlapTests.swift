@@ -168,6 +168,23 @@ struct CameraOverlapTests {
         await source.stopCapture()
     }
 
+    // A request that came while the change was being made counted as the change's own, and was lost with it.
+    @Test("A request made in the very moment of a change stays when that is taken back")
+    func requestDuringChange() async throws {
+        var silent = script(10)
+        silent.silentWidth = 32
+        let (source, _) = try await start(silent, other(), patience: .seconds(1))
+        let small = VideoFormatRequest(dimensions: Dimensions(width: 32, height: 24), frameRate: FrameRate(20))
+        let later = VideoFormatRequest(dimensions: Dimensions(width: 16, height: 12), frameRate: FrameRate(10))
+        let caller = RequestingSink { [weak source] request in
+            if request.frameRate == small.frameRate { source?.requestOutputFormat(later) }
+        }
+        source.sinks.add(caller)
+        await #expect(throws: CameraError.self) { try await source.selectCaptureDevice(testDevice, format: small) }
+        #expect(source.sinks.request == later)
+        await source.stopCapture()
+    }
+
     // The wait for the lost camera went on while the new one had not given its first frame, and the source failed.
     @Test("The wait for a lost camera does not end a change to another, which may take longer for its first frame")
     func limitDuringChange() async throws {
@@ -183,4 +200,17 @@ struct CameraOverlapTests {
         #expect(sink.slates >= 6, "slates came meanwhile")
         await source.stopCapture()
     }
+}
+
+/// A sink that answers format requests.
+private final class RequestingSink: VideoSink {
+    private let answer: @Sendable (VideoFormatRequest) -> Void
+
+    init(_ answer: @escaping @Sendable (VideoFormatRequest) -> Void) {
+        self.answer = answer
+    }
+
+    var sourceRequirements: VideoFormatRequest { VideoFormatRequest() }
+    func onVideoFrame(_ frame: VideoFrame) {}
+    func onVideoFormatRequest(_ request: VideoFormatRequest) { answer(request) }
 }
