@@ -167,6 +167,14 @@ static void begin_head(direction *d, int64_t carried) {
     d->head_left = d->is_trace_running ? d->queue.head->length : d->queue.head->length * 8 * SECOND - carried;
 }
 
+/* Whether a packet carries bytes of a TCP stream, and not an acknowledgement alone. */
+static bool has_payload(const packet *packet) {
+    const unsigned char *ip = packet->bytes;
+    int header = (ip[0] & 15) * 4;
+    if (ip[0] >> 4 != 4 || packet->length < header + 20) return true;
+    return packet->length > header + (ip[header + 12] >> 4) * 4;
+}
+
 /* Puts a packet that has passed the bottleneck at `moment` onto the line of its near end. */
 static void pass_on(direction *d, packet *packet, int64_t moment) {
     fifo *line = &d->lines[packet->end];
@@ -180,7 +188,7 @@ static void pass_on(direction *d, packet *packet, int64_t moment) {
     d->out_bytes += packet->length;
     d->end_bytes[packet->end] += packet->length;
     change *change = &d->changes[d->current];
-    if (change->first_out < 0 && begun >= 0) change->first_out = moment;
+    if (change->first_out < 0 && begun >= 0 && has_payload(packet)) change->first_out = moment;
     log_packet(d, packet, moment, "");
     append(line, packet);
 }

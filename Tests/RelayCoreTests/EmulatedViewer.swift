@@ -57,7 +57,13 @@ final class EmulatedViewer {
     private(set) var bytesReceived = 0
     private let bench: RelayBench
     private let delay: Duration
-    private var schedule = AcknowledgementSchedule()
+    private var schedule = AcknowledgementSchedule(EmulatedViewer.acknowledging)
+    /// Our client's, which has no timer.
+    private static let acknowledging = {
+        var settings = AcknowledgementSchedule.Settings()
+        settings.coalescing = 0
+        return settings
+    }()
     private var link: [Message] = []
     private var arriving: [Part] = []
     private var bytesUnderway = 0

@@ -147,7 +147,7 @@ struct FewFramesTests {
         let use = Double(frames.map(\.bytes).reduce(0, +)) * 8 / 25 / rate
         let keyframes = frames.count(where: \.isKeyframe)
         // Whole messages show a queue only when they end.
-        let allowed = countsParts ? max(230, 2 * Double(interval)) : max(270, 4 * Double(interval))
+        let allowed = countsParts ? max(240, 2 * Double(interval)) : max(270, 4 * Double(interval))
         #expect(late < allowed, "\(late) ms, counts parts: \(countsParts)")
         #expect(ages.count >= 22_500 / interval && keyframes <= 1, "\(ages.count) frames, \(keyframes) keyframes")
         #expect(use > (interval <= 100 ? 0.8 : 0.55), "\(use)")

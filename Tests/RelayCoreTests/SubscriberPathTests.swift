@@ -118,6 +118,67 @@ struct SubscriberPathTests {
         #expect(!path.endsOutage)
     }
 
+    // It waited for a round trip more, until nearly all was acknowledged.
+    @Test("After an outage one frame follows when a quarter of what was on its way has arrived")
+    func afterOutage() {
+        var path = SubscriberPath()
+        var (written, now) = (0, start)
+        func write(_ frames: Int) {
+            for _ in 0..<frames {
+                now += .milliseconds(33)
+                path.wrote(4000, .media, at: now)
+                written += 4000
+            }
+        }
+        func acknowledge(upTo bytes: Int) {
+            path.acknowledged(acknowledgement(bytes, at: now + .milliseconds(50)), at: now + .milliseconds(100))
+        }
+        for _ in 0..<60 {
+            write(1)
+            acknowledge(upTo: written)
+        }
+        let arrived = written
+        write(8)
+        now += .seconds(3)
+        func expect(_ mayBegin: Bool, afterFrames count: Int) {
+            acknowledge(upTo: arrived + count * 4000)
+            let isRight = path.mayBegin(at: now + .milliseconds(100)) == mayBegin
+            #expect(isRight, "\(count)")
+        }
+        expect(false, afterFrames: 1)
+        now += .milliseconds(100)
+        expect(true, afterFrames: 2)
+        write(1)
+        expect(false, afterFrames: 3)
+    }
+
+    @Test("A path is silent soon after the last arrival, and not while its peer thins or nothing is on its way")
+    func silence() {
+        var path = SubscriberPath()
+        var (written, now) = (0, start)
+        func isSilent(after duration: Duration) -> Bool { path.isSilent(at: now + duration) }
+        path.wrote(8000, .media, at: now)
+        #expect(!isSilent(after: .seconds(9)), "a peer that never acknowledges")
+        written += 8000
+        for frame in 0..<60 {
+            now = start + .milliseconds(frame * 33)
+            path.wrote(8000, .media, at: now)
+            written += 8000
+            path.acknowledged(acknowledgement(written, at: now + .milliseconds(5)), at: now + .milliseconds(10))
+        }
+        #expect(!isSilent(after: .seconds(9)), "nothing is on its way")
+        path.wrote(8000, .media, at: now + .milliseconds(33))
+        #expect(!isSilent(after: .milliseconds(400)), "it may be thinning")
+        // A delay, after which no peer thins.
+        now += .milliseconds(200)
+        path.acknowledged(acknowledgement(written + 8000, at: now), at: now)
+        path.wrote(8000, .media, at: now)
+        #expect(!isSilent(after: .milliseconds(100)))
+        #expect(isSilent(after: .milliseconds(300)))
+        path.acknowledged(acknowledgement(written + 16_000, at: now), at: now + .milliseconds(310))
+        #expect(!isSilent(after: .milliseconds(320)))
+    }
+
     // Their age counted as if the media had not come. Jitter keeps the path from counting as one that thins.
     @Test("A peer whose acknowledgements come late goes on to be sent all frames")
     func lateAcknowledgements() {

@@ -1,39 +1,36 @@
 package import MediaCore
 
-/// When to tell a participant's network quality, from 0 (broken) to 5 (excellent).
+/// A participant's network quality, from 0 (broken) to 5 (excellent).
 ///
-/// A worse level is told soon. A better one is told when it has lasted, so that the level does not flap.
+/// A worse level counts soon. A better one counts when it has lasted, so that the level does not flap.
 package struct NetworkQualityMeter: Sendable {
-    /// The least time between two messages.
+    /// The least time between two changes.
     private static let interval: Duration = .seconds(2)
     /// How long a better level must last.
     private static let patience: Duration = .seconds(5)
 
-    /// The level that was told last; before the first message it is 5.
-    package private(set) var told = 5
-    private var lastTold: MonotonicInstant?
-    /// The worst level since it became better than `told`, and when that was.
+    /// The level that counts; at first it is 5.
+    package private(set) var level = 5
+    private var lastChange: MonotonicInstant?
+    /// The worst level since it became better than `level`, and when that was.
     private var better: (level: Int, since: MonotonicInstant)?
 
     /// Creates the meter of a participant of which nothing is known.
     package init() {}
 
     /// Takes the level of the last second.
-    ///
-    /// - Returns: The level to tell now; `nil` if there is nothing new.
-    package mutating func update(_ level: Int, at now: MonotonicInstant) -> Int? {
-        if level <= told { better = nil }
-        guard level != told else { return nil }
-        if level > told {
-            let (worst, since) = better ?? (level, now)
-            better = (min(worst, level), since)
-            guard now.duration(since: since) >= Self.patience else { return nil }
+    package mutating func update(_ latest: Int, at now: MonotonicInstant) {
+        if latest <= level { better = nil }
+        guard latest != level else { return }
+        if latest > level {
+            let (worst, since) = better ?? (latest, now)
+            better = (min(worst, latest), since)
+            guard now.duration(since: since) >= Self.patience else { return }
         }
-        if let lastTold, now.duration(since: lastTold) < Self.interval { return nil }
-        told = better?.level ?? level
+        if let lastChange, now.duration(since: lastChange) < Self.interval { return }
+        level = better?.level ?? latest
         better = nil
-        lastTold = now
-        return told
+        lastChange = now
     }
 }
 

@@ -16,6 +16,8 @@ struct Participant: Sendable {
     /// What is kept of subscriptions that have ended, so that subscribing again does not reset it.
     var earlier: [TrackID: EarlierSubscription] = [:]
     var quality = NetworkQualityMeter()
+    /// The level of its network that the participant itself knows.
+    var knownQuality = 5
     /// The level of its network that the others in the room know, and its message; 5 before the first one.
     var sharedQuality: (level: Int, text: String) = (5, "")
     /// The participant's description for others; `nil` after a change, until somebody joins.

@@ -39,13 +39,12 @@ extension Relay {
         let excess = connections.bulk[connection.index].uplink.takeExcess()
         let up = excess.map { delay in 5 - Self.uplinkDelays.count { delay > $0 } }
         let down = reviewSubscriptions(of: id, on: connection, at: now)
-        let told = participants[id]?.quality.told ?? 5
-        if let level = participants[id]?.quality.update(min(up ?? 5, down ?? 5), at: now) {
-            tell(level, of: id)
-        }
+        let before = participants[id]?.quality.level ?? 5
+        participants[id]?.quality.update(min(up ?? 5, down ?? 5), at: now)
+        if !isSilent(connection, at: now) { sayQuality(of: id) }
         shareQuality(of: id, at: now)
         // After a silence the next packet plans the next look.
-        guard up != nil || down != nil || told < 5 else { return }
+        guard up != nil || down != nil || before < 5 else { return }
         setReview(of: id, at: now + Self.reviewInterval - .nanoseconds(Self.reviewGrid))
     }
 
@@ -68,7 +67,7 @@ extension Relay {
             var silence = now.duration(since: max(lastSent, encodings.hot[encoding.index].flowSince ?? lastSent))
             if silence > Self.switchOffTime, awaitsPublisher(id, subscription: index, at: now) { silence = .zero }
             if silence <= Self.outageTime { isOut = false }
-            if silence > Self.switchOffTime { saySwitchedOff(id, subscription: index) }
+            if silence > Self.switchOffTime, !isSilent(connection, at: now) { saySwitchedOff(id, subscription: index) }
             level = min(level ?? 5, quality(of: id, subscription: index, silence: silence, at: now))
         }
         guard let level else { return nil }
@@ -99,19 +98,29 @@ extension Relay {
         return subscription.lag.isWithin(Self.memory, of: now) || isHeldDown(subscription, at: now) ? 3 : 5
     }
 
+    /// Whether nothing reaches the peer of a connection, so that it is told nothing that counts only now.
+    ///
+    /// What is told comes when the path is back, and is wrong then. It would also delay the first picture: TCP sends
+    /// what is new before it repeats what was lost, to find out whether anything was (RFC 5682, F-RTO).
+    mutating func isSilent(_ connection: ConnectionID, at now: MonotonicInstant) -> Bool {
+        connections.bulk[connection.index].path.isSilent(at: now)
+    }
+
     // MARK: Messages
 
-    /// Tells a participant its level.
-    private mutating func tell(_ level: Int, of id: ParticipantID) {
-        guard let name = participants[id]?.id else { return }
-        send(.networkQuality(NetworkQuality(participantId: name, level: level)), toParticipant: id)
+    /// Tells a participant its level, if it knows another one.
+    private mutating func sayQuality(of id: ParticipantID) {
+        guard let participant = participants[id], participant.quality.level != participant.knownQuality else { return }
+        participants[id]?.knownQuality = participant.quality.level
+        let message = NetworkQuality(participantId: participant.id, level: participant.quality.level)
+        send(.networkQuality(message), toParticipant: id)
     }
 
     /// Tells the others in the room the level of a participant that publishes, if they know another one.
     ///
     /// They also hear that it is 5 again if the participant publishes nothing any more.
     mutating func shareQuality(of id: ParticipantID, at now: MonotonicInstant) {
-        let level = participants[id]?.quality.told ?? 5
+        let level = participants[id]?.quality.level ?? 5
         guard let known = participants[id]?.sharedQuality.level, level != known,
             known < 5 || participants[id]?.publications.isEmpty == false,
             let participant = participants[id], let connection = participants.hot[id.index].connection

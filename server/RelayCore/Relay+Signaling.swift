@@ -101,6 +101,8 @@ extension Relay {
     }
 
     private mutating func answer(_ body: TimeSync, to id: ConnectionID, at now: MonotonicInstant) {
+        // An answer that comes late says nothing of the time.
+        guard connections.contains(id), !isSilent(id, at: now) else { return }
         send(.timeSync(TimeSync(clientTime: body.clientTime, serverTime: now.microseconds)), to: id)
     }
 

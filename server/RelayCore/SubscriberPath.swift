@@ -27,6 +27,12 @@ package struct SubscriberPath: Sendable {
         ///
         /// A peer thins its acknowledgements to 500 ms.
         package var outage: Int64 = 600_000
+        /// The part of what was on its way in an outage down to which the first frame after it waits.
+        ///
+        /// TCP may have to send all of it again, and begins with one packet in a round trip and doubles that each time.
+        /// A frame that is written when a quarter has arrived goes right behind the rest, and not a round trip later; a
+        /// frame that is written before only grows old meanwhile.
+        package var recoveryPart = 0.75
         /// The limit is forgotten when for this long no queue stood and the rate was not used up.
         package var limitMemory: Int64 = 10_000_000
         /// The first of the rare frames to a peer that has stopped to acknowledge; each further one waits twice as
@@ -100,6 +106,8 @@ package struct SubscriberPath: Sendable {
     private var quietFrom = Int64.max
     /// When the first message was written that must have been acknowledged by now even if the peer thins.
     private var overdueWrite: Int64?
+    /// The bytes on their way down to which the first frame after an outage waits; `nil` once it was sent.
+    private var recoveryWindow: Int64?
     private var lastAcknowledgement: Int64 = 0
     /// Bytes of our own acknowledgements after the last other message.
     ///
@@ -186,6 +194,7 @@ package struct SubscriberPath: Sendable {
             return
         }
         let time = now.microseconds
+        if message == .media, recoveryWindow != nil { recoveryWindow = nil }
         if message == .media, let probe = nextProbe, time >= probe {
             probeInterval *= 2
             nextProbe = time + probeInterval
@@ -237,12 +246,14 @@ package struct SubscriberPath: Sendable {
         let silence = oldest.map { time - max($0, lastAcknowledgement) } ?? 0
         var told = acknowledgement
         told.cumulativeBytes = relative
+        let outstanding = estimator.unacknowledgedBytes
         let sample = estimator.acknowledged(told, at: time)
         guard estimator.disregarded == before else {
             disregarded += 1
             return
         }
         endsOutage = isAcknowledged && silence > roundTrip + settings.outage
+        if endsOutage { recoveryWindow = Int64(settings.recoveryPart * Double(outstanding)) }
         isAcknowledged = true
         lastAcknowledgement = time
         writesSinceAcknowledgement = 0
@@ -326,14 +337,20 @@ package struct SubscriberPath: Sendable {
     /// Whether a frame may begin now; the rest of a frame that has begun always may follow.
     package mutating func mayBegin(at now: MonotonicInstant) -> Bool {
         guard isAcknowledged else { return true }
-        // The peer may be thinning: only what was written long after its last acknowledgement can be missing.
-        if now.microseconds >= quietFrom, overdueWrite == nil { return true }
-        return mayBeginDespiteDoubt(at: now)
+        return isThinningAlone(at: now) || mayBeginDespiteDoubt(at: now)
+    }
+
+    /// Whether what is unacknowledged may be so only because the peer thins its acknowledgements.
+    ///
+    /// Then only what was written long after its last acknowledgement can be missing.
+    private mutating func isThinningAlone(at now: MonotonicInstant) -> Bool {
+        now.microseconds >= quietFrom && overdueWrite == nil
     }
 
     /// `mayBegin` for a path on which something is delayed or missing.
     private mutating func mayBeginDespiteDoubt(at now: MonotonicInstant) -> Bool {
         let time = now.microseconds
+        if let recoveryWindow, estimator.unacknowledgedBytes <= recoveryWindow { return true }
         // The socket takes little more than TCP lets pass.
         if let lastHold, time - lastHold <= settings.holdTime { return true }
         if let overdueWrite, time >= quietFrom {
@@ -380,6 +397,14 @@ package struct SubscriberPath: Sendable {
         let carried = rate / 8e6 * (passing + (controller?.competingQueue ?? 0))
         let waiting = Double(bytes) + max(0, Double(unacknowledgedBytes) - carried)
         return .microseconds(Int64(min(waiting * 8e6 / rate, 1e9)))
+    }
+
+    /// Whether nothing has arrived for a while of what is on its way, so that what is sent now does not arrive either.
+    package mutating func isSilent(at now: MonotonicInstant) -> Bool {
+        guard isAcknowledged, !isThinningAlone(at: now), let oldest = estimator.oldestUnacknowledgedWrite else {
+            return false
+        }
+        return now.microseconds - max(oldest, lastAcknowledgement) > roundTrip + settings.longestSilence
     }
 
     // MARK: Testing
