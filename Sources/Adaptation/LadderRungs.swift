@@ -33,6 +33,8 @@ struct LadderRungs: Hashable, Sendable {
     static let smallestArea = 320 * 180
     /// No step leads to fewer frames a second (libwebrtc `kMinFrameRateFps`).
     static let lowestFrameRate = FrameRate(2)
+    /// The rate of the tables of sizes.
+    private static let usualFrameRate = FrameRate(30)
     /// A receiver's wish for smaller pictures is met down to sides of this length.
     private static let shortestSide = 16
 
@@ -105,20 +107,25 @@ struct LadderRungs: Hashable, Sendable {
     }
 
     /// The frame rates from `first` down, each 2/3 of the one before (libwebrtc).
+    ///
+    /// 30 is among them, so that a faster source comes down to what slower ones have.
     private static func rates(from first: FrameRate) -> [FrameRate] {
         var rates = [first]
         while true {
             let last = rates[rates.count - 1]
-            let next = FrameRate(numerator: last.numerator * 2, denominator: last.denominator * 3)
+            var next = FrameRate(numerator: last.numerator * 2, denominator: last.denominator * 3)
+            if last > usualFrameRate { next = max(next, usualFrameRate) }
             guard next >= lowestFrameRate else { return rates }
             rates.append(next)
         }
     }
 
     /// First the frame rate that libwebrtc's table (`BalancedDegradationSettings`) has for a size, then the next size.
+    ///
+    /// The table is for 30 frames a second; faster sources first come down to that, step by step.
     private static func balanced(_ sizes: [Dimensions], _ frameRate: FrameRate) -> [Rung] {
-        var rate = frameRate
-        var rungs: [Rung] = []
+        var rungs = rates(from: frameRate).prefix { $0 > usualFrameRate }.map { Rung(sizes[0], $0) }
+        var rate = min(frameRate, usualFrameRate)
         for size in sizes {
             rungs.append(Rung(size, rate))
             guard let limit = balancedFrameRate(of: size), limit < rate else { continue }

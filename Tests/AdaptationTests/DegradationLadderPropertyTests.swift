@@ -132,10 +132,42 @@ struct DegradationLadderPropertyTests {
             }
             return value
         }
-        run.run(30, framesPerSecond: 10) { _ in centre }
+        run.run(12, framesPerSecond: 10) { _ in centre }
         let settled = run.changes.count
         run.run(300, framesPerSecond: 10) { noisy($0) }
         #expect(run.changes.count <= settled + 1, "\(centre) kbit/s, \(hold) s: \(run.changes)")
+    }
+
+    // At 640x480 and 200 frames a second, 15 were encoded: the table's next step. So few take so little of the bitrate that
+    // nothing led up again.
+    @Test(
+        "A faster source is encoded as large and with as many frames as a slower one at the same bitrate",
+        arguments: [60, 100, 150, 240],
+        [DegradationPreference.balanced, .maintainResolution]
+    )
+    func fasterSources(frameRate: Int, preference: DegradationPreference) throws {
+        for (width, height) in [(320, 240), (640, 480), (1280, 720)] {
+            for kilobits in [200.0, 1000, 1700, 4000] {
+                func last(_ frameRate: Int, _ complexity: Double?) throws -> DegradationLadder.Step {
+                    var run = LadderRun(
+                        width,
+                        height,
+                        frameRate: frameRate,
+                        preference: preference,
+                        complexity: complexity,
+                        highestBitrate: .kilobitsPerSecond(4000)
+                    )
+                    run.run(30, framesPerSecond: frameRate) { min(kilobits, 600 + 100 * $0) }
+                    return try #require(run.step)
+                }
+                for complexity in [nil, 1, 20] as [Double?] {
+                    let (fast, slow) = (try last(frameRate, complexity), try last(30, complexity))
+                    let isAsGood =
+                        fast.frameRate >= slow.frameRate && fast.dimensions.area >= slow.dimensions.area
+                    #expect(isAsGood, "\(width)x\(height), \(kilobits) kbit/s, \(complexity as Any): \(fast), \(slow)")
+                }
+            }
+        }
     }
 
     @Test("A bitrate that swings widely for minutes costs fewer and fewer size changes")

@@ -17,13 +17,14 @@ struct LadderRun {
     init(
         _ width: Int = 1280,
         _ height: Int = 720,
+        frameRate: Int = 30,
         preference: DegradationPreference = .maintainFramerate,
         complexity: Double? = nil,
         highestBitrate: Bitrate? = nil
     ) {
         ladder = DegradationLadder(
             largest: Dimensions(width: width, height: height),
-            frameRate: FrameRate(30),
+            frameRate: FrameRate(frameRate),
             preference: preference,
             highestBitrate: highestBitrate
         )

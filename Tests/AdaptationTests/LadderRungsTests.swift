@@ -37,6 +37,8 @@ struct LadderRungsTests {
     func frameRates() {
         let rungs = rungs(Dimensions(width: 1280, height: 720), .maintainResolution)
         #expect(rungs == ["30", "20", "13.33", "8.89", "5.93", "3.95", "2.63"].map { "1280x720 \($0)" })
+        let faster = self.rungs(Dimensions(width: 320, height: 240), .maintainResolution, 100)
+        #expect(faster.prefix(5) == ["100", "66.67", "44.44", "30", "20"].map { "320x240 \($0)" }[...])
     }
 
     @Test("Balanced: the frame rate follows libwebrtc's table for each size")
@@ -47,6 +49,8 @@ struct LadderRungsTests {
         ]
         #expect(rungs(Dimensions(width: 1280, height: 720), .balanced) == expected)
         #expect(rungs(Dimensions(width: 320, height: 240), .balanced, 5) == ["320x240 5"])
+        let faster = ["320x240 60", "320x240 40", "320x240 30", "320x240 7"]
+        #expect(rungs(Dimensions(width: 320, height: 240), .balanced, 60) == faster)
     }
 
     @Test("A receiver's bounds choose the largest rung within them")

@@ -38,14 +38,17 @@ judge_outages() {
 judge_returns() {
     local median longest first last
     read -r median longest < <(return_times "$1")
-    judge "$2: its picture is back within 2 s (median)" "$median s, longest $longest s" "$(holds "$median <= 2")"
+    # A busy host holds the guest up for a second now and then.
+    judge "$2: its picture is back within 2 s (4 s at the longest)" "$median s in the median, longest $longest s" \
+        "$(holds "$median <= 2 && $longest <= 4")"
     first=$(sed -n 2p "$results/$1.holdings" 2>/dev/null) || true
     last=$(tail -n 1 "$results/$1.holdings" 2>/dev/null) || true
-    # A thread of the system's pool may have ended meanwhile.
+    # A thread of the system's pool may have ended meanwhile. The smallest set of pictures that could leak with a return has
+    # 0.5 MiB, so 4 MiB after ten.
     judge "$2: descriptors stay the same, and threads and memory do not grow" \
         "descriptors, threads, KiB after 2: $first; at the end: $last" \
         "$(awk -v a="$first" -v b="$last" 'BEGIN { split(a, x, " "); split(b, y, " ")
-            print (x[1] > 0 && x[1] == y[1] && x[2] >= y[2] && y[3] < x[3] * 1.1 ? 1 : 0) }')"
+            print (x[1] > 0 && x[1] == y[1] && x[2] >= y[2] && y[3] < x[3] + 3072 ? 1 : 0) }')"
 }
 
 check_replug() {
@@ -69,9 +72,11 @@ check_replug() {
 
     in_guest replug-denied vivid vivid_denied
     early=$(cat "$results/denied.early") || early=-
-    judge "a camera that comes back without permission is waited for" \
-        "$early ends of the interruption before the permission; back after $(return_times denied) s (median, longest)" \
-        "$([[ $early == 0 ]] && echo 1 || echo 0)"
+    local longest
+    read -r _ longest < <(return_times denied)
+    judge "a camera that comes back without permission is waited for, and back 4 s after the permission at the latest" \
+        "$early ends of the interruption before the permission; back after $longest s" \
+        "$([[ $early == 0 ]] && echo 1 || echo 0)" "$(holds "$longest <= 4")"
     judge_outages denied "a camera that comes back without permission" 1
 
     in_guest hang-uvc none uvc_hangs
@@ -97,11 +102,11 @@ print(*(round(entry["gapMs"], 1) for entry in commands if entry["error"] is None
 PYTHON
 }
 
-# Whether some gaps were measured: each below 10 s, twice what a camera may take to its first frame, and one above 0 at
-# least. A camera that overlaps with the next may give a frame at the same moment; one that is closed first cannot.
+# Whether some gaps were measured: each below 2 s, and one above 0 at least. A camera that overlaps with the next may give
+# a frame at the same moment; one that is closed first, for another format, cannot.
 # Usage: are_gaps "MILLISECONDS..."
 are_gaps() {
-    awk '{ for (i = 1; i <= NF; i++) { good += ($i >= 0 && $i < 10000); seen += ($i > 0) } }
+    awk '{ for (i = 1; i <= NF; i++) { good += ($i >= 0 && $i < 2000); seen += ($i > 0) } }
          END { print (NF > 0 && good == NF && seen > 0 ? 1 : 0) }' <<<"$1"
 }
 
@@ -116,11 +121,12 @@ check_change() {
     judge "two cameras changed while publishing, there and back, and one in another format; an absent one is refused" \
         "ms without a frame: $gaps; $refused refused, exit code $(status_of changed/connect)" \
         "$([[ $(wc -w <<<"$gaps") == 4 && $refused -eq 1 && $(status_of changed/connect) == 0 ]] && echo 1 || echo 0)"
-    judge "two cameras changed while publishing: the time without a frame is measured, and less than 10 s" \
+    judge "two cameras changed while publishing: the time without a frame is measured, and less than 2 s" \
         "ms without a frame: $gaps" "$(are_gaps "$gaps")"
-    judge "two cameras changed while publishing: the same track, at most one keyframe for each change" \
+    # Besides the first frame.
+    judge "two cameras changed while publishing: the same track without slates, at most one keyframe for each change" \
         "$keyframes keyframes, $interruptions interruptions, $subscriptions subscription" \
-        "$(holds "$keyframes <= 6 && $subscriptions == 1")"
+        "$(holds "$keyframes <= 1 + 4 && $interruptions == 0 && $subscriptions == 1")"
     judge_dump "two cameras changed while publishing" 2
     judge_counts "two cameras changed while publishing"
 }

@@ -147,7 +147,8 @@ vivid_faults() {
     local small=(--pixel-format YUYV --size 320x180 --fps 15)
     start_server
     vivid_control percentage_of_dropped_buffers=30
-    publish_with_fault drops flag_and_refuse 6 "${small[@]}"
+    # Without a wait for the camera: a stream that had to be opened anew would end the program.
+    publish_with_fault drops flag_and_refuse 6 "${small[@]}" --camera-wait 0
     vivid_control percentage_of_dropped_buffers=0
     publish_with_fault fatal break_stream 60 "${small[@]}" --camera-wait 0
     publish_with_fault disconnected disconnect 60 "${small[@]}" --camera-wait 0
