@@ -30,3 +30,18 @@ package struct Seconds: AdvisedArgument {
         "give a number of seconds above 0 and without a unit, such as 10 or 0.5"
     }
 }
+
+/// A text that is not empty: a name, or an address.
+package struct GivenText: AdvisedArgument {
+    /// The text.
+    package var text: String
+
+    /// Reads any text but an empty one, which a script gives whose variable is not set.
+    package init?(argument: String) {
+        guard !argument.isEmpty else { return nil }
+        text = argument
+    }
+
+    /// What can be given.
+    package static func advice(for text: String) -> String { "it is empty; give one, or leave the option out" }
+}

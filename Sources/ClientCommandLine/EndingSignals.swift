@@ -3,7 +3,7 @@ import MediaCore
 import Threading
 import UnixSignals
 
-/// Ctrl-C and SIGTERM as a wish to end in good order.
+/// Ctrl-C, Ctrl-\, SIGTERM and the end of the terminal (SIGHUP) as a wish to end in good order.
 package enum EndingSignals {
     /// A signal that follows the first within this time counts as the same one.
     ///
@@ -21,7 +21,10 @@ package enum EndingSignals {
         _ end: @escaping @Sendable () -> Void,
         givingUp giveUp: @escaping @Sendable () -> Void = {}
     ) async {
-        let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm)
+        var trapped: [UnixSignal] = [.sigint, .sigterm, .sigquit]
+        // Under nohup the program outlives its terminal.
+        if !SignalDisposition.isIgnored(SIGHUP) { trapped.append(.sighup) }
+        let signals = await UnixSignalsSequence(trapping: trapped)
         Task {
             var first: MonotonicInstant?
             for await signal in signals {

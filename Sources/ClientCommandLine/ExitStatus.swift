@@ -17,7 +17,7 @@ package enum ExitStatus: Int32 {
     /// The codes as text for people; a line has fewer than 80 characters, so that help screens do not wrap it.
     package static let table = """
         Exit codes:
-          0   done, also after Ctrl-C or SIGTERM
+          0   done, also after Ctrl-C, SIGTERM, SIGQUIT or SIGHUP
           1   doctor found a problem
           64  an option that cannot be used
           65  a file whose content is damaged, or a dump in which verify found faults

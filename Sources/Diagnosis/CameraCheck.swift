@@ -187,7 +187,7 @@ package struct CameraCheck: Sendable {
             others.isEmpty
                 ? "no camera: there is no /dev/video node, and none on USB"
                 : "no camera: \(others.joined(separator: ", ")) \(others.count == 1 ? "does" : "do") not capture video",
-            "plug one in (room-client devices --watch tells), or use --source pattern or screen"
+            "plug one in (room-client devices --watch tells), or publish without one: connect --source pattern, or --source screen"
         )
     }
 

@@ -222,6 +222,8 @@ struct ScreenDirectory {
 
     /// The windows whose title is `text`, or else those that have it in their title, in whatever case.
     private static func titled(_ text: String, in windows: [ScreenWindow]) -> [ScreenWindow] {
+        // An empty text is part of each title.
+        guard !text.isEmpty else { return [] }
         let exact = windows.filter { $0.title == text }
         return exact.isEmpty ? windows.filter { $0.title.lowercased().contains(text.lowercased()) } : exact
     }

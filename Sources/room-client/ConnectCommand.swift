@@ -173,8 +173,13 @@ struct ConnectCommand: AsyncParsableCommand {
                 stop.end(.published(error))
             }
         }
+        let patience = Task {
+            try await Task.sleep(for: .seconds(2))
+            reporter.say("Waiting for the first picture. Ctrl-C ends it.")
+        }
         // The source can fail, or the user can stop the program, before the first picture.
         var ending = await stop.wait(for: nil)
+        patience.cancel()
         var reading: Task<Void, Never>?
         if case .published(nil) = ending {
             reporter.report(PublishedEvent(track), "Publishing \(description(of: track)). Ctrl-C ends it.")

@@ -1,4 +1,5 @@
 import ArgumentParser
+import ClientCommandLine
 import RoomKit
 
 /// `room-client devices`: lists the cameras, or the monitors and windows.
@@ -24,7 +25,7 @@ struct DevicesCommand: AsyncParsableCommand {
     @Flag(help: "Also list the controls that `connect --control` sets, with range, default and value.")
     var controls = false
 
-    @Option(help: "List only this camera: path, number, name or bus.")
+    @Option(help: "List only this camera: path, number, name or bus.", transform: { try GivenText.read($0).text })
     var device: String?
 
     @Flag(help: "List the cameras, then report each one that is plugged in or unplugged, until Ctrl-C.")
@@ -33,7 +34,10 @@ struct DevicesCommand: AsyncParsableCommand {
     @Flag(help: "List the monitors and windows of an X display instead of cameras.")
     var screens = false
 
-    @Option(help: ArgumentHelp("The X display of --screens, such as :0; default $DISPLAY.", valueName: "display"))
+    @Option(
+        help: ArgumentHelp("The X display of --screens, such as :0; default $DISPLAY.", valueName: "display"),
+        transform: { try GivenText.read($0).text }
+    )
     var display: String?
 
     @Flag(help: "Write one JSON object per line instead of text for people.")
@@ -72,6 +76,7 @@ struct DevicesCommand: AsyncParsableCommand {
     private func watch(_ reporter: Reporter) async {
         let stop = StopReasons()
         await stop.heedSignals()
+        if CameraSource.devices().isEmpty { reporter.say("No cameras yet. Ctrl-C ends the watch.") }
         let reports = Task {
             for await change in CameraSource.deviceChanges() {
                 switch change {

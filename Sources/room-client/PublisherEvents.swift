@@ -211,9 +211,11 @@ struct PublisherSummary: Encodable {
     }
 
     /// What limited the quality and for how long, for people; empty if nothing did.
+    ///
+    /// WebRTC's "other" is left out: frames that came encoded cannot be limited, and viewers may want less than all.
     var limitations: String {
         let reasons = layers.flatMap { layer in
-            layer.qualityLimitationSeconds.filter { $0.key != "none" && $0.value >= 0.05 }
+            layer.qualityLimitationSeconds.filter { !["none", "other"].contains($0.key) && $0.value >= 0.05 }
                 .sorted { $0.key < $1.key }
                 .map { String(format: "%.1f s by %@", $0.value, $0.key) }
         }

@@ -1,19 +1,27 @@
 import ArgumentParser
+import ClientCommandLine
 import RoomKit
 
 /// The options of `connect` for screens and windows.
 struct ScreenOptions: ParsableArguments {
-    @Option(help: ArgumentHelp("The X display of --source screen, such as :0; default $DISPLAY.", valueName: "display"))
+    @Option(
+        help: ArgumentHelp("The X display of --source screen, such as :0; default $DISPLAY.", valueName: "display"),
+        transform: { try GivenText.read($0).text }
+    )
     var display: String?
 
-    @Option(help: ArgumentHelp("Show one monitor, by name or number; default the whole screen.", valueName: "monitor"))
+    @Option(
+        help: ArgumentHelp("Show one monitor, by name or number; default the whole screen.", valueName: "monitor"),
+        transform: { try GivenText.read($0).text }
+    )
     var monitor: String?
 
     @Option(
         help: ArgumentHelp(
             "Show one window, by number or title, and never what covers it; devices --screens lists them.",
             valueName: "window"
-        )
+        ),
+        transform: { try GivenText.read($0).text }
     )
     var window: String?
 

@@ -1,4 +1,5 @@
 import ArgumentParser
+import ClientCommandLine
 import MediaFiles
 import RoomKit
 
@@ -60,7 +61,10 @@ struct SourceOptions: ParsableArguments {
     )
     var source = Kind.camera
 
-    @Option(help: "The camera: path, number (2 is /dev/video2), name or bus; default the first one.")
+    @Option(
+        help: "The camera: path, number (2 is /dev/video2), name or bus; default the first one.",
+        transform: { try GivenText.read($0).text }
+    )
     var device: String?
 
     @Option(

@@ -4,7 +4,7 @@ import RoomKit
 
 /// Why a command stops working.
 enum Stop: Sendable {
-    /// Ctrl-C or SIGTERM.
+    /// Ctrl-C, SIGTERM, SIGQUIT or SIGHUP.
     case signal
     /// `--duration` is over.
     case duration
@@ -34,7 +34,7 @@ struct StopReasons: Sendable {
         continuation.yield(reason)
     }
 
-    /// Makes Ctrl-C and SIGTERM a reason to stop; before this call they end the program at once.
+    /// Makes Ctrl-C, SIGTERM, SIGQUIT and SIGHUP a reason to stop; before this call they end the program at once.
     ///
     /// A second signal ends the program at once, if the first has had time to work. Call this as soon as there is
     /// something to shut down cleanly.

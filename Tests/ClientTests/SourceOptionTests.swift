@@ -18,4 +18,14 @@ struct SourceOptionTests {
     func interruption(arguments: [String], hasPictures: Bool, words: String) throws {
         #expect(try SourceOptions.parse(arguments).shownMeanwhile(hasPictures: hasPictures) == words)
     }
+
+    // `--window ""`, of a script whose variable is not set, captured the only window, whatever it showed.
+    @Test("An empty name is refused", arguments: ["--window", "--monitor", "--display", "--device"])
+    func emptyNames(option: String) {
+        let source = option == "--device" ? "camera" : "screen"
+        let error = #expect(throws: (any Error).self) {
+            try RoomClientCommand.parseAsRoot(["connect", "--room", "r", "--source", source, option, ""])
+        }
+        #expect(error.map { RoomClientCommand.message(for: $0).contains("it is empty") } == true)
+    }
 }

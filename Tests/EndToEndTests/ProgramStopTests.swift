@@ -24,11 +24,11 @@ struct ProgramStopTests {
     // The source's thread stood in open() or read(), where nothing but the pipe's other end could wake it, and the
     // leaving of the room waited for that thread.
 
-    @Test("A publisher whose pipe has no writer ends with SIGTERM")
+    @Test("A publisher whose pipe has no writer says that it waits, and ends with SIGTERM")
     func noWriter() async throws {
         _ = try makePipe("clip", isKeptOpen: false)
         let publisher = try server.client("connect", ["--source", "file:\(directory("clip"))"])
-        try await publisher.says("Joined")
+        try await publisher.says("Waiting for the first picture")
         #expect(try await end([publisher], with: SIGTERM) == [.exit(0)])
         #expect(publisher.text.contains("0 frames captured"), "\(publisher.text)")
         #expect(publisher.errors == "")

@@ -18,7 +18,11 @@ struct ProgramTests {
         directory = try TemporaryDirectory()
     }
 
-    @Test("Ctrl-C and SIGTERM end publisher, subscriber and server with a summary and 0", arguments: [SIGINT, SIGTERM])
+    // SIGQUIT printed that the program had crashed, and did not end it. SIGHUP ended it without a summary.
+    @Test(
+        "Ctrl-C, SIGTERM, SIGQUIT and SIGHUP end publisher, subscriber and server with a summary and 0",
+        arguments: [SIGINT, SIGTERM, SIGQUIT, SIGHUP]
+    )
     func signals(signal: Int32) async throws {
         let publisher = try await server.publisher(["--identity", "robot"])
         let subscriber = try await server.subscriber(["--dump", directory.path])

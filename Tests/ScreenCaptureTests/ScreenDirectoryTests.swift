@@ -82,6 +82,8 @@ struct ScreenDirectoryTests {
         "A target that is not there is an error that says what there is",
         arguments: [
             (ScreenTarget.window("0x123456"), ScreenError.Code.noSuchWindow, "devices --screens"),
+            // It named the only window of a display.
+            (.window(""), .noSuchWindow, "Slides 1"),
             (.window("Talk"), .noSuchWindow, "Slides 1"), (.window("Slides"), .ambiguousWindow, "\"Slides 2\""),
             (.monitor("HDMI-7"), .noSuchMonitor, "0 ("),
         ]

@@ -2,6 +2,7 @@ import ArgumentParser
 import Foundation
 import Logging
 import RelayServer
+import Threading
 import UnixSignals
 import WebSockets
 
@@ -33,7 +34,7 @@ struct RoomServer: AsyncParsableCommand {
             If systemd passes a listening socket (LISTEN_FDS), the server uses it instead of an address.
 
             Exit codes:
-              0   after Ctrl-C or SIGTERM
+              0   after Ctrl-C, SIGTERM, SIGQUIT or SIGHUP
               64  an option that cannot be used
               65  the content of the --config file cannot be used
               66  no such --config file, or no such directory for --unix
@@ -224,7 +225,10 @@ struct RoomServer: AsyncParsableCommand {
             throw Self.failure("\(error)", code: Self.code(for: error))
         }
         // Trap signals before logging that the server listens: a program that reads that line may send a signal.
-        let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm)
+        var trapped: [UnixSignal] = [.sigint, .sigterm, .sigquit]
+        // Under nohup the server outlives its terminal.
+        if !SignalDisposition.isIgnored(SIGHUP) { trapped.append(.sighup) }
+        let signals = await UnixSignalsSequence(trapping: trapped)
         if insecureListen != nil {
             logger.warning("everybody who reaches \(server.url) may join, publish and watch")
         }

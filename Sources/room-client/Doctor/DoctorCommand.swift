@@ -1,4 +1,5 @@
 import ArgumentParser
+import ClientCommandLine
 import Diagnosis
 import Foundation
 import RoomKit
@@ -41,7 +42,10 @@ struct DoctorCommand: AsyncParsableCommand {
     )
     var source: ExaminedSource?
 
-    @Option(help: "Capture from this camera: path, number (2 is /dev/video2), name or bus.")
+    @Option(
+        help: "Capture from this camera: path, number (2 is /dev/video2), name or bus.",
+        transform: { try GivenText.read($0).text }
+    )
     var device: String?
 
     @Option(
@@ -50,7 +54,10 @@ struct DoctorCommand: AsyncParsableCommand {
     )
     var pixelFormat: PixelFormat?
 
-    @Option(help: ArgumentHelp("The X display, such as :0; default $DISPLAY.", valueName: "display"))
+    @Option(
+        help: ArgumentHelp("The X display, such as :0; default $DISPLAY.", valueName: "display"),
+        transform: { try GivenText.read($0).text }
+    )
     var display: String?
 
     @Option(
@@ -73,13 +80,13 @@ struct DoctorCommand: AsyncParsableCommand {
 
     @Option(
         parsing: .unconditional,
-        help: ArgumentHelp("Test the network up to this rate, such as 800k; default 6M, the most.", valueName: "rate"),
+        help: ArgumentHelp("Test the network up to this rate: 200k to 6M, which is the default.", valueName: "rate"),
         transform: { try Bitrate.read($0) }
     )
     var maxBitrate: Bitrate?
 
-    /// The highest rate that can be tried.
-    private static let highestRate = Bitrate.kilobitsPerSecond(6000)
+    /// The rates up to which the network can be tested.
+    private static let rates = Bitrate.kilobitsPerSecond(200)...Bitrate.kilobitsPerSecond(6000)
 
     @Option(
         parsing: .unconditional,
@@ -117,8 +124,10 @@ struct DoctorCommand: AsyncParsableCommand {
         if let size, size.area > largest.area {
             throw ValidationError("--size \(size) has more pixels than can be published: \(largest) is the limit.")
         }
-        guard maxBitrate.map({ $0 <= Self.highestRate }) ?? true else {
-            throw ValidationError("--max-bitrate takes at most 6M, which suits every usual size.")
+        guard maxBitrate.map({ Self.rates.contains($0) }) ?? true else {
+            throw ValidationError(
+                "--max-bitrate takes 200k to 6M: less says nothing of a network, and 6M suits every usual size."
+            )
         }
         guard !checks.isEmpty else {
             throw ValidationError("--only and --skip leave nothing to look at; leave one of them out.")
