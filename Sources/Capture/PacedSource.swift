@@ -85,11 +85,14 @@ extension CaptureCore {
     ///
     /// - Parameters:
     ///   - threadName: At most 15 bytes.
+    ///   - losesMissedSlots: Whether a missed slot is a picture that is lost. Otherwise, as with a clip, it comes later,
+    ///     and nothing is counted.
     ///   - explainShortage: Makes the error of a start when the system has no thread for it.
     ///   - makePainter: Called on the thread at each start. Its argument says whether a stop was requested.
     /// - Returns: The core.
     package static func painted(
         threadName: String,
+        losesMissedSlots: Bool = true,
         explainShortage: @escaping @Sendable (ThreadShortage) -> any Error = { CaptureError($0) },
         makePainter: @escaping @Sendable (_ isStopRequested: @escaping @Sendable () -> Bool) throws -> any FramePainter
     ) -> CaptureCore {
@@ -97,7 +100,13 @@ extension CaptureCore {
         return CaptureCore(threadName: threadName, explainShortage: explainShortage) { context in
             let painter = try makePainter { context.isStopRequested }
             context.opened(nil)
-            try PaintingLoop(painter: painter, context: context, numbers: numbers).run()
+            let loop = PaintingLoop(
+                painter: painter,
+                losesMissedSlots: losesMissedSlots,
+                context: context,
+                numbers: numbers
+            )
+            try loop.run()
         }
     }
 }
@@ -105,6 +114,7 @@ extension CaptureCore {
 /// The work of a painted source's thread.
 private struct PaintingLoop {
     let painter: any FramePainter
+    let losesMissedSlots: Bool
     let context: CaptureContext
     /// The number of the next frame, which continues from start to start.
     let numbers: Monitor<UInt32>
@@ -114,7 +124,8 @@ private struct PaintingLoop {
         var schedule = SlotSchedule(rate: painter.frameRate, start: MonotonicClock.now)
         while context.wait(until: schedule.nextDeadline) {
             let now = MonotonicClock.now
-            let missed = schedule.takeSlot(at: now)
+            let slots = schedule.takeSlot(at: now)
+            let missed = losesMissedSlots ? slots : 0
             schedule.change(to: slower(painter.frameRate, context.highestRate))
             let number = numbers.withLock { next in
                 let number = next &+ UInt32(truncatingIfNeeded: missed)

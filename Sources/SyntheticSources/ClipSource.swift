@@ -38,8 +38,11 @@ public final class ClipSource: VideoCapturer, CoreCapturer {
             @escaping @Sendable (_ isStopRequested: @escaping @Sendable () -> Bool) throws -> any VideoFrameReader,
         loop: Bool = false
     ) {
-        core = CaptureCore.painted(threadName: "clip", explainShortage: { SyntheticSourceError($0) }) {
-            isStopRequested in
+        core = CaptureCore.painted(
+            threadName: "clip",
+            losesMissedSlots: false,
+            explainShortage: { SyntheticSourceError($0) }
+        ) { isStopRequested in
             try ClipPainter(reader: makeReader(isStopRequested), isLooped: loop)
         }
     }

@@ -11,8 +11,9 @@ extension RoomSession {
         save { [self] in
             do {
                 let paths = try pictures.map { picture in
-                    let name = "\(picture.track.publisherIdentity)-\(picture.track.name)".map(Self.plain)
-                    return try Self.write(picture.frame, named: "\(String(name.prefix(100)))-\(time)")
+                    let names = [picture.track.publisherIdentity, picture.track.name]
+                    let name = names.map { TrackRecorder.fileName($0, limit: 90) }.joined(separator: "-")
+                    return try Self.write(picture.frame, named: "\(name)-\(time)")
                 }
                 let others = paths.count > 1 ? " and \(paths.count - 1) more" : ""
                 say("Wrote \(paths[0])\(others)")
@@ -41,10 +42,5 @@ extension RoomSession {
     private func say(_ sentence: String) {
         complain(sentence)
         notify(sentence)
-    }
-
-    /// A character that every file system takes.
-    private static func plain(_ character: Character) -> Character {
-        character.isASCII && (character.isLetter || character.isNumber) || "-_".contains(character) ? character : "_"
     }
 }

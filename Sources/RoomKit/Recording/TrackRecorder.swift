@@ -203,7 +203,7 @@ public final class TrackRecorder: Sendable {
     ///
     /// It looks at Unicode scalars and not at characters: a slash with an accent is one character, but still a slash to
     /// the system.
-    static func fileName(_ name: String, limit: Int) -> String {
+    package static func fileName(_ name: String, limit: Int) -> String {
         var safe = ""
         for scalar in name.unicodeScalars {
             let isSafe = scalar != "/" && scalar.properties.generalCategory != .control
