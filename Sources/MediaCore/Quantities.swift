@@ -177,3 +177,17 @@ extension FrameRate: CustomStringConvertible {
         return rest % 10 == 0 ? "\(whole).\(rest / 10)" : "\(whole).\(rest < 10 ? "0" : "")\(rest)"
     }
 }
+
+extension Dimensions {
+    /// Whether neither side is longer than the same side of `limit`.
+    package func fits(in limit: Dimensions) -> Bool { width <= limit.width && height <= limit.height }
+
+    /// The largest size with this aspect ratio that fits in `limit`, but no larger one than this.
+    package func scaledDown(toFit limit: Dimensions) -> Dimensions {
+        if fits(in: limit) { return self }
+        let isTooWide = width * limit.height > limit.width * height
+        return isTooWide
+            ? Dimensions(width: limit.width, height: max(1, height * limit.width / width))
+            : Dimensions(width: max(1, width * limit.height / height), height: limit.height)
+    }
+}

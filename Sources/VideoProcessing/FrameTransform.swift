@@ -7,6 +7,8 @@ package struct FrameTransform: Hashable, Sendable {
     /// The picture is cropped to its aspect ratio around the middle and scaled down to it; a smaller picture is only
     /// cropped. Sides are rounded down to even ones and limited to what can be coded.
     package var size: Dimensions?
+    /// Whether the whole picture is scaled down to fit into `size`, instead of being cropped to its aspect ratio.
+    package var isFitted: Bool
     /// The size of the part to keep, from the middle of the scaled picture; `nil` keeps all.
     ///
     /// Sides are rounded down to even ones and limited to the picture's.
@@ -19,11 +21,13 @@ package struct FrameTransform: Hashable, Sendable {
     /// Creates a transform with the given steps; without any, the picture stays unchanged.
     package init(
         size: Dimensions? = nil,
+        isFitted: Bool = false,
         crop: Dimensions? = nil,
         rotation: VideoRotation = .none,
         isMirrored: Bool = false
     ) {
         self.size = size
+        self.isFitted = isFitted
         self.crop = crop
         self.rotation = rotation
         self.isMirrored = isMirrored
@@ -41,7 +45,8 @@ package struct FrameTransform: Hashable, Sendable {
             let kept = PictureRegion(centred: crop, in: dimensions)
             return (kept, kept.dimensions)
         }
-        let target = size.evenAndCodable
+        let largest = size.evenAndCodable
+        let target = isFitted ? dimensions.scaledDown(toFit: largest).evenAndCodable : largest
         let whole = PictureRegion(ofShape: target, in: dimensions)
         let fitted = whole.dimensions.limited(to: target)
         guard let crop else { return (whole, fitted) }

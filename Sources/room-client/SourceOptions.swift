@@ -76,8 +76,8 @@ struct SourceOptions: ParsableArguments {
     @Option(
         parsing: .unconditional,
         help: ArgumentHelp(
-            "The picture's size: frames of a camera, screen or clip are center-cropped and scaled down to it, never "
-                + "up; default 640x480, the camera's nearest, or the screen's or clip's own; 160x120 for noise.",
+            "The picture's size: frames of a camera or clip are center-cropped and scaled down to it, never up, and "
+                + "those of a screen are scaled to fit; default 640x480, the camera's nearest, or the screen's or clip's own; 160x120 for noise.",
             discussion: "Names: cif, vga, hd720, hd1080; low (320x240), medium (640x480), high (1280x720).",
             valueName: "WxH"
         ),

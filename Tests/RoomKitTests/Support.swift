@@ -121,11 +121,17 @@ final class PublisherBench: Sendable {
         isWanted: Bool = true,
         isAcknowledging: Bool = true,
         isRelaying: Bool = false,
+        isScreencast: Bool = false,
         clock: ClockBox = ClockBox(),
         requestFrame: @escaping @Sendable () -> Void = {}
     ) throws {
         self.isAcknowledging = isAcknowledging
-        publisher = VideoPublisher(options: options, isRelaying: isRelaying, requestFrame: requestFrame)
+        publisher = VideoPublisher(
+            options: options,
+            isRelaying: isRelaying,
+            isScreencast: isScreencast,
+            requestFrame: requestFrame
+        )
         let single = isRelaying ? options.relayPlan : options.singlePlan
         if isWanted { publisher.setWanted(everything) }
         try publisher.begin(

@@ -110,6 +110,16 @@ struct VideoPublisherTests {
         await bench.publisher.stop()
     }
 
+    // The edges were cut off: of a screen of 4:3, a quarter of its height at 16:9.
+    @Test("A screen is fitted into the size that was asked for, and nothing of it is cut off")
+    func requestedScreenSize() async throws {
+        let bench = try PublisherBench(isScreencast: true)
+        bench.publisher.onVideoFormatRequest(VideoFormatRequest(dimensions: Dimensions(width: 64, height: 36)))
+        _ = try #require(try bench.pass(picture(64, 48)))
+        #expect(bench.publisher.dimensions == Dimensions(width: 48, height: 36))
+        await bench.publisher.stop()
+    }
+
     @Test("A paused track goes on with a keyframe, and a keyframe request makes one as soon as one is allowed")
     func enabledAndRequested() async throws {
         let bench = try PublisherBench()

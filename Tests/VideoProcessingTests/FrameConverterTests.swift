@@ -125,6 +125,21 @@ struct FrameConverterTests {
         #expect(result == Dimensions(width: outWidth, height: outHeight))
     }
 
+    @Test(
+        "A fitted picture is whole, and no larger than the size on either side",
+        arguments: [
+            (800, 600, 1920, 1080, 800, 600), (800, 600, 640, 360, 480, 360), (1920, 1080, 1280, 720, 1280, 720),
+            (1280, 720, 640, 480, 640, 360), (100, 1000, 640, 480, 48, 480), (641, 481, 641, 481, 641, 481),
+            (640, 480, 0, 0, 2, 2), (640, 480, .max, 1, 2, 2), (1, 1, 640, 480, 1, 1),
+        ]
+    )
+    func fitted(width: Int, height: Int, wantedWidth: Int, wantedHeight: Int, outWidth: Int, outHeight: Int) {
+        let picture = Dimensions(width: width, height: height)
+        let wanted = Dimensions(width: wantedWidth, height: wantedHeight)
+        let transform = FrameTransform(size: wanted, isFitted: true)
+        #expect(transform.outputDimensions(for: picture) == Dimensions(width: outWidth, height: outHeight))
+    }
+
     @Test("Grey is of full range, and has neutral chroma", arguments: sizes)
     func grey(width: Int, height: Int) throws {
         var picture = ReferencePicture(width, height)

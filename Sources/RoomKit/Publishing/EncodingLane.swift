@@ -3,6 +3,7 @@ import MediaCore
 import RoomProtocol
 import Synchronization
 import Threading
+import VideoProcessing
 
 /// One encoding of a track: a slot for the newest picture, a thread with an encoder, and a queue to the socket.
 ///
@@ -18,8 +19,8 @@ final class EncodingLane: Sendable {
         var route: PublishingRoute
         var chain: ScalingChain
         var tally: PictureTally
-        /// The size that was requested from the source and that it does not make itself.
-        var wantedSize: Monitor<Dimensions?>
+        /// How pictures are brought to the size that was requested from the source and that it does not make itself.
+        var sizing: Monitor<FrameTransform>
         /// Holds the frames of a source that compresses them itself; `nil` for a source of pictures.
         var relay: RelaySlot?
         /// Asks the source for a frame although its picture has not changed.

@@ -100,7 +100,7 @@ struct LaneEncoder: ~Copyable {
 
     private func makeOrder() -> Order {
         let isBroken = lane.sendQueue.takeBroken()
-        let sizing = FrameTransform(size: track.wantedSize.withLock { $0 })
+        let sizing = track.sizing.withLock { $0 }
         return lane.demand.withLock { demand in
             if isBroken { demand.begin() }
             let isDue = demand.isDue(mayAnswer: track.route.uplink.mayEncodeKeyframe(lane.seat))

@@ -36,6 +36,7 @@ extension Room {
             options: options.completed(for: track.source),
             renderers: track.renderers,
             isRelaying: track.source is any EncodedVideoSource,
+            isScreencast: track.source.isScreencast,
             requestFrame: { [weak source = track.source] in source?.requestFrame() }
         )
         guard track.attach(publisher) else {

@@ -93,7 +93,10 @@ final class ScalingChain: Sendable {
 
     /// The requested size is that of an upright picture; this is the one for the picture as it is encoded.
     private func oriented(_ sizing: FrameTransform, _ frame: VideoFrame) -> FrameTransform {
-        keepsOrientation && frame.rotation.swapsDimensions ? FrameTransform(size: sizing.size?.transposed) : sizing
+        guard keepsOrientation, frame.rotation.swapsDimensions else { return sizing }
+        var transposed = sizing
+        transposed.size = sizing.size?.transposed
+        return transposed
     }
 
     /// Returns `sizing`, or a transform that makes the picture fit if the result would exceed the announced size.
@@ -101,18 +104,5 @@ final class ScalingChain: Sendable {
         let size = sizing.outputDimensions(for: dimensions)
         guard !size.fits(in: limit) else { return sizing }
         return FrameTransform(size: size.scaledDown(toFit: limit))
-    }
-}
-
-extension Dimensions {
-    /// Whether neither side is longer than the same side of `limit`.
-    func fits(in limit: Dimensions) -> Bool { width <= limit.width && height <= limit.height }
-
-    /// The largest size with this aspect ratio that fits in `limit`.
-    fileprivate func scaledDown(toFit limit: Dimensions) -> Dimensions {
-        let isTooWide = width * limit.height > limit.width * height
-        return isTooWide
-            ? Dimensions(width: limit.width, height: max(1, height * limit.width / width))
-            : Dimensions(width: max(1, width * limit.height / height), height: limit.height)
     }
 }

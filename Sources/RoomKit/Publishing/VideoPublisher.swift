@@ -32,7 +32,8 @@ final class VideoPublisher: EncodedVideoSink, Sendable {
     private let requestFrame: @Sendable () -> Void
     /// The sizes of the first picture, made upright and as it is encoded.
     private let firstFrame = Promise<(upright: Dimensions, encoded: Dimensions)?>()
-    private let wantedSize = Monitor<Dimensions?>(nil)
+    /// How pictures are brought to the size that was requested from the source and that it does not make itself.
+    private let sizing: Monitor<FrameTransform>
     /// The upright size in which the last picture was published: width in the upper half, height in the lower.
     private let lastSize = Atomic<UInt64>(0)
     let tally = PictureTally()
@@ -42,16 +43,21 @@ final class VideoPublisher: EncodedVideoSink, Sendable {
     private let error = Monitor<RoomError?>(nil)
     private let isRetired = Atomic(false)
 
-    /// Creates the publisher of a track; `isRelaying` says that the source is an `EncodedVideoSource`.
+    /// Creates the publisher of a track.
+    ///
+    /// `isRelaying` says that the source is an `EncodedVideoSource`, and `isScreencast` that nothing of the pictures may
+    /// be cut off for a requested size.
     init(
         options: VideoPublishOptions,
         renderers: TrackRenderers = TrackRenderers(),
         isRelaying: Bool = false,
+        isScreencast: Bool = false,
         requestFrame: @escaping @Sendable () -> Void = {}
     ) {
         relay = isRelaying ? RelaySlot(tally: tally) : nil
         self.options = options
         self.renderers = renderers
+        sizing = Monitor(FrameTransform(isFitted: isScreencast))
         self.requestFrame = requestFrame
     }
 
@@ -60,13 +66,12 @@ final class VideoPublisher: EncodedVideoSink, Sendable {
     var sourceRequirements: VideoFormatRequest { VideoFormatRequest() }
 
     func onVideoFormatRequest(_ request: VideoFormatRequest) {
-        wantedSize.withLock { $0 = request.dimensions }
+        sizing.withLock { $0.size = request.dimensions }
     }
 
     func onVideoFrame(_ frame: VideoFrame) {
         if firstFrame.current == nil {
-            let sizing = FrameTransform(size: wantedSize.withLock { $0 })
-            let upright = sizing.outputDimensions(for: frame.uprightDimensions)
+            let upright = sizing.withLock { $0 }.outputDimensions(for: frame.uprightDimensions)
             firstFrame.fulfill((upright, isTransposed(frame) ? upright.transposed : upright))
         }
         let lanes = lanes(for: frame)
@@ -103,7 +108,7 @@ final class VideoPublisher: EncodedVideoSink, Sendable {
     /// Notes the size in which a picture is published.
     private func noteSize(of frame: VideoFrame, _ chain: ScalingChain?) {
         guard let chain else { return }
-        note(chain.uprightDimensions(of: frame, sizing: FrameTransform(size: wantedSize.withLock { $0 })))
+        note(chain.uprightDimensions(of: frame, sizing: sizing.withLock { $0 }))
     }
 
     /// Notes the upright size of what is published, and reports it if it is another one.
@@ -183,7 +188,7 @@ final class VideoPublisher: EncodedVideoSink, Sendable {
                 keepsOrientation: options.orientation == .tagged
             ),
             tally: tally,
-            wantedSize: wantedSize,
+            sizing: sizing,
             relay: relay,
             requestFrame: requestFrame,
             note: { [weak self] error in self?.note(error, route) }
