@@ -1,87 +1,15 @@
-import Capture
 import MediaCore
 import MediaFiles
 import RoomKit
 import TestSupport
 import TestTools
 import Testing
-import Threading
 
 @testable import ScreenCapture
 
 /// A real display as the source of a track, through a relay to a subscriber.
 @Suite("A published screen", .serialized, .timeLimit(.minutes(3)))
 struct PublishedScreenTests {
-    /// Keeps the last picture that was decoded.
-    private final class LastPicture: VideoRenderer {
-        let frame = Monitor<VideoFrame?>(nil)
-
-        func render(_ frame: VideoFrame) { self.frame.withLock { $0 = frame } }
-    }
-
-    /// A page: lines of small marks in black on white, as text has, and a coloured bar.
-    private static func page(_ size: Dimensions) -> [UInt8] {
-        var random = SeededGenerator(seed: 7)
-        var pixels = [UInt8](repeating: 255, count: size.area * 4)
-        for line in stride(from: 20, to: size.height - 20, by: 16) {
-            var column = 20
-            while column < size.width - 30 {
-                let (width, height) = (Int.random(in: 1...2, using: &random), Int.random(in: 5...10, using: &random))
-                for row in line..<line + height {
-                    for byte in 4 * (row * size.width + column)..<4 * (row * size.width + column + width) {
-                        pixels[byte] = 20
-                    }
-                }
-                column += Int.random(in: 3...9, using: &random)
-            }
-        }
-        for row in 0..<16 {
-            for column in 0..<size.width {
-                let offset = 4 * (row * size.width + column)
-                (pixels[offset], pixels[offset + 1], pixels[offset + 2]) = (0xD0, 0x40, 0x20)
-            }
-        }
-        return pixels
-    }
-
-    @Test("A still page is sharp at the default rate, and somebody who joins late sees it")
-    func sharp() async throws {
-        let size = Dimensions(width: 1280, height: 720)
-        let display = try await VirtualDisplay(size)
-        let window = try display.makeWindow(area(0, 0, 1280, 720), title: "Page", colour: 0xFFFFFF)
-        try display.draw(Self.page(size), size, into: window)
-        let stage = try Stage()
-        let robot = try await stage.join("robot")
-        let source = ScreenSource(target: .window("Page"), display: display.name)
-        let sink = LastFrame()
-        source.sinks.add(sink)
-        let local = LocalVideoTrack(source: source)
-        try await robot.room.localParticipant.publish(local)
-        #expect(local.name == "screen" && local.sourceKind == "screen")
-        #expect(source.captureFormat?.frameRate == FrameRate(15))
-        try await eventually("the page stands still") { local.statistics.framesRepeated >= 5 }
-        // Nobody was there so far.
-        let viewer = try await stage.join("viewer")
-        let remote = try await viewer.subscribedTrack()
-        let picture = LastPicture()
-        remote.addRenderer(picture)
-        var best = 0.0
-        try await eventually("the page is sharp, at last \(best) dB") {
-            guard let drawn = sink.now.frame, let seen = picture.frame.withLock({ $0 }),
-                drawn.dimensions == seen.dimensions
-            else { return false }
-            best = drawn.lumaPSNR(seen)
-            return best > 35
-        }
-        #expect(remote.statistics.freezeCount == 0)
-        #expect(remote.sourceKind == "screen")
-        if let path = ProcessFolder.pictures, let seen = picture.frame.withLock({ $0 }) {
-            try PNGWriter().write(seen, to: "\(path)/page.png", replacing: true)
-        }
-        await robot.room.disconnect()
-        await viewer.room.disconnect()
-    }
-
     @Test("A window that grows and shrinks while it is published stays published, and ends with the reason when closed")
     func resized() async throws {
         let display = try await VirtualDisplay()

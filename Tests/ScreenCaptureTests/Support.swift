@@ -4,31 +4,8 @@ import MediaCore
 import RoomKit
 import TestSupport
 import TestTools
-import Threading
 
 @testable import ScreenCapture
-
-extension VideoFrame {
-    /// The peak signal-to-noise ratio of luma against `other`, which has the same size, in decibels.
-    func lumaPSNR(_ other: VideoFrame) -> Double {
-        let (width, height) = (dimensions.width, dimensions.height)
-        let sum = buffer.withPlanes { mine, _, _ in
-            other.buffer.withPlanes { theirs, _, _ in
-                var sum = 0
-                for row in 0..<height {
-                    for column in 0..<width {
-                        let difference =
-                            Int(mine[row * buffer.lumaStride + column])
-                            - Int(theirs[row * other.buffer.lumaStride + column])
-                        sum += difference * difference
-                    }
-                }
-                return sum
-            }
-        }
-        return sum == 0 ? .infinity : 10 * log10(255.0 * 255 * Double(width * height) / Double(sum))
-    }
-}
 
 /// Starts a source of `target` for a new sink.
 func capture(

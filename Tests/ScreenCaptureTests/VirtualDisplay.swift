@@ -132,8 +132,9 @@ final class VirtualDisplay {
         try sync()
     }
 
-    /// Draws a picture of bytes B G R X into a window.
-    func draw(_ pixels: [UInt8], _ size: Dimensions, into window: xcb_window_t) throws {
+    /// Draws a picture into a window.
+    func draw(_ drawing: Drawing, into window: xcb_window_t) throws {
+        let (pixels, size) = (drawing.pixels, drawing.dimensions)
         let bytesPerRow = size.width * 4
         // A request has at most 256 KiB.
         let rows = 200_000 / bytesPerRow
@@ -157,6 +158,37 @@ final class VirtualDisplay {
             }
         }
         try sync()
+    }
+
+    /// Writes lines of text in black on white into a window, in the server's own font of 10 rows, or else of 13 rows.
+    func write(_ lines: [String], into window: xcb_window_t) throws {
+        let font = client.makeIdentifier()
+        do throws(XFailure) {
+            try client.check(xcb_open_font_checked(client.handle, font, 4, "6x10"))
+        } catch {
+            // Only this one is built into the server.
+            try client.check(xcb_open_font_checked(client.handle, font, 5, "fixed"))
+        }
+        let values = [0x000000, 0xFFFFFF, font]
+        let mask = XCB_GC_FOREGROUND.rawValue | XCB_GC_BACKGROUND.rawValue | XCB_GC_FONT.rawValue
+        xcb_change_gc(client.handle, context, mask, values)
+        for (number, line) in lines.enumerated() {
+            let (text, row) = (line.utf8.map(CChar.init), Int16(20 + 14 * number))
+            xcb_image_text_8(client.handle, UInt8(text.count), window, context, 10, row, text)
+        }
+        try sync()
+    }
+
+    /// The bytes B G R X that a window shows, which nothing may cover.
+    func pixels(of window: xcb_window_t, _ size: Dimensions) throws -> [UInt8] {
+        let format = UInt8(XCB_IMAGE_FORMAT_Z_PIXMAP.rawValue)
+        let (width, height) = (UInt16(size.width), UInt16(size.height))
+        let image = try client.reply(
+            xcb_get_image(client.handle, format, window, 0, 0, width, height, .max).sequence,
+            as: xcb_get_image_reply_t.self
+        )
+        let count = Int(xcb_get_image_data_length(image.pointer))
+        return Array(UnsafeBufferPointer(start: xcb_get_image_data(image.pointer), count: count))
     }
 
     // MARK: Pointer and screen
