@@ -65,6 +65,30 @@ struct ScreenDirectoryTests {
         await source.stopCapture(for: sink)
     }
 
+    @Test("On Xwayland, which its monitors' names tell, there are no monitors, no screen is captured, and windows are")
+    func xwayland() async throws {
+        let display = try await VirtualDisplay()
+        _ = try display.makeWindow(area(10, 20, 120, 90), title: "Slides", colour: 0x10C030)
+        #expect(try ScreenSource.monitors(display: display.name).count == 1)
+        #expect(try !DisplayInspection(of: display.name).isXwayland)
+        try display.addMonitor("XWAYLAND0", area(0, 0, 640, 480))
+        #expect(try ScreenSource.monitors(display: display.name).isEmpty)
+        #expect(try DisplayInspection(of: display.name).isXwayland)
+        for target in [ScreenTarget.screen, .monitor("XWAYLAND0"), .monitor("0")] {
+            let source = ScreenSource(target: target, display: display.name)
+            let error = await #expect(throws: ScreenError.self) { try await source.startCapture() }
+            #expect(error?.code == .waylandSession, "\(target): \(String(describing: error))")
+            #expect(
+                error?.description.contains("this is a Wayland session, whose screen no X11 program can see") == true,
+                "\(String(describing: error))"
+            )
+        }
+        #expect(try ScreenSource.windows(display: display.name).map(\.title) == ["Slides"])
+        let (source, sink) = try await capture(.window("Slides"), on: display)
+        try await sink.shows(0x10C030, at: 60, 45, "the window")
+        await source.stopCapture(for: sink)
+    }
+
     // A title of digits was taken for a window's number.
     @Test("A window is found by a title of digits, unless there is a window of that number")
     func digits() async throws {
