@@ -91,6 +91,32 @@ struct CameraControlTests {
         #expect(script.settings.withLock { $0.isEmpty } && source.selection.settings.isEmpty)
     }
 
+    @Test("A value out of range that is set while the camera captures is refused, and the capture goes on")
+    func refusedWhileCapturing() async throws {
+        var script = script
+        script.events = CameraScript.steady(10_000)
+        script.intervalMilliseconds = 5
+        let system = ScriptedSystem(script)
+        let source = makeSource(system)
+        let sink = RecordingSink()
+        source.sink = sink
+        try await source.startCapture()
+        sink.waitForFrames(3)
+        for (name, value) in [("brightness", 65), ("power_line_frequency", 2)] as [(String, Int64)] {
+            let error = try #require(throws: CameraError.self) { try source.setControl(name, to: value) }
+            #expect(error.code == .controlOutOfRange, "\(error)")
+            sink.waitForFrames(sink.count + 10)
+        }
+        #expect(source.failure == nil && source.captureStatistics.interruptions == 0)
+        #expect(script.settings.withLock { $0.isEmpty } && source.selection.settings.isEmpty)
+        #expect(system.calls(cv4l2_STREAMON) == 1 && system.record.withLock { $0.openNodes } == 1)
+        try source.setControl("brightness", to: 64)
+        sink.waitForFrames(sink.count + 10)
+        #expect(script.settings.withLock { $0.map(\.value) } == [64] && source.failure == nil)
+        await source.stopCapture()
+        #expect(system.isAllClosed)
+    }
+
     @Test("A camera without controls says so")
     func none() throws {
         let source = makeSource(ScriptedSystem(CameraScript()))
