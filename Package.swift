@@ -82,7 +82,7 @@ let edges: [Target] =
     + library("VP8Codec", ["MediaCore", "CVPX"], testedWith: ["Threading", "RoomProtocol"])
     + library("VideoProcessing", ["MediaCore", "Threading", "CYUV", "CTurboJPEG"])
     + library("WebSockets", ["MediaCore", "Threading", "CWebSockets"])
-    + library("MediaFiles", ["MediaCore", "CPNG"])
+    + library("MediaFiles", ["MediaCore", "CPNG"], testedWith: ["VideoProcessing"])
     + library("Charts", [])
     + library("Tiles", ["MediaCore"])
     + library("SyntheticSources", ["MediaCore", "Threading", "Capture"])

@@ -12,7 +12,7 @@ package final class PNGWriter {
     /// Creates a writer without buffers.
     package init() {}
 
-    /// Writes a picture, turned upright, in sRGB.
+    /// Writes a picture, turned and mirrored upright, in sRGB.
     ///
     /// - Parameters:
     ///   - frame: The picture, in BT.601 limited range like all frames.
@@ -27,7 +27,7 @@ package final class PNGWriter {
             // Check early, so that nothing is compressed needlessly; the renaming decides in the end.
             throw MediaFileError(.create, path, status: EEXIST)
         }
-        let size = frame.rotation.swapsDimensions ? frame.dimensions.transposed : frame.dimensions
+        let size = frame.uprightDimensions
         let length = 3 * size.area
         if colours.count != length { colours = [UInt8](repeating: 0, count: length) }
         Self.convert(frame, into: &colours)
@@ -65,7 +65,7 @@ package final class PNGWriter {
     private static func convert(_ frame: VideoFrame, into colours: inout [UInt8]) {
         let buffer = frame.buffer
         let width = buffer.dimensions.width
-        let walk = UprightWalk(of: frame.dimensions, turned: frame.rotation)
+        let walk = UprightWalk(of: frame.dimensions, turned: frame.rotation, isMirrored: frame.isMirrored)
         var pixels = colours.mutableSpan
         buffer.withPlanes { luma, chromaU, chromaV in
             for row in 0..<buffer.dimensions.height {
@@ -138,7 +138,7 @@ package final class PNGWriter {
     }
 }
 
-/// The path of a turned picture's rows and columns through an upright picture of three bytes a pixel.
+/// The path of a turned or mirrored picture's rows and columns through an upright picture of three bytes a pixel.
 struct UprightWalk {
     /// The position of the first pixel, in bytes.
     var start: Int
@@ -147,15 +147,20 @@ struct UprightWalk {
     /// The step from one row to the next, in bytes.
     var rowStep: Int
 
-    /// The walk for pictures of `size` that must be turned by `rotation`.
-    init(of size: Dimensions, turned rotation: VideoRotation) {
+    /// The walk for pictures of `size` that must be turned by `rotation` and then, if they are mirrored, have left and
+    /// right exchanged.
+    init(of size: Dimensions, turned rotation: VideoRotation, isMirrored: Bool) {
         let (width, height) = (size.width, size.height)
         (start, columnStep, rowStep) =
-            switch rotation {
-            case .none: (0, 3, 3 * width)
-            case .clockwise90: (3 * (height - 1), 3 * height, -3)
-            case .half: (3 * (width * height - 1), -3, -3 * width)
-            case .clockwise270: (3 * height * (width - 1), -3 * height, 3)
+            switch (rotation, isMirrored) {
+            case (.none, false): (0, 3, 3 * width)
+            case (.none, true): (3 * (width - 1), -3, 3 * width)
+            case (.clockwise90, false): (3 * (height - 1), 3 * height, -3)
+            case (.clockwise90, true): (0, 3 * height, 3)
+            case (.half, false): (3 * (width * height - 1), -3, -3 * width)
+            case (.half, true): (3 * width * (height - 1), 3, -3 * width)
+            case (.clockwise270, false): (3 * height * (width - 1), -3 * height, 3)
+            case (.clockwise270, true): (3 * (width * height - 1), -3 * height, -3)
             }
     }
 }

@@ -4,6 +4,7 @@ import MediaCore
 import MediaFiles
 import TestTools
 import Testing
+import VideoProcessing
 
 @Suite("PNG files", .timeLimit(.minutes(2)))
 struct PNGTests {
@@ -77,21 +78,31 @@ struct PNGTests {
         }
     }
 
-    @Test("A turned picture is written upright", arguments: VideoRotation.allCases)
-    func rotation(rotation: VideoRotation) async throws {
+    // A mirrored picture was turned, but not mirrored.
+    @Test(
+        "A turned or mirrored picture is written upright, as it is made upright elsewhere",
+        arguments: VideoRotation.allCases,
+        [false, true]
+    )
+    func rotation(rotation: VideoRotation, isMirrored: Bool) async throws {
         var frame = try await picture("testsrc2=size=46x34")
         let writer = PNGWriter()
         try writer.write(frame, to: directory("plain.png"))
-        frame.rotation = rotation
+        (frame.rotation, frame.isMirrored) = (rotation, isMirrored)
         try writer.write(frame, to: directory("turned.png"))
+        try writer.write(FrameScaler().upright(frame), to: directory("upright.png"))
         let filters = [0: "null", 90: "transpose=clock", 180: "hflip,vflip", 270: "transpose=cclock"]
-        let filter = try #require(filters[rotation.rawValue])
+        let filter = try #require(filters[rotation.rawValue]) + (isMirrored ? ",hflip" : "")
         let ffmpeg = try await run(
             "ffmpeg -v error -i \(directory("plain.png")) -vf \(filter) \(directory("theirs.png"))"
         )
         try #require(ffmpeg.status == 0, "\(ffmpeg.complaints)")
-        let (ours, theirs) = (try decode(directory("turned.png")), try decode(directory("theirs.png")))
-        #expect(ours.width == theirs.width && ours.height == theirs.height && ours.pixels == theirs.pixels)
+        let ours = try decode(directory("turned.png"))
+        for name in ["theirs.png", "upright.png"] {
+            let other = try decode(directory(name))
+            let isSame = ours.width == other.width && ours.height == other.height && ours.pixels == other.pixels
+            #expect(isSame, "\(name)")
+        }
     }
 
     @Test("A file appears whole or not at all, and replaces another only when asked to")
