@@ -24,6 +24,9 @@ package final class FrameConverter: CapturedFrameConverter {
         didSet { applied = Self.applied(of: transform, tagsOrientation: tagsOrientation) }
     }
 
+    /// The number of the JPEG library's decoder in use, which changes whenever another one is made.
+    package var jpegContext: Int { jpegDecoder.context }
+
     /// The steps that are applied here.
     private var applied: FrameTransform
     private let pool = VideoBufferPool()

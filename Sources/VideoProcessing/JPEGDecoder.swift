@@ -2,6 +2,7 @@ import CTurboJPEG
 import CYUV
 import Glibc
 package import MediaCore
+import Synchronization
 package import Threading
 
 /// Decodes the JPEG pictures of a camera into I420, BT.601 limited range.
@@ -20,6 +21,13 @@ package import Threading
 
     /// The number of pictures decoded in spite of a harmless warning: a few stray bytes before a marker.
     package private(set) var harmlessWarnings = 0
+
+    /// The number of the library's decoder that is in use: each one that is made in this process has its own.
+    package private(set) var context = nextContext()
+
+    private static let contexts = Atomic(0)
+
+    private static func nextContext() -> Int { contexts.add(1, ordering: .relaxed).newValue }
 
     /// Creates a decoder with buffers of its own.
     package init() throws(VideoProcessingError) {
@@ -86,6 +94,7 @@ package import Threading
         guard let fresh = unsafe tjInitDecompress() else { return }
         unsafe tjDestroy(handle)
         unsafe handle = fresh
+        context = Self.nextContext()
     }
 
     /// Checks the picture's header; returns its subsampling, or `nil` if the picture cannot be used.

@@ -151,6 +151,27 @@ struct CameraSourceTests {
         #expect(source.captureStatistics.framesCaptured == 1 && system.isAllClosed)
     }
 
+    @Test("One converter serves a whole run of the camera, however many frames it gives")
+    func converters() async throws {
+        let made = Monitor(0)
+        let system = ScriptedSystem(CameraScript(events: CameraScript.steady(400) + [lost]))
+        let source = CameraSource(
+            device: testDevice,
+            request: VideoFormatRequest(),
+            system: system,
+            outageLimit: .zero
+        ) {
+            made.withLock { $0 += 1 }
+            return LumaConverter()
+        }
+        for run in 1...2 {
+            var failures = source.failures().makeAsyncIterator()
+            try await source.startCapture()
+            #expect(await failures.next() != nil)
+            #expect(source.captureStatistics.framesCaptured == 400 * run && made.withLock { $0 } == run)
+        }
+    }
+
     @Test("A lower rate that is asked for leaves frames out, unconverted")
     func decimation() async throws {
         let sink = RecordingSink()

@@ -251,6 +251,25 @@ struct FrameConverterTests {
         }
         #expect(seen.count == 1)
     }
+
+    @Test("One decoder of the JPEG library decodes all whole pictures; a damaged one costs one more")
+    func jpegContexts() throws {
+        let converter = try FrameConverter(transform: FrameTransform(rotation: .clockwise90))
+        let bytes = try JPEGMaker.make(64, 48).bytes
+        let size = Dimensions(width: 64, height: 48)
+        let layout = CapturedLayout(pixelFormat: .mjpeg, dimensions: size, bytesPerRow: 0)
+        var contexts: [Int] = [converter.jpegContext]
+        func convert(_ bytes: [UInt8]) throws {
+            defer { if contexts.last != converter.jpegContext { contexts.append(converter.jpegContext) } }
+            _ = try converter.convert(bytes.span.bytes, layout: layout, timestamp: timestamp)
+        }
+        for _ in 0..<300 { try convert(bytes) }
+        #expect(contexts.count == 1)
+        #expect(throws: DamagedPicture.self) { try convert(Array(bytes.prefix(100))) }
+        for _ in 0..<300 { try convert(bytes) }
+        #expect(contexts.count == 2)
+        #expect(try FrameConverter().jpegContext != contexts.last, "another converter has another")
+    }
 }
 
 @Suite("Frame scaler", .timeLimit(.minutes(1)))
