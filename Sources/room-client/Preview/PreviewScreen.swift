@@ -29,8 +29,8 @@ final class PreviewScreen: VideoRenderer {
     /// Takes over the terminal, which must be standard output.
     ///
     /// - Throws: If the system has no thread.
-    init() throws(CommandFailure) {
-        device = TerminalDevice()
+    init(on device: TerminalDevice = TerminalDevice()) throws(CommandFailure) {
+        self.device = device
         answers = device.ask()
         do throws(ThreadShortage) {
             _ = try WorkerThread(name: "preview") { [self] in
@@ -55,6 +55,14 @@ final class PreviewScreen: VideoRenderer {
     /// Draws the last picture again, for a terminal whose size has changed.
     func resized() {
         state.change { $0.isStale = true }
+    }
+
+    /// Draws again whenever the system says that the size has changed, as long as there is a preview.
+    func heedResizing() async {
+        let changes = await UnixSignalsSequence(trapping: .sigwinch)
+        Task { [weak self] in
+            for await _ in changes { self?.resized() }
+        }
     }
 
     /// Ends drawing and gives the terminal back as it was; a second call does nothing.
@@ -93,7 +101,7 @@ final class PreviewScreen: VideoRenderer {
 }
 
 /// Composes what the terminal is sent for each picture; memory is reused.
-private struct PreviewCanvas {
+struct PreviewCanvas {
     private let answers: TerminalAnswers
     private var painter: any PicturePainter
     private let rotator = FrameScaler()
@@ -161,10 +169,7 @@ struct PreviewOptions: ParsableArguments {
         guard preview else { return nil }
         let screen = try PreviewScreen()
         Terminal.show(screen)
-        let changes = await UnixSignalsSequence(trapping: .sigwinch)
-        Task { [weak screen] in
-            for await _ in changes { screen?.resized() }
-        }
+        await screen.heedResizing()
         return screen
     }
 }

@@ -7,16 +7,30 @@ struct TerminalDevice: Sendable {
     /// The settings of standard input from before; `nil` if that is no terminal.
     private let settings: termios?
 
-    /// How long the terminal may take to answer.
-    private static let patience = Duration.milliseconds(200)
+    private let input: Int32
+    private let output: Int32
+    private let patience: Duration
+
+    /// How long the terminal may take to answer: too short to be noticed, and long enough for one over a slow network.
+    static let usualPatience = Duration.milliseconds(200)
 
     /// Takes over the terminal: keys are not shown, and Ctrl-C is still a signal.
     ///
     /// Ctrl-Z and Ctrl-\ are switched off, because a program that is stopped or killed could not give the terminal
     /// back.
-    init() {
+    ///
+    /// - Parameters:
+    ///   - input: Where keys and answers come from; it is asked nothing if it is no terminal.
+    ///   - output: The terminal that is drawn on.
+    ///   - patience: How long the terminal may take to answer.
+    init(
+        input: Int32 = STDIN_FILENO,
+        output: Int32 = STDOUT_FILENO,
+        patience: Duration = usualPatience
+    ) {
+        (self.input, self.output, self.patience) = (input, output, patience)
         var settings = termios()
-        guard isatty(STDIN_FILENO) == 1, unsafe tcgetattr(STDIN_FILENO, &settings) == 0 else {
+        guard isatty(input) == 1, unsafe tcgetattr(input, &settings) == 0 else {
             self.settings = nil
             return
         }
@@ -28,13 +42,13 @@ struct TerminalDevice: Sendable {
             unsafe keys[Int(VMIN)] = 0
             unsafe keys[Int(VTIME)] = 0
         }
-        unsafe tcsetattr(STDIN_FILENO, TCSANOW, &settings)
+        unsafe tcsetattr(input, TCSANOW, &settings)
     }
 
     /// The terminal's size; a usual one if it does not say.
     var size: TerminalSize {
         var window = winsize()
-        guard unsafe ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &window) == 0, window.ws_col > 0, window.ws_row > 0 else {
+        guard unsafe ioctl(output, UInt(TIOCGWINSZ), &window) == 0, window.ws_col > 0, window.ws_row > 0 else {
             return TerminalSize(columns: 80, rows: 24)
         }
         return TerminalSize(
@@ -49,14 +63,14 @@ struct TerminalDevice: Sendable {
         var bytes: [UInt8] = []
         guard settings != nil else { return TerminalAnswers(bytes) }
         write(Array("\(TerminalAnswers.questions)".utf8))
-        let deadline = MonotonicClock.now + Self.patience
+        let deadline = MonotonicClock.now + patience
         var answers = TerminalAnswers(bytes)
         while !answers.isComplete, MonotonicClock.now < deadline {
             let left = deadline.duration(since: MonotonicClock.now).milliseconds
-            var request = pollfd(fd: STDIN_FILENO, events: Int16(POLLIN), revents: 0)
+            var request = pollfd(fd: input, events: Int16(POLLIN), revents: 0)
             guard unsafe poll(&request, 1, Int32(left) + 1) > 0 else { continue }
             var chunk = [UInt8](repeating: 0, count: 256)
-            let count = unsafe chunk.withUnsafeMutableBytes { unsafe read(STDIN_FILENO, $0.baseAddress, $0.count) }
+            let count = unsafe chunk.withUnsafeMutableBytes { unsafe read(input, $0.baseAddress, $0.count) }
             guard count > 0 else { break }
             bytes += chunk[..<count]
             answers = TerminalAnswers(bytes)
@@ -68,11 +82,11 @@ struct TerminalDevice: Sendable {
     func write(_ bytes: [UInt8]) {
         var rest = bytes[...]
         while !rest.isEmpty {
-            let count = unsafe rest.withUnsafeBytes { unsafe Foundation.write(STDOUT_FILENO, $0.baseAddress, $0.count) }
+            let count = unsafe rest.withUnsafeBytes { unsafe Foundation.write(output, $0.baseAddress, $0.count) }
             if count < 0, errno == EINTR { continue }
             if count < 0, errno == EAGAIN {
                 // Another program that has the terminal open may have made it non-blocking.
-                var request = pollfd(fd: STDOUT_FILENO, events: Int16(POLLOUT), revents: 0)
+                var request = pollfd(fd: output, events: Int16(POLLOUT), revents: 0)
                 _ = unsafe poll(&request, 1, -1)
                 continue
             }
@@ -83,11 +97,11 @@ struct TerminalDevice: Sendable {
 
     /// Gives the terminal back as it was; does not wait for one that takes no output.
     func restore() {
-        var request = pollfd(fd: STDOUT_FILENO, events: Int16(POLLOUT), revents: 0)
+        var request = pollfd(fd: output, events: Int16(POLLOUT), revents: 0)
         if unsafe poll(&request, 1, 100) > 0 { write(Array("\u{1B}[0m\u{1B}[?25h\u{1B}[?1049l".utf8)) }
         guard var settings else { return }
         // Late answers and keys would reach the shell.
-        tcflush(STDIN_FILENO, TCIFLUSH)
-        unsafe tcsetattr(STDIN_FILENO, TCSANOW, &settings)
+        tcflush(input, TCIFLUSH)
+        unsafe tcsetattr(input, TCSANOW, &settings)
     }
 }
