@@ -24,14 +24,17 @@ private struct PreloadedCamera {
         guard try await compiler.end() == .exit(0) else { throw TestFailure("no camera: \(compiler.errors)") }
     }
 
-    /// Starts `room-client connect`, which publishes the camera.
-    func publish(to stage: Stage, _ options: [String]) throws -> Program {
+    /// Starts `room-client connect`, which publishes the camera, and obeys what comes through the pipe `commands`.
+    func publish(to stage: Stage, _ options: [String], commands: String? = nil) throws -> Program {
         // On a machine that is busy with other tests, the size is not what the CPU takes.
         let isSteady = ["--degradation", "resolution"]
         let room = ["connect", "--url", stage.url, "--room", "stage"]
         let arguments = room + ["--device", path, "--json"] + isSteady + options
         let settings = ["LD_PRELOAD=\(library)", "TEST_CAMERA=\(format)"]
-        return try Program("env", settings + [Program.path(of: "room-client")] + arguments)
+        let command = ["env"] + settings + [Program.path(of: "room-client")] + arguments
+        guard let commands else { return try Program(command[0], Array(command.dropFirst())) }
+        // The shell opens the pipe for writing too, so that there is no end of the input.
+        return try Program("sh", ["-c", "exec \"$@\" <>\"$0\"", commands] + command + ["--commands"])
     }
 }
 
@@ -45,10 +48,15 @@ private final class LastPicture: VideoRenderer {
 
     /// Waits for an upright picture of `size` whose white quarter is in the corner `corner`.
     func shows(_ size: Dimensions, white corner: Corner) async throws {
+        try await shows(size, white: [corner])
+    }
+
+    /// Waits for an upright picture of `size` that is white in these corners alone.
+    func shows(_ size: Dimensions, white expected: Set<Corner>) async throws {
         do {
-            try await eventually { self.size == size && self.corners == [corner] }
+            try await eventually { self.size == size && self.corners == expected }
         } catch {
-            throw TestFailure("\(error): \(size), \(corner) instead of \(self.size, default: "-"), \(corners)")
+            throw TestFailure("\(error): \(size), \(expected) instead of \(self.size, default: "-"), \(corners)")
         }
     }
 
@@ -149,6 +157,31 @@ struct ProgramCameraTests {
             let encoded = try publisher.events().last?.objects("layers").last?.number("width")
             #expect(encoded == (orientation == "tagged" ? 320 : 200))
         }
+        await viewer.room.disconnect()
+    }
+
+    @Test("Commands turn the pictures, and set the camera's controls, while they are published")
+    func commands() async throws {
+        let camera = try await PreloadedCamera(in: directory)
+        let viewer = try await stage.join("viewer")
+        let pipe = directory("commands")
+        try #require(mkfifo(pipe, 0o600) == 0)
+        let publisher = try camera.publish(to: stage, [], commands: pipe)
+        let picture = try await show(viewer)
+        try await picture.shows(Dimensions(width: 640, height: 480), white: .topLeft)
+        try store("rotate 90\n".utf8, at: pipe)
+        // The upright picture stays within the size that the track began with.
+        let turned = Dimensions(width: 360, height: 480)
+        try await picture.shows(turned, white: .topRight)
+        try store("control brightness=200\n".utf8, at: pipe)
+        try await picture.shows(turned, white: Set(Corner.allCases))
+        try store("rotate 0\ncontrol brightness=16\n".utf8, at: pipe)
+        try await picture.shows(Dimensions(width: 640, height: 480), white: .topLeft)
+        #expect(try await end([publisher], with: SIGINT) == [.exit(0)])
+        let answers = try publisher.events().filter { $0.string("event") == "command" }
+        let lines = ["rotate 90", "control brightness=200", "rotate 0", "control brightness=16"]
+        #expect(answers.map { $0.string("command") } == lines)
+        #expect(answers.allSatisfy { $0.fields["error"] == .null })
         await viewer.room.disconnect()
     }
 

@@ -3,7 +3,7 @@
 // file, so that mapping them needs no call of ours.
 //
 // TEST_CAMERA says the one size and rate of the camera, as in 640x480@30. Its pictures are black, with a white quarter at
-// the top left. Only one thread at a time may use it.
+// the top left; its control, brightness, says how bright the black is. Only one thread at a time may capture.
 
 #include <errno.h>
 #include <linux/videodev2.h>
@@ -25,6 +25,7 @@ static unsigned char *memory;
 static unsigned buffer_count, queued[MOST_BUFFERS], queued_count, sequence;
 static int64_t next_due;
 static int was_asked_in_vain;
+static int brightness = 16;
 
 static unsigned picture_size(void) { return width * height * 2; }
 static unsigned buffer_size(void) { return (picture_size() + PAGE - 1) / PAGE * PAGE; }
@@ -101,10 +102,40 @@ static void paint(unsigned char *picture) {
     for (unsigned row = 0; row < height; row++) {
         for (unsigned column = 0; column < width; column++) {
             unsigned char *pixel = picture + (row * width + column) * 2;
-            pixel[0] = row < height / 2 && column < width / 2 ? 235 : 16;
+            pixel[0] = row < height / 2 && column < width / 2 ? 235 : (unsigned char)brightness;
             pixel[1] = 128;
         }
     }
+}
+
+static void paint_buffers(void) {
+    for (unsigned index = 0; memory && index < buffer_count; index++) paint(memory + (size_t)index * buffer_size());
+}
+
+static int describe_control(struct v4l2_query_ext_ctrl *answer) {
+    if (answer->id != (0 | V4L2_CTRL_FLAG_NEXT_CTRL)) return refuse(EINVAL);
+    memset(answer, 0, sizeof *answer);
+    answer->id = V4L2_CID_BRIGHTNESS;
+    answer->type = V4L2_CTRL_TYPE_INTEGER;
+    strcpy(answer->name, "Brightness");
+    answer->minimum = 16;
+    answer->maximum = 235;
+    answer->step = 1;
+    answer->default_value = 16;
+    return 0;
+}
+
+static int read_control(struct v4l2_control *answer) {
+    if (answer->id != V4L2_CID_BRIGHTNESS) return refuse(EINVAL);
+    answer->value = brightness;
+    return 0;
+}
+
+static int set_control(const struct v4l2_control *given) {
+    if (given->id != V4L2_CID_BRIGHTNESS) return refuse(EINVAL);
+    brightness = given->value;
+    paint_buffers();
+    return 0;
 }
 
 static int make_buffers(int file, struct v4l2_requestbuffers *request) {
@@ -118,7 +149,7 @@ static int make_buffers(int file, struct v4l2_requestbuffers *request) {
     void *mapped = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     if (mapped == MAP_FAILED) return -1;
     memory = mapped;
-    for (unsigned index = 0; index < buffer_count; index++) paint(memory + (size_t)index * buffer_size());
+    paint_buffers();
     return 0;
 }
 
@@ -188,6 +219,9 @@ int ioctl(int file, unsigned long request, ...) {
     case VIDIOC_QUERYBUF: return find_buffer(argument);
     case VIDIOC_QBUF: return queue(argument);
     case VIDIOC_DQBUF: return dequeue(argument);
+    case VIDIOC_QUERY_EXT_CTRL: return describe_control(argument);
+    case VIDIOC_G_CTRL: return read_control(argument);
+    case VIDIOC_S_CTRL: return set_control(argument);
     case VIDIOC_STREAMON: return start();
     case VIDIOC_STREAMOFF: return stop();
     default: return refuse(ENOTTY);
