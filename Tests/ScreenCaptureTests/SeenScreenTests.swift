@@ -42,11 +42,14 @@ struct SeenScreenTests {
         let stage = try Stage()
         let robot = try await stage.join("robot")
         let source = ScreenSource(target: .window("Page"), display: display.name)
+        let sink = LastFrame()
+        source.sinks.add(sink)
         let local = LocalVideoTrack(source: source)
         try await robot.room.localParticipant.publish(local)
         #expect(local.name == "screen" && local.sourceKind == "screen")
         #expect(source.captureFormat?.frameRate == FrameRate(15))
         try await eventually("the page stands still") { local.statistics.framesRepeated >= 5 }
+        #expect(sink.now.frame?.isUpright == true)
         // Nobody was there so far.
         let viewer = try await stage.join("viewer")
         let remote = try await viewer.subscribedTrack()
