@@ -15,29 +15,23 @@ struct MotionDetector: AsyncParsableCommand {
     func run() async throws {
         let source = try makeSource()
         try await source.startCapture()
-        let watch = Task { await Self.watch(source) }
+        // Looks at every frame. If this were slower than the source, it would miss frames and not lag behind.
+        let watch = Task {
+            var (frames, moving) = (0, 0)
+            var former: VideoFrame?
+            for await frame in source.frames {
+                // A slate, which stands in for the pictures of a camera that is gone, is no motion.
+                let picture = frame.isSubstitute ? nil : frame
+                if let picture, let former, Self.difference(picture, former) > 0.5 { moving += 1 }
+                (former, frames) = (picture, frames + 1)
+            }
+            return (frames, moving)
+        }
         try await Task.sleep(for: .seconds(seconds))
         watch.cancel()
         let (frames, moving) = await watch.value
         await source.stopCapture()
         print("\(frames) frames, \(moving) with motion.")
-    }
-
-    /// Looks at every frame; if this were slower than the source, it would miss frames and not lag behind.
-    static func watch(_ source: any VideoCapturer) async -> (frames: Int, moving: Int) {
-        var (frames, moving) = (0, 0)
-        var former: VideoFrame?
-        for await frame in source.frames {
-            frames += 1
-            // A slate, which stands in for the pictures of a camera that is gone, is no motion.
-            guard !frame.isSubstitute else {
-                former = nil
-                continue
-            }
-            if let former, difference(frame, former) > 0.5 { moving += 1 }
-            former = frame
-        }
-        return (frames, moving)
     }
 
     /// The mean difference of the two frames' brightness, of one pixel in 16.
