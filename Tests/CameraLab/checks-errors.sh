@@ -18,6 +18,16 @@ check_devices() {
         difference=$(python3 "$LAB/compare-formats.py" "$results"/{formats.txt,devices.out,words.out} 2>&1) || truth=0
         judge "devices --formats on $camera agrees with v4l2-ctl" "$(tail -n 1 <<<"$difference")" "$truth"
     done
+
+    in_guest devices-watch vivid watch_devices
+    local changes
+    changes=$(python3 -c 'import json, sys
+print(*(entry["event"] + " " + entry["path"] for entry in map(json.loads, sys.stdin)), sep=", ")' \
+        <"$results/watched.out" 2>&1) || true
+    judge "devices --watch tells of a camera that goes and comes back, until SIGTERM" \
+        "${changes##*$'\n'}; exit code $(status_of watched)" \
+        "$([[ $changes == "deviceAdded /dev/video0, deviceRemoved /dev/video0, deviceAdded /dev/video0" ]] && echo 1 || echo 0)" \
+        "$([[ $(status_of watched) == 0 ]] && echo 1 || echo 0)"
 }
 
 check_errors() {

@@ -116,6 +116,19 @@ list_devices() {
     record words "$CLIENT" devices --formats
 }
 
+# The camera is there, goes and comes back.
+watch_devices() {
+    record watched "$CLIENT" devices --watch --json &
+    local watching=$!
+    wait_for "the camera to be listed" has_events "$OUT/watched.out" deviceAdded 1
+    unbind
+    wait_for "the camera's going to be told" has_events "$OUT/watched.out" deviceRemoved 1
+    rebind
+    wait_for "the camera's return to be told" has_events "$OUT/watched.out" deviceAdded 2
+    kill -TERM "$(pgrep -f "room-client devices" | head -n 1)"
+    wait "$watching"
+}
+
 publish_vivid() {
     start_server
     publish yuyv "$1" --pixel-format YUYV --size 640x360 --fps 30
