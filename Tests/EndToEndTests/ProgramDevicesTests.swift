@@ -28,7 +28,9 @@ struct ProgramDevicesTests {
         #expect(watcher.isRunning, "\(watcher.errors)")
         #expect(try await end([watcher], with: signal) == [.exit(0)])
         let events = try watcher.events()
-        #expect(events.allSatisfy { $0.string("event") == "deviceAdded" } && watcher.errors == "")
+        #expect(events.allSatisfy { $0.string("event") == "deviceAdded" })
+        // Without a camera it seemed to hang.
+        #expect(watcher.errors.contains("No cameras yet") == devices.isEmpty, "\(watcher.errors)")
         #expect(events.compactMap { $0.string("path") }.sorted() == devices.sorted())
     }
 }
