@@ -7,11 +7,10 @@ extension VideoPipeRenderer {
     /// Whether nobody takes further pictures.
     var isOver: Bool { error != nil || Terminal.isReaderGone }
 
-    /// Completes the output, and says what was written: with `isJSON` the summary does that.
-    func finishPiping(isJSON: Bool) async {
+    /// Completes the output, and says what was written.
+    func finishPiping() async {
         let isWhole = await finish()
         if let failure { return Terminal.complain("\(failure)") }
-        if isJSON { return }
         let size = dimensions.map { " of \($0)" } ?? ""
         let end = isWhole ? "" : "; its reader had stopped reading, so the last one is incomplete"
         Terminal.note("\(counted(framesWritten, "picture"))\(size) went to standard output\(end).")
