@@ -63,7 +63,8 @@ public protocol VideoSource: AnyObject, Sendable {
     /// Asks the source for another output format, for all sinks; fields that are `nil` stay as they are.
     ///
     /// The source applies the request as soon as it can. Check each frame for the actual format. The source passes on
-    /// to its sinks what it cannot do itself (`onVideoFormatRequest`): a published track crops and scales.
+    /// to its sinks what it cannot do itself (`onVideoFormatRequest`): a published track crops and scales,
+    /// or only scales the pictures of a screen.
     func requestOutputFormat(_ request: VideoFormatRequest)
 
     /// Removes all requests except the one that the source was created with.

@@ -109,7 +109,8 @@ extension VideoFormat: CustomStringConvertible {
 public struct VideoFormatRequest: Hashable, Sendable {
     /// The wanted size, in pixels.
     ///
-    /// Frames of another size are center-cropped to its aspect ratio and scaled down, never up.
+    /// Frames of another size are center-cropped to its aspect ratio and scaled down, never up. The published pictures of
+    /// a screen are scaled to fit instead, and nothing of them is cut off.
     public var dimensions: Dimensions?
     /// The highest wanted rate; frames above it are left out.
     public var frameRate: FrameRate?

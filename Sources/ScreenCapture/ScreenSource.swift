@@ -42,7 +42,7 @@ public final class ScreenSource: VideoCapturer, CoreCapturer {
     ///   - target: What to show.
     ///   - display: The X display, as in `:0`; `nil` for that of the environment's `DISPLAY`.
     ///   - showsCursor: Whether the cursor is drawn.
-    ///   - request: The highest frame rate, and a size, to which sinks crop and scale.
+    ///   - request: The highest frame rate, and a size, into which a published track scales the pictures.
     ///   - sharesMemory: Whether pixels come through shared memory, if the server can do that.
     ///   - makeConverter: Called on the capture thread at each start; the converter is used and released there.
     package init(
