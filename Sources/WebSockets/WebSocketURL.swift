@@ -69,7 +69,7 @@ package struct WebSocketURL: Hashable, Sendable, CustomStringConvertible {
         case "wss":
             throw WebSocketError(
                 .tlsNotSupported,
-                attempted: "connect to \(text)",
+                attempted: "connect to \(withoutUser(text))",
                 advice: "wss:// (TLS) is not supported yet; use ws:// on a network you trust, or through a tunnel."
             )
         default:
@@ -121,6 +121,15 @@ package struct WebSocketURL: Hashable, Sendable, CustomStringConvertible {
     }
 
     private static func bad(_ text: String, _ advice: String) -> WebSocketError {
-        WebSocketError(.badURL, attempted: "read the URL \(text)", advice: advice)
+        WebSocketError(.badURL, attempted: "read the URL \(withoutUser(text))", advice: advice)
+    }
+
+    /// The text with "…" for a user name and password, so that no log has them.
+    private static func withoutUser(_ text: String) -> String {
+        guard let scheme = text.firstRange(of: "://") else { return text }
+        let rest = text[scheme.upperBound...]
+        let authority = rest.prefix { !"/?#".contains($0) }
+        guard let sign = authority.lastIndex(of: "@") else { return text }
+        return "\(text[..<scheme.upperBound])…\(rest[sign...])"
     }
 }

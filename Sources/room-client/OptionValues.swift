@@ -41,7 +41,10 @@ extension Dimensions: ExpressibleByArgument, AdvisedArgument {
     package static func advice(for text: String) -> String {
         let largest = VideoPublishOptions.maximumDimensions
         let presets = VideoPreset.allCases.map(\.rawValue).joined(separator: ", ")
-        return "give width and height, such as 640x480, with at most as many pixels as \(largest), or one of \(presets)"
+        return """
+            give width and height, such as 640x480, with at most \(Dimensions.largestCodable.width) pixels a side and as \
+            many in all as \(largest), or one of \(presets)
+            """
     }
 }
 

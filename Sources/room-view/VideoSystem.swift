@@ -7,6 +7,9 @@ struct VideoSystem: ~Copyable {
     /// The drivers that SDL uses where there is no display: nobody would see their pictures.
     private static let unseen: Set<String> = ["offscreen", "dummy", "evdev"]
 
+    /// The variables of which Wayland needs one to find its compositor; without any it would print a line of its own.
+    private static let waylandNames = ["WAYLAND_DISPLAY", "WAYLAND_SOCKET", "XDG_RUNTIME_DIR"]
+
     /// Begins SDL's video.
     ///
     /// - Throws: `unavailable` if there is no display.
@@ -16,8 +19,9 @@ struct VideoSystem: ~Copyable {
         // SDL takes each window for a game's. This one should not switch a desktop's effects off.
         unsafe SDL_SetHint(SDL_HINT_VIDEO_X11_NET_WM_BYPASS_COMPOSITOR, "0")
         unsafe SDL_SetHint(SDL_HINT_RENDER_SCALE_QUALITY, "linear")
-        let chosen = ProcessInfo.processInfo.environment["SDL_VIDEODRIVER"] ?? ""
-        try Self.begin(chosen)
+        let environment = ProcessInfo.processInfo.environment
+        let chosen = environment["SDL_VIDEODRIVER"] ?? ""
+        try Self.begin(chosen, namesWayland: Self.waylandNames.contains { environment[$0] != nil })
         RefusedFocus.ignore()
         // VP8 carries no colour matrix; ours is always this one. SDL would guess by the picture's size.
         SDL_SetYUVConversionMode(SDL_YUV_CONVERSION_BT601)
@@ -30,8 +34,11 @@ struct VideoSystem: ~Copyable {
     /// Begins with the drivers that `chosen` names, as `SDL_VIDEODRIVER` does, or else with X11, or else with Wayland.
     ///
     /// SDL does not choose by itself: on a text console it would switch the keyboard off.
-    private static func begin(_ chosen: String) throws(CommandFailure) {
-        if chosen.isEmpty, begins(with: "x11") { return }
+    private static func begin(_ chosen: String, namesWayland: Bool) throws(CommandFailure) {
+        if chosen.isEmpty {
+            if begins(with: "x11") { return }
+            guard namesWayland else { throw noDisplay(".") }
+        }
         var drivers = chosen.isEmpty ? ["wayland"] : chosen.split(separator: ",").map { String($0) }
         if drivers.contains("wayland"), wouldCrashWithoutSeat, WaylandCompositor.lacksSeat {
             drivers.removeAll { $0 == "wayland" }

@@ -9,6 +9,7 @@ struct HarmlessTextTests {
         arguments: [
             ("caf\u{E9} \u{1F600} \u{5F20}\u{4E09}\n\tnext", "caf\u{E9} \u{1F600} \u{5F20}\u{4E09}\n\tnext"),
             ("\u{1B}[2Jrobot\u{7}", "\u{FFFD}[2Jrobot\u{FFFD}"), ("\u{9B}2J\r", "\u{FFFD}2J\u{FFFD}"), ("", ""),
+            ("dump.\u{202E}mbew", "dump.\u{FFFD}mbew"), ("\u{1F468}\u{200D}\u{1F467}", "\u{1F468}\u{200D}\u{1F467}"),
         ]
     )
     func controls(text: String, expected: String) {
