@@ -116,6 +116,7 @@ extension AdaptationLog.Entry {
             text += "ack \(value.cumulativeBytes) \(value.receiveTime.microseconds) \(value.trackAlias)"
             text += " \(value.frameNumber) \(field(value.firstByteTime?.microseconds))"
             text += " \(field(value.lastByteTime?.microseconds))"
+        case .delivered(let packets): text += "delivered \(packets)"
         case .queueChanged(let bytes, let id): text += "queue \(id) \(bytes)"
         case .decide(let id, let isNewFrame, let keyframeDue):
             text += "ask \(id) \(isNewFrame ? 1 : 0) \(keyframeDue ? 1 : 0)"

@@ -146,6 +146,7 @@ struct AdaptationLogReader {
         case "wrote": return .wrote(try number("number of bytes"))
         case "wroteAck": return .wroteAcknowledgement(try number("number of bytes"))
         case "ack": return .acknowledged(try acknowledgement())
+        case "delivered": return .delivered(try number("number of packets"))
         case "queue":
             let id: Int = try number("lane")
             return .queueChanged(try number("number of bytes"), id)

@@ -16,6 +16,10 @@ extension PathEstimator {
         package var rateWindow: Int64 = 400_000
         /// A silence of the link counts at most this long in the rate while it delivers.
         package var longestGap: Int64 = 80_000
+        /// A silence in which the kernel's count of packets that arrived is of use, from this length on; 0 for never.
+        ///
+        /// The count comes with each picture that asks to be sent; twice before `longestGap` at 30 a second.
+        package var heldSilence: Int64 = 20_000
         /// A silence of the receiver from this length on is a stall: what waited for its end says nothing of the queue.
         package var stall: Int64 = 250_000
         /// For receivers that count whole messages: a silence in which a message arrives is none if it is at most this

@@ -89,6 +89,7 @@ package struct PathEstimator: Hashable, Sendable {
     private var wallRate: DeliveryRate
     private var activeRate: DeliveryRate
     private var activeTime: Int64 = 0
+    private var heldDelivery: HeldDelivery
     private var thinness: PathThinness
     private var lastReceiveTime: Int64?
     private var lastAlias: UInt32 = 0
@@ -125,6 +126,7 @@ package struct PathEstimator: Hashable, Sendable {
         wallRate = DeliveryRate(window: settings.rateWindow)
         activeRate = DeliveryRate(window: settings.rateWindow)
         thinness = PathThinness(settings)
+        heldDelivery = HeldDelivery(longestGap: settings.longestGap)
     }
 
     /// The shortest time from a write to its acknowledgement, in microseconds; `nil` before the first.
@@ -171,6 +173,20 @@ package struct PathEstimator: Hashable, Sendable {
         if firstWrite == writes.count { excused = writtenBytes }
     }
 
+    /// Whether the receiver has been silent for so long, with bytes on their way, that the kernel's count of packets
+    /// would tell something at `now`.
+    package func isSilent(at now: Int64) -> Bool {
+        guard settings.heldSilence > 0, let lastAcknowledgement, unacknowledgedBytes > 0 else { return false }
+        return now - lastAcknowledgement > settings.heldSilence
+    }
+
+    /// Notes how many packets the other end has had in all by `now`, also behind a lost one, as the kernel counts them.
+    ///
+    /// The count matters in a silence alone (`isSilent`), and may wrap.
+    package mutating func delivered(packets: UInt32, at now: Int64) {
+        heldDelivery.delivered(packets: packets, at: now)
+    }
+
     /// Keeps the delay of the path as it is known, however long nothing is as fast, because others fill the queue.
     package mutating func holdReference(_ isHeld: Bool) {
         guard isHeld != (heldReference != nil) else { return }
@@ -211,7 +227,9 @@ package struct PathEstimator: Hashable, Sendable {
         acknowledgedBytes = bytes
         wallRate.add(bytes: bytes, at: received)
         let span = (newest ?? 0) - (newest == nil ? 0 : oldest ?? 0)
-        advance(to: received, bytes, longestGap: max(slowness, transmission, thinning > 0 ? span : 0))
+        let held = heldDelivery.time > 0 ? heldDelivery.time + settings.longestGap : 0
+        heldDelivery.acknowledged(at: now)
+        advance(to: received, bytes, longestGap: max(slowness, transmission, held, thinning > 0 ? span : 0))
         let beginning = beginning(through: bytes, received: received, at: now)
         guard let newest else { return nil }
         roundTrips.add(Double(now - newest), at: now)

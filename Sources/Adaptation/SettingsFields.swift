@@ -83,6 +83,7 @@ extension UplinkController.Settings {
         SettingsField("path.standingWindow", \.path.standingWindow),
         SettingsField("path.rateWindow", \.path.rateWindow),
         SettingsField("path.longestGap", \.path.longestGap),
+        SettingsField("path.heldSilence", \.path.heldSilence),
         SettingsField("path.stall", \.path.stall),
         SettingsField("path.slowMargin", \.path.slowMargin),
         SettingsField("path.thinRate", \.path.thinRate),

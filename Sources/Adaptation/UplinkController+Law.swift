@@ -34,6 +34,8 @@ extension UplinkController {
             path.wroteSilently(min(bytes, Self.mostBytes))
         case .acknowledged(let acknowledgement):
             take(acknowledgement, at: now)
+        case .delivered(let packets):
+            path.delivered(packets: packets, at: now)
         case .queueChanged(let bytes, let id):
             withLane(id) { $0.queued = min(max(0, bytes), Self.mostBytes) }
         case .decide(let id, let isNewFrame, let keyframeDue):

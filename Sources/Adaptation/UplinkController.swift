@@ -168,6 +168,14 @@ package struct UplinkController: Sendable {
         take(.acknowledged(acknowledgement), at: now.microseconds)
     }
 
+    /// Whether the kernel's count of packets that arrived would tell something at `now`: `delivered` then tells it.
+    package func isSilent(at now: MonotonicInstant) -> Bool { path.isSilent(at: now.microseconds) }
+
+    /// Notes how many packets the other end has had in all, also behind a lost one, as the kernel counts them.
+    package mutating func delivered(packets: UInt32, at now: MonotonicInstant) {
+        take(.delivered(packets), at: now.microseconds)
+    }
+
     /// Notes that `bytes` of an encoding are encoded and not written yet.
     package mutating func queueChanged(_ bytes: Int, of id: LaneID) {
         take(.queueChanged(bytes, id), at: lastTime)

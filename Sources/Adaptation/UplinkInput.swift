@@ -16,6 +16,8 @@ package enum UplinkInput: Hashable, Sendable {
     case wroteAcknowledgement(Int)
     /// An acknowledgement came.
     case acknowledged(MediaAcknowledgement)
+    /// The kernel counted the packets that have arrived, in a silence of the receiver.
+    case delivered(UInt32)
     /// The bytes that are encoded and not written yet changed.
     case queueChanged(Int, UplinkController.LaneID)
     /// A lane asked what to do with its newest picture.

@@ -258,25 +258,11 @@ extension WebSocketConnection {
         setOption(Int32(IPPROTO_TCP), TCP_NOTSENT_LOWAT, Self.lowWater)
     }
 
-    /// Whether TCP holds back what is sent, to measure the round trip: the queue then says nothing of the path.
-    ///
-    /// BBR does so for 0.2 s and a round trip every 10 s, with four packets on their way (Linux, `net/ipv4/tcp_bbr.c`,
-    /// `BBR_PROBE_RTT`). `false` with other algorithms, and on sockets without TCP.
-    package var isMeasuringRoundTrip: Bool {
-        // `struct tcp_bbr_info` of linux/inet_diag.h; the length tells it from what other algorithms answer.
-        var info = (
-            bandwidthLow: UInt32(0), bandwidthHigh: UInt32(0), minimum: UInt32(0), pacing: UInt32(0), window: UInt32(0)
-        )
-        let size = socklen_t(MemoryLayout.size(ofValue: info))
-        var length = size
-        guard unsafe getsockopt(socket, Int32(IPPROTO_TCP), TCP_CC_INFO, &info, &length) == 0, length == size else {
-            return false
-        }
-        return info.window == Self.unitGain
+    /// What the kernel knows of the connection's path.
+    package var path: TCPPath {
+        checkThread()
+        return TCPPath(socket: socket)
     }
-
-    /// The window's gain of 1, which BBR has while it measures the round trip and never else (`BBR_UNIT`).
-    private static let unitGain: UInt32 = 256
 
     private func setOption(_ level: Int32, _ option: Int32, _ value: Int) {
         var value = Int32(value)

@@ -73,7 +73,7 @@ struct AdaptationPlot {
             lanes[id]?.encoded.add(1, at: now)
         case .replaced(let lane, let id):
             lanes[id]?.name = "layer \(lane.simulcastLayer) (\(lane.largestDimensions))"
-        case .removed, .wanted, .wrote, .wroteAcknowledgement, .queueChanged:
+        case .removed, .wanted, .wrote, .wroteAcknowledgement, .delivered, .queueChanged:
             break
         }
     }

@@ -163,6 +163,52 @@ import Testing
         #expect(last.allSatisfy(\.isThin) && mean > 110_000, "\(mean)")
     }
 
+    /// The largest active rate, in kbit/s, that is told of a link of 300 kbit/s which never rests, whose receiver is
+    /// silent for `silence` ms in each second; `counts` says whether the kernel's count of packets is told.
+    private func rateAfterLosses(silence: Int, counts: Bool) -> Double {
+        var path = PathEstimator()
+        var most = 0.0
+        path.wrote(1500, at: 0)
+        for packet in 1...250 {
+            let now = Int64(packet) * 40_000
+            path.wrote(1500, at: now)
+            let isHeld = packet * 40 % 1000 < silence
+            if counts, path.isSilent(at: now - 10_000) { path.delivered(packets: UInt32(packet), at: now - 10_000) }
+            guard !isHeld else { continue }
+            let sample = path.acknowledged(acknowledgement(packet * 1500, now), at: now + 1000)
+            if packet > 30 { most = max(most, sample?.activeRate ?? 0) }
+        }
+        return most / 1000
+    }
+
+    // A lost packet on a link of 250 kbit/s made it look like one of 500: the queue stood at half a second.
+    @Test("What comes at once after a lost packet is no faster link", arguments: [200, 320, 480])
+    func heldDelivery(silence: Int) {
+        #expect(rateAfterLosses(silence: silence, counts: false) > 400)
+        #expect(rateAfterLosses(silence: silence, counts: true) < 340)
+    }
+
+    @Test("Packets that came before a silence are no sign of life in it")
+    func silenceWithoutPackets() {
+        func rate(counts: Bool) -> Double {
+            var path = PathEstimator()
+            var (most, now) = (0.0, Int64(0))
+            path.wrote(1500, at: 0)
+            for message in 1...200 {
+                let begin = now
+                now += message.isMultiple(of: 20) ? 400_000 : 40_000
+                path.wrote(1500, at: begin)
+                for time in stride(from: begin + 33_000, to: now, by: 33_000) where counts && path.isSilent(at: time) {
+                    path.delivered(packets: UInt32(message), at: time)
+                }
+                let sample = path.acknowledged(acknowledgement(message * 1500, now), at: now + 1000)
+                if message > 20 { most = max(most, sample?.activeRate ?? 0) }
+            }
+            return most
+        }
+        #expect(rate(counts: true) == rate(counts: false))
+    }
+
     @Test("A silence of a link that was faster before is a stall still")
     func stall() throws {
         let samples = samples(kilobits: 2000, bytes: 6000, silence: 600_000)

@@ -18,6 +18,28 @@ struct ProgramJSONTests {
         directory = try TemporaryDirectory()
     }
 
+    @Test("While the server is silent, the publisher learns from the kernel what has come there all the same")
+    func silentServer() async throws {
+        let log = directory("silent.log")
+        let publisher = try await server.publisher(["--json", "--verbose", "--adapt-log", log])
+        let subscriber = try await server.subscriber(["--dump", directory("silent")])
+        _ = try await recorded(10, in: directory("silent"))
+        func counts() throws -> Int {
+            try String(contentsOfFile: log, encoding: .utf8).components(separatedBy: " delivered ").count
+        }
+        let before = try counts()
+        try await eventually("packets are counted in a silence") {
+            server.program.send(SIGSTOP)
+            try await Task.sleep(for: .milliseconds(300))
+            server.program.send(SIGCONT)
+            try await Task.sleep(for: .milliseconds(300))
+            return try counts() >= before + 2
+        }
+        #expect(try await end([publisher, subscriber], with: SIGINT) == [.exit(0), .exit(0)])
+        let replay = try Program(Program.path(of: "room-client"), ["adapt", "replay", log, "--differences"])
+        #expect(try await replay.end() == .exit(0))
+    }
+
     @Test("With --json every line is an object with the keys that are promised")
     func json() async throws {
         let publisher = try await server.publisher([

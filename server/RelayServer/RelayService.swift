@@ -61,7 +61,7 @@ final class RelayService: WebSocketHandler {
         WebSocketConnection.frameForSharing(message)
         let (id, now) = (SlotID(rawValue: connection.tag), MonotonicClock.now)
         let isAcknowledgement = message.withBytes { binaryMessageKind(of: $0) } == .acknowledgement
-        if isAcknowledgement, connection.isMeasuringRoundTrip { desk.relay.pathIsHeld(to: id, at: now) }
+        if isAcknowledgement, connection.path.isMeasuringRoundTrip { desk.relay.pathIsHeld(to: id, at: now) }
         desk.relay.receive(message, from: id, at: now)
         performEffects()
     }

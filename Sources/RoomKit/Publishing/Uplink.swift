@@ -28,6 +28,8 @@ final class Uplink: Sendable {
         var controller = UplinkController(Uplink.settings)
         var entries: [Entry] = []
         var nextSeat = 0
+        /// The kernel's count of packets that the server has had, while there is a connection.
+        var deliveredPackets: (@Sendable () -> UInt32?)?
     }
 
     /// What an encoding does with its newest picture.
@@ -167,6 +169,13 @@ final class Uplink: Sendable {
         }
     }
 
+    /// Makes `count` the kernel's count of packets that the server has had; `nil` before the socket is closed.
+    ///
+    /// It is called under the uplink's lock, in silences of the server.
+    func setDeliveredPackets(_ count: (@Sendable () -> UInt32?)?) {
+        state.withLock { $0.deliveredPackets = count }
+    }
+
     /// Takes an acknowledgement of the server, which may have any content.
     func acknowledged(_ acknowledgement: MediaAcknowledgement) {
         state.withLock { state in
@@ -196,6 +205,9 @@ final class Uplink: Sendable {
             state.entries[index].isWaiting = true
             guard queue.hasRoom else { return .wait(until: nil, .network) }
             let now = MonotonicClock.now
+            if state.controller.isSilent(at: now), let packets = state.deliveredPackets?() {
+                state.controller.delivered(packets: packets, at: now)
+            }
             switch state.controller.decide(id, isNewFrame: isNewFrame, keyframeDue: keyframeDue, at: now) {
             case .wait(let time): return .wait(until: time, state.controller.waitReason(of: id) ?? .network)
             case .encode(let target):

@@ -67,6 +67,7 @@ final class PacketPath {
     /// Drops the connection and the signaling messages that were still to be sent.
     private func connectionEnded() {
         connection = nil
+        uplink.setDeliveredPackets(nil)
         signals = []
     }
 
@@ -211,6 +212,8 @@ final class PacketPath {
 extension PacketPath: WebSocketHandler {
     func opened(_ connection: WebSocketConnection) {
         self.connection = connection
+        let path = connection.path
+        uplink.setDeliveredPackets { path.deliveredPackets }
         room?.assumeIsolated { $0.connectionOpened() }
     }
 

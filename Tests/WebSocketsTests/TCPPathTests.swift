@@ -1,0 +1,61 @@
+import Glibc
+import TestTools
+import Testing
+
+@testable import WebSockets
+
+@Suite("What the kernel knows of a path")
+struct TCPPathTests {
+    /// Two connected sockets of the loopback interface.
+    private struct Pair: ~Copyable {
+        let near: Int32
+        let far: Int32
+
+        init() throws {
+            let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+            defer { Glibc.close(listener) }
+            var address = sockaddr_in()
+            address.sin_family = sa_family_t(AF_INET)
+            address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+            var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+            near = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+            let near = near
+            let isConnected = unsafe withUnsafeMutablePointer(to: &address) { pointer in
+                unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
+                    unsafe bind(listener, address, length) == 0 && listen(listener, 1) == 0
+                        && getsockname(listener, address, &length) == 0 && connect(near, address, length) == 0
+                }
+            }
+            far = accept(listener, nil, nil)
+            try #require(isConnected && far >= 0)
+        }
+
+        deinit {
+            Glibc.close(near)
+            Glibc.close(far)
+        }
+    }
+
+    @Test("The count of packets that the peer has had grows with what is sent")
+    func deliveredPackets() async throws {
+        let pair = try Pair()
+        let path = TCPPath(socket: pair.near)
+        let before = try #require(path.deliveredPackets)
+        for _ in 0..<20 {
+            #expect(unsafe send(pair.near, "x", 1, 0) == 1)
+            // Each in a packet of its own.
+            usleep(2000)
+        }
+        let count = try #require(path.deliveredPackets) &- before
+        #expect((10...21).contains(count), "\(count)")
+    }
+
+    @Test("A socket without TCP has no count, and a closed one neither")
+    func without() {
+        var ends: [Int32] = [0, 0]
+        #expect(unsafe socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &ends) == 0)
+        #expect(TCPPath(socket: ends[0]).deliveredPackets == nil && !TCPPath(socket: ends[0]).isMeasuringRoundTrip)
+        for end in ends { Glibc.close(end) }
+        #expect(TCPPath(socket: -1).deliveredPackets == nil)
+    }
+}
