@@ -4,7 +4,8 @@ import MediaCore
 extension DegradationLadder {
     mutating func start(_ rate: Double, at time: Int64) {
         rungs = makeRungs()
-        bandwidthRung = rungs.best { $0.needed <= startMargin * rate }
+        let most = min(startMargin * rate, max(rate, highestRate))
+        bandwidthRung = rungs.best { $0.needed <= most }
         history.begin(rungs.count, rate, at: time)
         startedAt = time
         lastForgiven = time

@@ -57,6 +57,8 @@ package struct DegradationLadder: Hashable, Sendable {
         /// The part of an encoding's highest bitrate that suffices for its full size; packet headers take some of the
         /// rest.
         package var capShare = 0.9
+        /// A highest bitrate that is a smaller part of what suffices for the full size does not count as its choice.
+        package var leastTableShare = 0.3
         /// At the start, when nothing is known of the path, a size may need this many times the bitrate.
         package var startMargin = 1.6
         /// A fall to this part of the highest bitrate of the last `cutWindow` is answered at once.
@@ -112,6 +114,8 @@ package struct DegradationLadder: Hashable, Sendable {
 
     /// The part of the table's bitrates that suffices.
     private let tableShare: Double
+    /// The highest bitrate of the encoding, as the table has it.
+    let highestRate: Double
 
     /// The rungs within the bounds.
     var rungs: LadderRungs
@@ -177,7 +181,8 @@ package struct DegradationLadder: Hashable, Sendable {
         full = rungs[0]
         let enough = full.needed * settings.marginUp / settings.capShare
         let highest = highestBitrate.map { Double(max(1, $0.bitsPerSecond)) } ?? enough
-        tableShare = highest < enough ? highest / enough : 1
+        tableShare = min(1, max(settings.leastTableShare, highest / enough))
+        highestRate = highest / tableShare
         timeUp = settings.startTimeUp
         startMargin = settings.startMargin
         history = RateHistory(settings)

@@ -46,7 +46,7 @@ struct LaneState: Sendable {
     /// When the last keyframe was encoded, in microseconds.
     private(set) var lastKeyframe: Int64?
     /// Why the newest picture waits.
-    var waiting: WaitReason?
+    private(set) var waiting: WaitReason?
 
     private var ladder: DegradationLadder
     /// How many steps down the CPU needs.
@@ -60,12 +60,25 @@ struct LaneState: Sendable {
     private var keyframe: Keyframe?
     /// When the next frame is due at the chosen frame rate.
     private var nextFrame: Int64?
+    /// When the last frame was encoded; `nil` before the first, and after a time in which nobody received it.
+    private var lastFrame: Int64?
+    /// Since when it has the highest rate that it may have; `nil` while it has less.
+    private var cappedSince: Int64?
     private var arrivals = PictureArrivals()
 
     /// Larger bitrates than 10 Gbit/s are not told apart, so that no sum or product can overflow.
     private static let highestBitrate = 10_000_000_000
-    /// Pictures of slower sources get no more bytes than those that come so often, because they delay what comes next.
-    private static let longestPictureInterval: Int64 = 200_000
+    /// A frame gets no more bytes than the rate carries in this time, in microseconds, however few there are: it would be
+    /// old when it is whole.
+    private static let longestFrame: Int64 = 200_000
+    /// The same where detail matters more than motion.
+    private static let longestDetailedFrame: Int64 = 500_000
+    /// The same for a keyframe.
+    private static let longestKeyframe = 0.3
+    /// After this time without a frame, in microseconds, because the network takes none, the network is the limit.
+    private static let longestWait: Int64 = 500_000
+    /// After this time at its highest rate, in microseconds, a larger size would have come.
+    private static let settledTime: Int64 = 6_000_000
     /// The bytes that a keyframe may always have.
     private static let smallestKeyframe = 4000.0
     /// A keyframe of unknown size is assumed to have the bytes of this many other frames.
@@ -142,11 +155,14 @@ struct LaneState: Sendable {
     /// slower than it was said to be, as cameras are in the dark.
     var pictureInterval: Int64 {
         guard let seen = arrivals.shortestInterval, seen > frameInterval * 3 / 2 else { return frameInterval }
-        return max(frameInterval, min(seen, Self.longestPictureInterval))
+        return max(frameInterval, min(seen, Self.longestFrame))
     }
 
     /// The bytes of a frame at the present rate.
-    var frame: Double { rate / 8e6 * Double(pictureInterval) }
+    var frame: Double {
+        let longest = lane.preference == .maintainResolution ? Self.longestDetailedFrame : Self.longestFrame
+        return rate / 8e6 * Double(min(longest, pictureInterval))
+    }
 
     /// The size of the pictures; `nil` before the first frame.
     var dimensions: Dimensions? { step?.dimensions }
@@ -168,7 +184,20 @@ struct LaneState: Sendable {
         self.bounds = lane.isRelayed ? bounds.map { _ in LayerBounds() } : bounds
         waiting = nil
         nextFrame = nil
+        lastFrame = nil
         arrivals = PictureArrivals()
+    }
+
+    /// Notes that the newest picture waits, and why.
+    mutating func waits(for reason: WaitReason, at now: Int64) {
+        waiting = reason
+        guard reason == .network, !lane.isRelayed, isStarved(at: now) else { return }
+        limitation.update(.bandwidth, at: MonotonicInstant(microseconds: now))
+    }
+
+    /// Whether no frame has been encoded for long, at the frame rate that was chosen.
+    private func isStarved(at now: Int64) -> Bool {
+        lastFrame.map { now - $0 > max(Self.longestWait, 4 * frameInterval) } ?? false
     }
 
     /// Goes on with other limits, because the captured pictures have another size.
@@ -255,6 +284,8 @@ struct LaneState: Sendable {
     ) -> EncodingTarget {
         let instant = MonotonicInstant(microseconds: now)
         let bitrate = Bitrate(bitsPerSecond: Int(rate))
+        let isLate = waiting == .network && isStarved(at: now)
+        waiting = nil
         guard !lane.isRelayed else { return relayTarget(bitrate) }
         let step = ladder.update(
             bitrate: bitrate,
@@ -265,7 +296,9 @@ struct LaneState: Sendable {
             at: instant
         )
         self.step = step
-        limitation.update(limitationReason(step, isPathLimited), at: instant)
+        cappedSince = share >= 0.95 * demand ? cappedSince ?? now : nil
+        let isCapped = cappedSince.map { now - $0 > Self.settledTime } ?? false
+        limitation.update(isLate ? .bandwidth : limitationReason(step, isPathLimited || isCapped), at: instant)
         noteFrame(at: now)
         var target = EncodingTarget(
             dimensions: step.dimensions,
@@ -337,6 +370,7 @@ struct LaneState: Sendable {
     }
 
     private mutating func noteFrame(at now: Int64) {
+        lastFrame = now
         // After a pause, no frames are made up for. Pictures that come faster than announced do not delay later ones.
         let due = min(nextFrame ?? now, now + frameInterval)
         nextFrame = (now - due > 2 * frameInterval ? now : due) + frameInterval
@@ -344,7 +378,10 @@ struct LaneState: Sendable {
 
     /// A frame that is larger than this comes late itself or makes the next ones late.
     private func largestFrame(room: Double, keyframeTime: Double?) -> Double {
-        if let keyframeTime { return min(1e9, max(Self.smallestKeyframe, 4 * frame, rate / 8 * keyframeTime)) }
+        if let keyframeTime {
+            let bytes = max(min(4 * frame, rate / 8 * Self.longestKeyframe), rate / 8 * keyframeTime)
+            return min(1e9, max(Self.smallestKeyframe, bytes))
+        }
         return max(600, min(2 * frame + 600, max(room, frame / 2)))
     }
 }

@@ -9,7 +9,8 @@ public struct QualityLimitation: Hashable, Sendable {
     public enum Reason: String, Hashable, Sendable, CaseIterable {
         /// Nothing: the track is sent whole, or the rate still rises from its start and the network has shown no limit.
         case none
-        /// The network, which has shown that it carries no more: the publisher's, or that of all who watch.
+        /// The rate: the network has shown that it carries no more, the publisher's or that of all who watch, or the
+        /// highest rate that was set is too low for more.
         case bandwidth
         /// The CPU is too slow for more.
         case cpu

@@ -5,8 +5,8 @@
 package struct RateController: Hashable, Sendable {
     /// The settings; rates in bits per second, times in seconds unless the comment says otherwise.
     package struct Settings: Hashable, Sendable {
-        /// The rate never goes below this.
-        package var lowestRate = 60_000.0
+        /// The rate never goes below this: on a path that carries less, the queue would grow for ever.
+        package var lowestRate = 10_000.0
         /// The rate never goes above this.
         package var highestRate = 2_500_000.0
         /// The rate before anything is known of the path.
@@ -132,6 +132,9 @@ package struct RateController: Hashable, Sendable {
 
     /// A longer time between two acknowledgements counts as this; in seconds.
     private static let longestStep = 0.6
+
+    /// The rate that it never exceeds, in bits per second.
+    package var highestRate: Double { settings.highestRate }
 
     /// Limits the rate from now on, to what there is to send, in bits per second.
     ///

@@ -77,14 +77,16 @@ extension UplinkController {
         let before = mode
         mode = nextMode(at: now)
         if mode != before { allocate() }
+        if mode == .unacknowledged, isNewFrame { noteSocket(of: index, at: now) }
         if let (reason, time) = delay(of: index, isNewFrame: isNewFrame, keyframeDue: keyframeDue, at: now) {
-            lanes[index].waiting = reason
+            lanes[index].waits(for: reason, at: now)
             return .wait(until: time.map(MonotonicInstant.init(microseconds:)))
         }
-        lanes[index].waiting = nil
         if firstFrame == nil { firstFrame = now }
         lastFrame = now
-        let room = mode == .unacknowledged ? nil : lanes[index].room(path, controller, queued: queuedBytes)
+        let room =
+            mode == .unacknowledged
+            ? 2 * lanes[index].frame : lanes[index].room(path, controller, queued: queuedBytes)
         let target = lanes[index].nextTarget(
             room: room,
             isPathLimited: controller.hasFoundLimit,
@@ -117,8 +119,7 @@ extension UplinkController {
         if !keyframeDue, !isRelayed, lanes[index].isEarly(at: now) { return (.frameRate, nil) }
         switch mode {
         case .unacknowledged:
-            // Two frames wait at most.
-            return Double(lanes[index].queued) < 2 * lanes[index].frame ? nil : (.network, nil)
+            return isFull(index) ? (.network, nil) : nil
         case .outage:
             // Queued frames go first; the report that they were written makes the lane ask again.
             guard queuedBytes == 0 else { return (.network, nil) }
@@ -138,6 +139,18 @@ extension UplinkController {
             )
             return admits ? nil : (.network, nil)
         }
+    }
+
+    /// Whether two frames of an encoding wait for the socket; more never do towards a receiver that acknowledges nothing.
+    private func isFull(_ index: Int) -> Bool { Double(lanes[index].queued) >= 2 * lanes[index].frame }
+
+    /// Chooses the rate towards a receiver that acknowledges nothing, by how fast the socket takes the frames.
+    private mutating func noteSocket(of index: Int, at now: Int64) {
+        let lowest = settings.rate.lowestRate
+        var rate = unacknowledgedRate ?? UnacknowledgedRate(from: controller.rate, lowest: lowest, at: now)
+        rate.update(isFull: isFull(index), highest: controller.highestRate, at: now)
+        unacknowledgedRate = rate
+        allocate()
     }
 
     private var queuedBytes: Int {

@@ -17,7 +17,6 @@ extension UplinkController {
         }
         controller.setHighestRate(demand)
         controller.setFrameInterval(interval)
-        let rate = mode == .unacknowledged ? demand : controller.rate
         var left = rate
         for rank in 0...(lanes.reduce(0) { max($0, $1.rank) }) { left = share(left, of: rate, amongRank: rank) }
     }

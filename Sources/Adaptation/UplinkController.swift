@@ -103,6 +103,8 @@ package struct UplinkController: Sendable {
     var firstFrame: Int64?
     var lastFrame: Int64 = 0
     var mode = UplinkStatus.Mode.starting
+    /// The rate in the mode `unacknowledged`; `nil` before it.
+    var unacknowledgedRate: UnacknowledgedRate?
     var cpu = CPUController()
     /// The steps that were taken because of the CPU and not taken back, in their order.
     var cpuSteps: [CPUStep] = []
@@ -226,6 +228,9 @@ package struct UplinkController: Sendable {
 
     // MARK: Questions
 
+    /// The rate of the connection, in bits per second.
+    var rate: Double { mode == .unacknowledged ? unacknowledgedRate?.rate ?? controller.rate : controller.rate }
+
     /// Whether the last keyframe of an encoding is long enough ago for another.
     package func mayEncodeKeyframe(_ id: LaneID, at now: MonotonicInstant) -> Bool {
         guard let lane = lanes.first(where: { $0.id == id }), let last = lane.lastKeyframe else { return true }
@@ -237,7 +242,7 @@ package struct UplinkController: Sendable {
         UplinkStatus(
             mode: mode,
             acknowledged: DataSize(bytes: Int(path.acknowledgedBytes)),
-            rate: Bitrate(bitsPerSecond: Int(controller.rate)),
+            rate: Bitrate(bitsPerSecond: Int(rate)),
             capacity: Bitrate(bitsPerSecond: Int(controller.capacityEstimate)),
             queueDelay: lastSample.map { .microseconds($0.queue) },
             roundTrip: path.shortestRoundTrip.map { .microseconds($0) },

@@ -6,6 +6,9 @@ package struct UplinkReplay: Sendable {
         package var entry: AdaptationLog.Entry
         /// The answer that the controller gives now; `nil` if the input is no question.
         package var decision: FrameDecision?
+        /// Why a picture waits, or what last changed the size and the frame rate that are encoded; `nil` if nobody
+        /// receives the encoding, and without a question.
+        package var reason: String?
         /// Whether the controller answered the same when the log was made.
         package var isSame: Bool { decision == entry.decision }
     }
@@ -26,6 +29,16 @@ package struct UplinkReplay: Sendable {
         guard position < log.entries.count else { return nil }
         let entry = log.entries[position]
         position += 1
-        return Step(entry: entry, decision: controller.apply(entry.input, at: entry.time))
+        let decision = controller.apply(entry.input, at: entry.time)
+        return Step(entry: entry, decision: decision, reason: reason(for: decision, to: entry.input))
+    }
+
+    private func reason(for decision: FrameDecision?, to input: UplinkInput) -> String? {
+        guard case .decide(let lane, _, _) = input else { return nil }
+        switch decision {
+        case .wait: return controller.waitReason(of: lane).map { "\($0)" }
+        case .encode: return controller.status.lanes.first { $0.id == lane }?.reason?.rawValue
+        case .notWanted, nil: return nil
+        }
     }
 }

@@ -27,9 +27,10 @@ extension AdaptCommand {
         static let configuration = CommandConfiguration(
             abstract: "Make the decisions of a log again, and compare them with the recorded ones.",
             discussion: """
-                Prints each decision: when it was, which encoding it is about, and what is done with the picture. A decision \
-                that is not the recorded one is printed with both. The same program makes the same decisions on every \
-                machine. The exit code is 65 if one differs, or if the log is damaged or cut off.
+                Prints each decision: when it was, which encoding it is about, what is done with the picture, and why: what it \
+                waits for, or what last changed the size and the frame rate. A decision that is not the recorded one is \
+                printed with both. The same program makes the same decisions on every machine. The exit code is 65 if one \
+                differs, or if the log is damaged or cut off.
 
                 Example:
                   room-client adapt replay run.log --differences
@@ -154,6 +155,8 @@ private struct DecisionEvent: Encodable {
     var lane: Int
     /// What is decided now.
     var decision: String
+    /// Why a picture waits, or what last changed the size and the frame rate; `null` for none.
+    @Nullable var reason: String?
     /// What was decided when the log was made; `null` if that is the same.
     @Nullable var recorded: String?
 
@@ -161,13 +164,15 @@ private struct DecisionEvent: Encodable {
         seconds = Double(step.entry.time) / 1e6
         self.lane = lane
         decision = Self.words(step.decision)
+        reason = step.reason
         recorded = step.isSame ? nil : Self.words(step.entry.decision)
     }
 
     /// The decision as text for people.
     var words: String {
         let difference = recorded.map { "; recorded: \($0)" } ?? ""
-        return String(format: "%.6f", seconds) + " encoding \(lane): \(decision)\(difference)"
+        let cause = reason.map { " (\($0))" } ?? ""
+        return String(format: "%.6f", seconds) + " encoding \(lane): \(decision)\(cause)\(difference)"
     }
 
     private static func words(_ decision: FrameDecision?) -> String {

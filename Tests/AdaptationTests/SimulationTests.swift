@@ -13,7 +13,7 @@ import Testing
             ("ramp", [1096, 7877880, 75137, 4, 2511520]),
             ("onOff", [887, 8510357, 74671, 1, 2511520]),
             ("outage", [1194, 9060431, 83060, 1, 1964068]),
-            ("markov1", [832, 3361633, 108913, 6, 716066]),
+            ("markov1", [826, 3358038, 107094, 6, 722798]),
             ("markov2", [908, 4364425, 127016, 6, 520019]),
             ("stalls", [1184, 8944747, 80835, 1, 1931919]),
             ("thin", [542, 904009, 94730, 3, 186794]),
@@ -38,6 +38,18 @@ import Testing
         // Half of the frames come within 0.3 s, on links that pause for up to 2.5 s and go down to 150 kbit/s.
         #expect(figures.p50 < 300)
         #expect(figures.largest < 6000)
+    }
+
+    // The rate went down to 60 kbit/s and no further: after 400 s on a link of 20, frames were 44 s old.
+    @Test("Frames become no older with time, on whatever link", arguments: [0.02, 0.03, 0.04, 0.06])
+    func thinnest(megabits: Double) {
+        var flow = SimulatedFlow.Configuration()
+        flow.delay = 50
+        let result = LinkSimulation.run(.constant(megabits, seconds: 240), seconds: 240, flows: [flow])[0]
+        let figures = SimulationFigures(result, from: 180, to: 240)
+        #expect(figures.frames > 30)
+        // What the link takes for 3,000 bytes, which may always be on their way, and for a frame.
+        #expect(figures.p95 < Int(60 / megabits) + 500, "\(figures)")
     }
 
     @Test(

@@ -23,6 +23,10 @@ struct UplinkBench {
             priority: priority,
             simulcastLayer: layer
         )
+        return add(lane, wanted: wanted)
+    }
+
+    mutating func add(_ lane: UplinkController.Lane, wanted: Bool = true) -> UplinkController.LaneID {
         let id = uplink.add(lane, at: instant)
         if wanted { uplink.setWanted(LayerBounds(temporalLayers: 1), of: id, at: instant) }
         return id

@@ -60,7 +60,7 @@ extension SubscriberPath {
         /// with the values of a publisher's own path, and the use of the link the same.
         package var lawPatience = 2.0
         /// The bounds of the law's rate, in bits per second.
-        package var lowestRate = 60_000.0
+        package var lowestRate = 10_000.0
         package var highestRate = 200_000_000.0
 
         package init() {}
