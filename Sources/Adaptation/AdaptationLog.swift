@@ -121,6 +121,7 @@ extension AdaptationLog.Entry {
         case .decide(let id, let isNewFrame, let keyframeDue):
             text += "ask \(id) \(isNewFrame ? 1 : 0) \(keyframeDue ? 1 : 0)"
             writeDecision(to: &text)
+        case .queueFull(let id): text += "full \(id)"
         case .encoded(nil, let id): text += "left \(id)"
         case .encoded(let report?, let id):
             text += "encoded \(id) \(report.bytes) \(report.isKeyframe ? 1 : 0) \(report.quantizer)"

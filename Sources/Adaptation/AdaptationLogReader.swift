@@ -154,6 +154,7 @@ struct AdaptationLogReader {
             let id: Int = try number("lane")
             let isNewFrame = try flag("mark of a new frame")
             return .decide(id, isNewFrame: isNewFrame, keyframeDue: try flag("mark of a keyframe"))
+        case "full": return .queueFull(try number("lane"))
         case "left": return .encoded(nil, try number("lane"))
         case "encoded":
             let id: Int = try number("lane")

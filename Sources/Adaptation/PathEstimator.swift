@@ -7,32 +7,6 @@ package import RoomProtocol
 /// differences of its times are used. Acknowledgements that go backwards, or beyond what was written, are disregarded
 /// and counted.
 package struct PathEstimator: Hashable, Sendable {
-    /// The result of an acknowledgement.
-    package struct Sample: Hashable, Sendable {
-        /// The queueing delay of the newest acknowledged bytes, in microseconds.
-        package var queue: Int64
-        /// When these bytes were written, in microseconds of the local clock.
-        package var written: Int64 = 0
-        /// The smallest queueing delay of the last `standingWindow`.
-        package var standingQueue: Int64
-        /// The same, with the time that the newest write itself took beyond the beginning of the fastest.
-        package var standingDelay: Int64 = 0
-        /// The bytes that the receiver has had in all.
-        package var bytes: Int64 = 0
-        /// By how much the base delay is longer than the one of the last `referenceWindow`, in microseconds.
-        package var baseRise: Int64 = 0
-        /// Bits per second over the last `rateWindow`.
-        package var deliveryRate: Double
-        /// Bits per second over the last `rateWindow`, silences of the link left out.
-        package var activeRate: Double
-        /// Whether the newest byte was written before the link came back from a stall.
-        package var isAfterStall = false
-        /// Whether the path has delivered little for `thinWindow`.
-        package var isThin = false
-        /// Bits per second of the frame that ended, from its first byte to its last; `nil` without such a frame.
-        package var trainRate: Double?
-    }
-
     private struct Write: Hashable, Sendable {
         /// Bytes written up to the end of this write.
         var end: Int64

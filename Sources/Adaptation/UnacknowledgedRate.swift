@@ -13,6 +13,9 @@ struct UnacknowledgedRate: Hashable, Sendable {
     private var lastUpdate: Int64
     private var lastCut: Int64?
 
+    /// Whether the socket has been full.
+    var hasFoundLimit: Bool { lastCut != nil }
+
     init(from rate: Double, lowest: Double, at now: Int64) {
         self.rate = rate
         self.lowest = lowest

@@ -38,6 +38,8 @@ extension UplinkController {
             path.delivered(packets: packets, at: now)
         case .queueChanged(let bytes, let id):
             withLane(id) { $0.queued = min(max(0, bytes), Self.mostBytes) }
+        case .queueFull(let id):
+            queueWasFull(id, at: now)
         case .decide(let id, let isNewFrame, let keyframeDue):
             return decide(id, isNewFrame: isNewFrame, keyframeDue: keyframeDue, at: now)
         case .encoded(let report, let id):
@@ -62,6 +64,13 @@ extension UplinkController {
         allocate()
     }
 
+    private mutating func queueWasFull(_ id: LaneID, at now: Int64) {
+        guard let index = lanes.firstIndex(where: { $0.id == id }), lanes[index].bounds != nil else { return }
+        lanes[index].pictureCame(at: now)
+        lanes[index].waits(for: .network, at: now)
+        if mode == .unacknowledged { noteSocket(isFull: true, at: now) }
+    }
+
     // MARK: Deciding
 
     private mutating func decide(
@@ -77,7 +86,7 @@ extension UplinkController {
         let before = mode
         mode = nextMode(at: now)
         if mode != before { allocate() }
-        if mode == .unacknowledged, isNewFrame { noteSocket(of: index, at: now) }
+        if mode == .unacknowledged, isNewFrame { noteSocket(isFull: isFull(index), at: now) }
         if let (reason, time) = delay(of: index, isNewFrame: isNewFrame, keyframeDue: keyframeDue, at: now) {
             lanes[index].waits(for: reason, at: now)
             return .wait(until: time.map(MonotonicInstant.init(microseconds:)))
@@ -89,7 +98,7 @@ extension UplinkController {
             ? 2 * lanes[index].frame : lanes[index].room(path, controller, queued: queuedBytes)
         let target = lanes[index].nextTarget(
             room: room,
-            isPathLimited: controller.hasFoundLimit,
+            isPathLimited: hasFoundLimit,
             keyframeDue: keyframeDue,
             keyframeTime: settings.keyframeTime,
             at: now
@@ -109,7 +118,7 @@ extension UplinkController {
             return (.cpu, nil)
         }
         guard lanes[index].admission.isAdmitted else {
-            lanes[index].pause(controller.hasFoundLimit ? .bandwidth : .none, at: now)
+            lanes[index].pause(hasFoundLimit ? .bandwidth : .none, at: now)
             return (.allocation, nil)
         }
         let isRelayed = lanes[index].lane.isRelayed
@@ -141,14 +150,19 @@ extension UplinkController {
         }
     }
 
+    /// Whether the path has ever shown that it carries less than the rate.
+    private var hasFoundLimit: Bool {
+        mode == .unacknowledged ? unacknowledgedRate?.hasFoundLimit ?? false : controller.hasFoundLimit
+    }
+
     /// Whether two frames of an encoding wait for the socket; more never do towards a receiver that acknowledges nothing.
     private func isFull(_ index: Int) -> Bool { Double(lanes[index].queued) >= 2 * lanes[index].frame }
 
     /// Chooses the rate towards a receiver that acknowledges nothing, by how fast the socket takes the frames.
-    private mutating func noteSocket(of index: Int, at now: Int64) {
+    private mutating func noteSocket(isFull: Bool, at now: Int64) {
         let lowest = settings.rate.lowestRate
         var rate = unacknowledgedRate ?? UnacknowledgedRate(from: controller.rate, lowest: lowest, at: now)
-        rate.update(isFull: isFull(index), highest: controller.highestRate, at: now)
+        rate.update(isFull: isFull, highest: controller.highestRate, at: now)
         unacknowledgedRate = rate
         allocate()
     }

@@ -183,6 +183,11 @@ package struct UplinkController: Sendable {
         take(.queueChanged(bytes, id), at: lastTime)
     }
 
+    /// Notes that a new picture of a lane found its send queue full, so that it waits and nothing is decided.
+    package mutating func queueWasFull(_ id: LaneID, at now: MonotonicInstant) {
+        take(.queueFull(id), at: now.microseconds)
+    }
+
     /// Decides what a lane does with its newest picture.
     ///
     /// `isNewFrame` says that the picture was not asked for before; it is `false` when the picture is tried again.

@@ -22,6 +22,8 @@ package enum UplinkInput: Hashable, Sendable {
     case queueChanged(Int, UplinkController.LaneID)
     /// A lane asked what to do with its newest picture.
     case decide(UplinkController.LaneID, isNewFrame: Bool, keyframeDue: Bool)
+    /// A new picture of a lane found its send queue full.
+    case queueFull(UplinkController.LaneID)
     /// An encoder was done with a picture; `nil` if it left the picture out.
     case encoded(EncodingReport?, UplinkController.LaneID)
 }

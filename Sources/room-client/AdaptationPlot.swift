@@ -63,6 +63,8 @@ struct AdaptationPlot {
             noteStatus(controller.status)
         case .decide(let id, let isNewFrame, _):
             noteDecision(step.decision, id, isNewFrame, controller.status)
+        case .queueFull(let id):
+            noteDecision(.wait(until: nil), id, true, controller.status)
         case .encoded(let report, let id):
             guard let report else {
                 lose(.encoder)

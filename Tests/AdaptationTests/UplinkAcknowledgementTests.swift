@@ -140,6 +140,27 @@ struct UplinkAcknowledgementTests {
         #expect(abs(bench.uplink.status.rate.bitsPerSecond - kilobits * 1000) < kilobits * 350)
     }
 
+    // The send queue was full after the two frames, and the controller was not asked.
+    @Test("Pictures that find the send queue full lower the rate towards a server that never acknowledges")
+    func fullQueue() {
+        var bench = UplinkBench()
+        let id = bench.add(2000)
+        for index in 0..<300 {
+            if index % 10 < 4 || index < 90 {
+                if case .encode = bench.decide(id) {
+                    bench.encoded(id, bytes: 1000)
+                    bench.write(1000)
+                }
+            } else {
+                bench.uplink.queueWasFull(id, at: bench.instant)
+            }
+            bench.now += 33_333
+        }
+        #expect(bench.uplink.status.mode == .unacknowledged)
+        #expect(bench.share(id) < 150_000)
+        #expect(bench.uplink.waitReason(of: id) == .network)
+    }
+
     @Test(
         "Whatever a receiver says, nothing overflows, and honest acknowledgements bring it back",
         arguments: UInt64(0)..<60

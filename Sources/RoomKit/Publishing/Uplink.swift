@@ -203,8 +203,11 @@ final class Uplink: Sendable {
             // The queue is asked under the lock. Otherwise its last frame could leave between question and answer, and
             // nobody would nudge.
             state.entries[index].isWaiting = true
-            guard queue.hasRoom else { return .wait(until: nil, .network) }
             let now = MonotonicClock.now
+            guard queue.hasRoom else {
+                if isNewFrame { state.controller.queueWasFull(id, at: now) }
+                return .wait(until: nil, .network)
+            }
             if state.controller.isSilent(at: now), let packets = state.deliveredPackets?() {
                 state.controller.delivered(packets: packets, at: now)
             }
