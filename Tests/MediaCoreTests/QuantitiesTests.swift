@@ -7,6 +7,7 @@ struct QuantitiesTests {
     func instantArithmetic() {
         let start = MonotonicInstant(nanoseconds: 5_000_000_001)
         #expect((start + .milliseconds(20)).duration(since: start) == .milliseconds(20))
+        #expect((start + .nanoseconds(3)).duration(since: start) == .nanoseconds(3))
         #expect((start - .seconds(5)).nanoseconds == 1)
         #expect(MonotonicInstant(microseconds: 7).nanoseconds == 7000)
         #expect(Duration.microseconds(1500).milliseconds == 1.5)
