@@ -33,10 +33,11 @@ release: deps
 
 SCRIPTS = .ci/run Tests/CameraLab/run Tests/CameraLab/camera-lab Tests/CameraLab/*.sh Examples/check Examples/demo
 
-# Format, lint and a build in which every import is a declared dependency.
+# Format, lint, whether the mutations still fit, and a build in which every import is a declared dependency.
 check: deps
 	swift format lint --strict --recursive Package.swift Sources server Tests Examples
 	shellcheck --severity=warning --external-sources --source-path=Tests/CameraLab $(SCRIPTS)
+	Tests/Mutations/run --check
 	swift build --build-tests --explicit-target-dependency-import-check error
 
 test: deps
