@@ -270,7 +270,8 @@ package struct SubscriberPath: Sendable {
     /// Whether a frame may begin now; the rest of a frame that has begun always may follow.
     package mutating func mayBegin(at now: MonotonicInstant) -> Bool {
         guard isAcknowledged else { return true }
-        return isThinningAlone(at: now) || mayBeginDespiteDoubt(at: now)
+        // Where the limit is known, the gate allows for what the peer has not said yet.
+        return !isLimited && isThinningAlone(at: now) || mayBeginDespiteDoubt(at: now)
     }
 
     /// Whether what is unacknowledged may be so only because the peer thins its acknowledgements.
