@@ -98,4 +98,6 @@ struct ConnectionTraffic: Sendable {
     var lastAllotment: MonotonicInstant?
     /// The rate that was divided then, in bits per second; `nil` if no limit was known.
     var allottedRate: Double?
+    /// The `sentByShare` from which the track was served last while the path was limited: none begins below it.
+    var sentByShare = 0
 }

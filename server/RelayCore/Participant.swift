@@ -66,6 +66,8 @@ struct SubscriberState: Sendable {
         var catchUp = CatchUpChoice(fromCache: false)
         /// The frames of the encoding that were sent over a limited path.
         var progress = FrameProgress()
+        /// The bytes that were sent over a limited path, divided by the track's share of it.
+        var sentByShare = 0
     }
 
     // The fields that every packet needs come first, so that they share a cache line.

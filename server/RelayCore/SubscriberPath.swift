@@ -333,6 +333,11 @@ package struct SubscriberPath: Sendable {
         return .microseconds(Int64(min(waiting * 8e6 / rate, 1e9)))
     }
 
+    /// Whether the peer has acknowledged something in the last 0.1 s.
+    package mutating func isHeard(at now: MonotonicInstant) -> Bool {
+        now.microseconds - lastAcknowledgement <= settings.hearing
+    }
+
     /// Whether nothing has arrived for a while of what is on its way, so that what is sent now does not arrive either.
     package mutating func isSilent(at now: MonotonicInstant) -> Bool {
         guard isAcknowledged, !isThinningAlone(at: now), let oldest = estimator.oldestUnacknowledgedWrite else {
