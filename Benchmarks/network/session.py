@@ -14,7 +14,7 @@ import time
 
 from roombench import clips
 
-from . import quality
+from . import quality, replays
 from .spaces import HUB_ADDRESS, Network
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -134,6 +134,8 @@ class Session:
         if self.clip:
             source = f"file:{self.clip}"
             options.append("--loop")
+        if settings.records_inputs:
+            options += replays.options(self.folder, index)
         pinned = ["taskset", "-c", "0"] if case.hog else []
         self._start(
             self._space(index, "publisher"), "publisher", *pinned, settings.client, "connect", "--url", URL,

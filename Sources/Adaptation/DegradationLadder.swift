@@ -57,7 +57,7 @@ package struct DegradationLadder: Hashable, Sendable {
         /// The part of an encoding's highest bitrate that suffices for its full size; packet headers take some of the
         /// rest.
         package var capShare = 0.9
-        /// A highest bitrate that is a smaller part of what suffices for the full size does not count as its choice.
+        /// A low highest bitrate scales the table's bitrates down to this part of them at most.
         package var leastTableShare = 0.3
         /// At the start, when nothing is known of the path, a size may need this many times the bitrate.
         package var startMargin = 1.6
@@ -114,7 +114,7 @@ package struct DegradationLadder: Hashable, Sendable {
 
     /// The part of the table's bitrates that suffices.
     private let tableShare: Double
-    /// The highest bitrate of the encoding, as the table has it.
+    /// The highest bitrate of the encoding in the table's bitrates.
     let highestRate: Double
 
     /// The rungs within the bounds.

@@ -26,10 +26,12 @@ struct HeldDelivery: Hashable, Sendable {
     }
 
     /// Notes how many packets have arrived in all by `now`, in a silence; the count may wrap.
-    mutating func delivered(packets count: UInt32, at now: Int64) {
+    ///
+    /// `oldest` is when the oldest byte was written that is on its way: what was before is no silence.
+    mutating func delivered(packets count: UInt32, since oldest: Int64, at now: Int64) {
         defer { packets = count }
         guard let packets, count != packets else { return }
-        time += min(now - lastSign, longestGap)
+        time += max(0, min(now - max(lastSign, oldest), longestGap))
         lastSign = now
     }
 }

@@ -60,8 +60,8 @@ struct LaneState: Sendable {
     private var keyframe: Keyframe?
     /// When the next frame is due at the chosen frame rate.
     private var nextFrame: Int64?
-    /// When the last frame was encoded; `nil` before the first, and after a time in which nobody received it.
-    private var lastFrame: Int64?
+    /// Since when the network has taken no frame although one was there; `nil` if none waits for it.
+    private var networkWait: Int64?
     /// Since when it has the highest rate that it may have; `nil` while it has less.
     private var cappedSince: Int64?
     private var arrivals = PictureArrivals()
@@ -155,23 +155,28 @@ struct LaneState: Sendable {
     /// slower than it was said to be, as cameras are in the dark.
     var pictureInterval: Int64 {
         guard let seen = arrivals.shortestInterval, seen > frameInterval * 3 / 2 else { return frameInterval }
-        return max(frameInterval, min(seen, Self.longestFrame))
+        return max(frameInterval, min(seen, longestFrameTime))
     }
 
-    /// The bytes of a frame at the present rate.
-    var frame: Double {
-        let longest = lane.preference == .maintainResolution ? Self.longestDetailedFrame : Self.longestFrame
-        return rate / 8e6 * Double(min(longest, pictureInterval))
+    /// How long the rate may take for a frame at most, in microseconds.
+    private var longestFrameTime: Int64 {
+        lane.preference == .maintainResolution ? Self.longestDetailedFrame : Self.longestFrame
     }
+
+    /// How long the rate takes for a frame, in microseconds.
+    private var frameTime: Int64 { min(longestFrameTime, pictureInterval) }
+
+    /// The bytes of a frame at the present rate.
+    var frame: Double { rate / 8e6 * Double(frameTime) }
 
     /// The size of the pictures; `nil` before the first frame.
     var dimensions: Dimensions? { step?.dimensions }
 
     /// The bytes that the next keyframe is expected to have: no more than it may have.
     private func expectedKeyframe(_ keyframeTime: Double) -> Double {
-        guard let keyframe, let target else { return Self.keyframeCost * frame }
-        let bytes = keyframe.bytes * Double(target.dimensions.area) / keyframe.area
-        return min(bytes, largestFrame(room: 0, keyframeTime: keyframeTime))
+        let most = largestFrame(room: 0, keyframeTime: keyframeTime)
+        guard let keyframe, let target else { return min(Self.keyframeCost * frame, most) }
+        return min(keyframe.bytes * Double(target.dimensions.area) / keyframe.area, most)
     }
 
     // MARK: Changes
@@ -181,23 +186,30 @@ struct LaneState: Sendable {
 
     mutating func setBounds(_ bounds: LayerBounds?) {
         if bounds == nil { admission.reset() }
+        if (bounds == nil) != (self.bounds == nil) { networkWait = nil }
         self.bounds = lane.isRelayed ? bounds.map { _ in LayerBounds() } : bounds
         waiting = nil
         nextFrame = nil
-        lastFrame = nil
+        cappedSince = nil
         arrivals = PictureArrivals()
     }
 
     /// Notes that the newest picture waits, and why.
     mutating func waits(for reason: WaitReason, at now: Int64) {
         waiting = reason
+        switch reason {
+        case .network: networkWait = networkWait ?? now
+        // The path was not asked.
+        case .allocation, .cpu: networkWait = nil
+        case .frameRate, .keyframeInterval: break
+        }
         guard reason == .network, !lane.isRelayed, isStarved(at: now) else { return }
         limitation.update(.bandwidth, at: MonotonicInstant(microseconds: now))
     }
 
-    /// Whether no frame has been encoded for long, at the frame rate that was chosen.
+    /// Whether the network has taken no frame for long, at the frame rate that was chosen.
     private func isStarved(at now: Int64) -> Bool {
-        lastFrame.map { now - $0 > max(Self.longestWait, 4 * frameInterval) } ?? false
+        networkWait.map { now - $0 > max(Self.longestWait, 4 * frameInterval) } ?? false
     }
 
     /// Goes on with other limits, because the captured pictures have another size.
@@ -210,6 +222,7 @@ struct LaneState: Sendable {
         quantizer = nil
         step = nil
         nextFrame = nil
+        cappedSince = nil
         arrivals = PictureArrivals()
     }
 
@@ -273,10 +286,10 @@ struct LaneState: Sendable {
 
     /// The target of a frame that is encoded now.
     ///
-    /// `room` are the bytes that the path may still take; `nil` if that is unknown. `isPathLimited` says whether the
-    /// path has shown that it carries less than was sent.
+    /// `room` are the bytes that the path may still take. `isPathLimited` says whether the path has shown that it
+    /// carries less than was sent.
     mutating func nextTarget(
-        room: Double?,
+        room: Double,
         isPathLimited: Bool,
         keyframeDue: Bool,
         keyframeTime: Double,
@@ -284,8 +297,8 @@ struct LaneState: Sendable {
     ) -> EncodingTarget {
         let instant = MonotonicInstant(microseconds: now)
         let bitrate = Bitrate(bitsPerSecond: Int(rate))
-        let isLate = waiting == .network && isStarved(at: now)
-        waiting = nil
+        let isLate = isStarved(at: now)
+        (waiting, networkWait) = (nil, nil)
         guard !lane.isRelayed else { return relayTarget(bitrate) }
         let step = ladder.update(
             bitrate: bitrate,
@@ -308,13 +321,11 @@ struct LaneState: Sendable {
         )
         let isKeyframe = keyframeDue || self.target?.dimensions != target.dimensions
         self.target = target
-        if let room {
-            let bytes = largestFrame(room: room, keyframeTime: isKeyframe ? keyframeTime : nil)
-            // After a cut, the size was chosen for the rate to which it leads. A keyframe for the present rate would
-            // freeze the picture.
-            let part = isKeyframe ? step.fallsTo : 1
-            target.largestFrame = DataSize(bytes: Int(max(bytes * part, min(bytes, Self.smallestKeyframe))))
-        }
+        let bytes = largestFrame(room: room, keyframeTime: isKeyframe ? keyframeTime : nil)
+        // After a cut, the size was chosen for the rate to which it leads. A keyframe for the present rate would freeze
+        // the picture.
+        let part = isKeyframe ? step.fallsTo : 1
+        target.largestFrame = DataSize(bytes: Int(max(bytes * part, min(bytes, Self.smallestKeyframe))))
         return target
     }
 
@@ -337,7 +348,7 @@ struct LaneState: Sendable {
             keyframe = Keyframe(bytes: Double(max(1, report.bytes)), area: Double(max(1, report.dimensions.area)))
         }
         quantizer = report.quantizer
-        used = report.isKeyframe ? nil : Self.bitrate(ofFramesOf: report.bytes, each: pictureInterval)
+        used = report.isKeyframe ? nil : Self.bitrate(ofFramesOf: report.bytes, each: frameTime)
     }
 
     private static func bitrate(ofFramesOf bytes: Int, each interval: Int64) -> Bitrate {
@@ -370,7 +381,6 @@ struct LaneState: Sendable {
     }
 
     private mutating func noteFrame(at now: Int64) {
-        lastFrame = now
         // After a pause, no frames are made up for. Pictures that come faster than announced do not delay later ones.
         let due = min(nextFrame ?? now, now + frameInterval)
         nextFrame = (now - due > 2 * frameInterval ? now : due) + frameInterval

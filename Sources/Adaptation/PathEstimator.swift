@@ -151,14 +151,14 @@ package struct PathEstimator: Hashable, Sendable {
     /// would tell something at `now`.
     package func isSilent(at now: Int64) -> Bool {
         guard settings.heldSilence > 0, let lastAcknowledgement, unacknowledgedBytes > 0 else { return false }
-        return now - lastAcknowledgement > settings.heldSilence
+        return now - max(lastAcknowledgement, oldestUnacknowledgedWrite ?? now) > settings.heldSilence
     }
 
     /// Notes how many packets the other end has had in all by `now`, also behind a lost one, as the kernel counts them.
     ///
     /// The count matters in a silence alone (`isSilent`), and may wrap.
     package mutating func delivered(packets: UInt32, at now: Int64) {
-        heldDelivery.delivered(packets: packets, at: now)
+        heldDelivery.delivered(packets: packets, since: oldestUnacknowledgedWrite ?? now, at: now)
     }
 
     /// Keeps the delay of the path as it is known, however long nothing is as fast, because others fill the queue.
@@ -201,9 +201,9 @@ package struct PathEstimator: Hashable, Sendable {
         acknowledgedBytes = bytes
         wallRate.add(bytes: bytes, at: received)
         let span = (newest ?? 0) - (newest == nil ? 0 : oldest ?? 0)
-        let held = heldDelivery.time > 0 ? heldDelivery.time + settings.longestGap : 0
+        let heldTime = heldDelivery.time > 0 ? heldDelivery.time + settings.longestGap : 0
         heldDelivery.acknowledged(at: now)
-        advance(to: received, bytes, longestGap: max(slowness, transmission, held, thinning > 0 ? span : 0))
+        advance(to: received, bytes, longestGap: max(slowness, transmission, heldTime, thinning > 0 ? span : 0))
         let beginning = beginning(through: bytes, received: received, at: now)
         guard let newest else { return nil }
         roundTrips.add(Double(now - newest), at: now)

@@ -7,7 +7,7 @@ struct UnacknowledgedRate: Hashable, Sendable {
     /// The shortest time between two cuts, in microseconds.
     private static let cutInterval: Int64 = 500_000
 
-    /// Bits per second.
+    /// Bits per second; it stays while less can be used.
     private(set) var rate: Double
     private let lowest: Double
     private var lastUpdate: Int64
@@ -22,12 +22,12 @@ struct UnacknowledgedRate: Hashable, Sendable {
         lastUpdate = now
     }
 
-    /// Notes a picture; `isFull` says that it finds two frames that the socket has not taken, `highest` what can be used.
+    /// Notes a picture; `isFull` says that it finds frames that the socket has not taken, `highest` what can be used.
     mutating func update(isFull: Bool, highest: Double, at now: Int64) {
         let elapsed = Double(min(1_000_000, now - lastUpdate)) / 1e6
         lastUpdate = now
         if !isFull {
-            rate = min(max(lowest, highest), rate * (1 + Self.increase * elapsed))
+            if rate < highest { rate = min(highest, rate * (1 + Self.increase * elapsed)) }
         } else if now - (lastCut ?? .min / 2) >= Self.cutInterval {
             lastCut = now
             rate = max(lowest, rate * Self.cutFactor)

@@ -68,7 +68,7 @@ extension UplinkController {
         guard let index = lanes.firstIndex(where: { $0.id == id }), lanes[index].bounds != nil else { return }
         lanes[index].pictureCame(at: now)
         lanes[index].waits(for: .network, at: now)
-        if mode == .unacknowledged { noteSocket(isFull: true, at: now) }
+        noteSocket(of: index, isFull: true, at: now)
     }
 
     // MARK: Deciding
@@ -86,7 +86,7 @@ extension UplinkController {
         let before = mode
         mode = nextMode(at: now)
         if mode != before { allocate() }
-        if mode == .unacknowledged, isNewFrame { noteSocket(isFull: isFull(index), at: now) }
+        if isNewFrame { noteSocket(of: index, isFull: isFull(index), at: now) }
         if let (reason, time) = delay(of: index, isNewFrame: isNewFrame, keyframeDue: keyframeDue, at: now) {
             lanes[index].waits(for: reason, at: now)
             return .wait(until: time.map(MonotonicInstant.init(microseconds:)))
@@ -94,8 +94,7 @@ extension UplinkController {
         if firstFrame == nil { firstFrame = now }
         lastFrame = now
         let room =
-            mode == .unacknowledged
-            ? 2 * lanes[index].frame : lanes[index].room(path, controller, queued: queuedBytes)
+            mode == .unacknowledged ? 2 * lanes[index].frame : lanes[index].room(path, controller, queued: queuedBytes)
         let target = lanes[index].nextTarget(
             room: room,
             isPathLimited: hasFoundLimit,
@@ -155,13 +154,17 @@ extension UplinkController {
         mode == .unacknowledged ? unacknowledgedRate?.hasFoundLimit ?? false : controller.hasFoundLimit
     }
 
-    /// Whether two frames of an encoding wait for the socket; more never do towards a receiver that acknowledges nothing.
-    private func isFull(_ index: Int) -> Bool { Double(lanes[index].queued) >= 2 * lanes[index].frame }
+    /// Whether the bytes of two average frames of an encoding wait for the socket.
+    private func isFull(_ index: Int) -> Bool {
+        lanes[index].queued > 0 && Double(lanes[index].queued) >= 2 * lanes[index].frame
+    }
 
     /// Chooses the rate towards a receiver that acknowledges nothing, by how fast the socket takes the frames.
-    private mutating func noteSocket(isFull: Bool, at now: Int64) {
-        let lowest = settings.rate.lowestRate
-        var rate = unacknowledgedRate ?? UnacknowledgedRate(from: controller.rate, lowest: lowest, at: now)
+    private mutating func noteSocket(of index: Int, isFull: Bool, at now: Int64) {
+        // The pictures of an encoding that is paused say nothing of the socket.
+        guard mode == .unacknowledged, lanes[index].isEncoded else { return }
+        let (start, lowest) = (settings.rate.startRate, settings.rate.lowestRate)
+        var rate = unacknowledgedRate ?? UnacknowledgedRate(from: start, lowest: lowest, at: now)
         rate.update(isFull: isFull, highest: controller.highestRate, at: now)
         unacknowledgedRate = rate
         allocate()

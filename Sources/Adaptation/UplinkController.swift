@@ -234,7 +234,10 @@ package struct UplinkController: Sendable {
     // MARK: Questions
 
     /// The rate of the connection, in bits per second.
-    var rate: Double { mode == .unacknowledged ? unacknowledgedRate?.rate ?? controller.rate : controller.rate }
+    var rate: Double {
+        guard mode == .unacknowledged, let unacknowledgedRate else { return controller.rate }
+        return min(unacknowledgedRate.rate, controller.highestRate)
+    }
 
     /// Whether the last keyframe of an encoding is long enough ago for another.
     package func mayEncodeKeyframe(_ id: LaneID, at now: MonotonicInstant) -> Bool {

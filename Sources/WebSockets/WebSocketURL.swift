@@ -124,12 +124,14 @@ package struct WebSocketURL: Hashable, Sendable, CustomStringConvertible {
         WebSocketError(.badURL, attempted: "read the URL \(withoutUser(text))", advice: advice)
     }
 
-    /// The text with "…" for a user name and password, so that no log has them.
+    /// The text with "…" for what may be a user name and password, so that no log has them.
     private static func withoutUser(_ text: String) -> String {
-        guard let scheme = text.firstRange(of: "://") else { return text }
-        let rest = text[scheme.upperBound...]
-        let authority = rest.prefix { !"/?#".contains($0) }
-        guard let sign = authority.lastIndex(of: "@") else { return text }
-        return "\(text[..<scheme.upperBound])…\(rest[sign...])"
+        let start = text.firstRange(of: "://")?.upperBound ?? text.startIndex
+        let authority = text[start...].prefix { !"/?#".contains($0) }
+        let port = authority.split(separator: ":", omittingEmptySubsequences: false).dropFirst().last ?? ""
+        // A password with one of these characters seems to end the authority; it is no port.
+        let isWhole = start > text.startIndex && port.allSatisfy(\.isNumber)
+        guard let sign = (isWhole ? authority : text[start...]).lastIndex(of: "@") else { return text }
+        return "\(text[..<start])…\(text[sign...])"
     }
 }

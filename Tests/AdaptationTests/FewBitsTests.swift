@@ -60,6 +60,48 @@ struct FewBitsTests {
         #expect(lane?.limitation.reason == .bandwidth)
     }
 
+    @Test("At one frame a second too, pictures that stay coarse become smaller, and fine ones do not")
+    func coarse() {
+        for (quantizer, isSmaller) in [(UInt8(120), true), (10, false)] {
+            var bench = UplinkBench()
+            let id = bench.add(lane(1000, fps: 1))
+            var smallest = Dimensions(width: 640, height: 480)
+            for _ in 0..<120 {
+                if case .encode(let target) = bench.decide(id) {
+                    if target.dimensions.area < smallest.area { smallest = target.dimensions }
+                    let report = EncodingReport(
+                        bytes: target.largestFrame?.bytes ?? 1000,
+                        isKeyframe: false,
+                        quantizer: quantizer,
+                        encodeDuration: .milliseconds(4),
+                        dimensions: target.dimensions
+                    )
+                    bench.uplink.encoded(report, of: id, at: bench.instant)
+                    bench.write(report.bytes)
+                }
+                bench.now += 1_000_000
+                bench.acknowledge()
+            }
+            #expect((smallest.area < 640 * 480) == isSmaller, "\(quantizer): \(smallest)")
+        }
+    }
+
+    @Test("A picture that waits a moment, long after the one before it, is no sign of a limit")
+    func rarePictures() {
+        var bench = UplinkBench()
+        let id = bench.add()
+        _ = bench.play(id, seconds: 5)
+        for _ in 0..<10 {
+            bench.now += 2_000_000
+            bench.write(60_000)
+            #expect(bench.decide(id) == .wait(until: nil) || bench.uplink.waitReason(of: id) == nil)
+            bench.now += 5000
+            bench.acknowledge(delay: 1000)
+            _ = bench.decide(id, isNewFrame: false)
+            #expect(bench.uplink.status.lanes.first?.limitation.reason == QualityLimitation.Reason.none)
+        }
+    }
+
     // For the 20 s of an outage, nothing was said to limit the track.
     @Test("In an outage the network is the limit")
     func outage() {

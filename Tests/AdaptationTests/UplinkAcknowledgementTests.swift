@@ -161,6 +161,48 @@ struct UplinkAcknowledgementTests {
         #expect(bench.uplink.waitReason(of: id) == .network)
     }
 
+    // Each picture of the paused layer counted as one that found the socket full: after 7 s all was at 10 kbit/s.
+    @Test("Towards a server that never acknowledges, a layer that is paused says nothing of the socket")
+    func pausedLayer() {
+        var bench = UplinkBench()
+        let lanes = [bench.add(150, layer: 0), bench.add(500, layer: 1), bench.add(2500, layer: 2)]
+        for _ in 0..<600 {
+            for id in lanes {
+                guard case .encode = bench.decide(id) else { continue }
+                bench.encoded(id, bytes: 500)
+                bench.write(500)
+            }
+            bench.now += 33_333
+        }
+        #expect(bench.uplink.status.mode == .unacknowledged)
+        #expect(bench.uplink.status.rate.bitsPerSecond >= 600_000)
+        #expect(bench.share(lanes[2]) > 0, "the rate has grown so far that the layer came back")
+    }
+
+    // The rate became what was used, and took half a minute to return.
+    @Test("Towards a server that never acknowledges, the rate outlasts a time in which less was wanted")
+    func smallDemand() {
+        var bench = UplinkBench()
+        let id = bench.add(2000)
+        func play(_ frames: Int) {
+            for _ in 0..<frames {
+                if case .encode = bench.decide(id) {
+                    bench.encoded(id, bytes: 500)
+                    bench.write(500)
+                }
+                bench.now += 33_333
+            }
+        }
+        play(450)
+        let before = bench.share(id)
+        bench.uplink.setWanted(LayerBounds(bitrate: .kilobitsPerSecond(100)), of: id, at: bench.instant)
+        play(60)
+        #expect(bench.share(id) == 100_000 && before > 1_000_000)
+        bench.uplink.setWanted(LayerBounds(), of: id, at: bench.instant)
+        play(5)
+        #expect(bench.share(id) >= before)
+    }
+
     @Test(
         "Whatever a receiver says, nothing overflows, and honest acknowledgements bring it back",
         arguments: UInt64(0)..<60

@@ -98,6 +98,7 @@ struct ConnectionTraffic: Sendable {
     var lastAllotment: MonotonicInstant?
     /// The rate that was divided then, in bits per second; `nil` if no limit was known.
     var allottedRate: Double?
-    /// The `sentByShare` from which the track was served last while the path was limited: none begins below it.
-    var sentByShare = 0
+    /// The tag from which a track was served last while the path was limited (the virtual time of start-time fair
+    /// queueing): none begins below it.
+    var virtualTime = 0
 }

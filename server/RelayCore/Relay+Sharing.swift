@@ -41,10 +41,17 @@ extension Relay {
                 charge(packet.count, to: id, subscription: index, from: tried.sent, on: connection)
                 return packet
             }
-            guard isAdmitted else { return nil }
+            guard isAdmitted || awaitsKeyframe(id, subscription: index) else { return nil }
             place = nextPlace(of: id, on: connection, after: tried)
         }
         return nil
+    }
+
+    /// Whether a track has packets of which none will be sent, because its keyframe has not come.
+    private func awaitsKeyframe(_ id: ParticipantID, subscription index: Int) -> Bool {
+        let fanout = participants.hot[id.index].subscriptions[index].encoding.index
+        let newest = encodings.hot[fanout].stream.newestKeyframe
+        return participants.hot[id.index].subscriptions[index].cursor.awaitsKeyframe(after: newest)
     }
 
     /// The first place after `last` of a track that has packets; it changes nothing, as `isBacklogged`.
@@ -55,12 +62,12 @@ extension Relay {
     ) -> Place? {
         let count = participants.hot[id.index].subscriptions.count
         let turns = participants.hot[id.index].turns
-        let least = connections.bulk[connection.index].sentByShare
+        let least = connections.bulk[connection.index].virtualTime
         var next: Place?
         for turn in 0..<count {
             let index = turns.index(turn, of: count)
             guard hasPacket(for: id, subscription: index) else { continue }
-            let sent = max(participants.hot[id.index].subscriptions[index].sentByShare, least)
+            let sent = max(participants.hot[id.index].subscriptions[index].finishTag, least)
             let place = Place(sent: sent, turn: turn)
             if let last, place <= last { continue }
             if let first = next, first <= place { continue }
@@ -78,7 +85,7 @@ extension Relay {
         on connection: ConnectionID
     ) {
         let weight = participants.hot[id.index].subscriptions[index].wish.weight
-        participants.hot[id.index].subscriptions[index].sentByShare = sent + Int(Double(bytes * 4) / weight)
-        connections.bulk[connection.index].sentByShare = sent
+        participants.hot[id.index].subscriptions[index].finishTag = sent + Int(Double(bytes * 4) / weight)
+        connections.bulk[connection.index].virtualTime = sent
     }
 }

@@ -169,9 +169,10 @@ final class Uplink: Sendable {
         }
     }
 
-    /// Makes `count` the kernel's count of packets that the server has had; `nil` before the socket is closed.
+    /// Makes `count` the kernel's count of packets that the server has had; `nil` once the connection is closed.
     ///
-    /// It is called under the uplink's lock, in silences of the server.
+    /// It is called under the uplink's lock, in silences of the server. Just after the socket was closed, it may tell
+    /// nothing, or something of another socket; then nothing is sent any more.
     func setDeliveredPackets(_ count: (@Sendable () -> UInt32?)?) {
         state.withLock { $0.deliveredPackets = count }
     }
