@@ -23,6 +23,7 @@ final class EmulatedViewer {
 
     /// A frame that has arrived.
     struct Frame {
+        var trackAlias: UInt32
         var number: UInt32
         var layer: Int
         var isKeyframe: Bool
@@ -159,6 +160,7 @@ final class EmulatedViewer {
         schedule.chunkEnded(AcknowledgementSchedule.Chunk(header, sentTime: relayTime.microseconds))
         guard header.isLastChunk else { return }
         let frame = Frame(
+            trackAlias: header.trackAlias,
             number: header.frameNumber,
             layer: Int(header.simulcastLayer),
             isKeyframe: header.isKeyframe,

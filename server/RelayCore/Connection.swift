@@ -98,4 +98,7 @@ struct ConnectionTraffic: Sendable {
     var lastAllotment: MonotonicInstant?
     /// The rate that was divided then, in bits per second; `nil` if no limit was known.
     var allottedRate: Double?
+    /// The tag from which a track was served last while the path was limited (the virtual time of start-time fair
+    /// queueing): none begins below it.
+    var virtualTime = 0
 }

@@ -99,6 +99,10 @@ package struct ForwardingCursor: Sendable {
         gate.isWaitingForKeyframe && position == stream.endPosition
     }
 
+    /// Whether nothing of what waits will be sent, because a keyframe must come first.
+    @inline(__always)
+    func awaitsKeyframe(after newest: Int?) -> Bool { gate.isWaitingForKeyframe && (newest ?? -1) < position }
+
     /// Skips everything up to a keyframe, because the subscriber cannot decode what follows.
     ///
     /// - Returns: Whether the publisher must be asked for a keyframe. Not if one was sent to the subscriber before its

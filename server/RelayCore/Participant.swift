@@ -66,6 +66,9 @@ struct SubscriberState: Sendable {
         var catchUp = CatchUpChoice(fromCache: false)
         /// The frames of the encoding that were sent over a limited path.
         var progress = FrameProgress()
+        /// The bytes that were sent over a limited path, times 4 and divided by the wish's weight (the finish tag of
+        /// start-time fair queueing).
+        var finishTag = 0
     }
 
     // The fields that every packet needs come first, so that they share a cache line.

@@ -12,36 +12,58 @@ extension Relay {
         guard count > 0 else { return nil }
         let turns = participants.hot[id.index].turns
         let isAdmitted = connections.bulk[connection.index].path.admitsFrame(at: now)
+        if count > 1, sharesByPriority(connection, at: now) {
+            return nextPacketByShare(for: id, on: connection, isAdmitted: isAdmitted, at: now)
+        }
         for offset in 0..<count {
             let index = turns.index(offset, of: count)
             guard hasPacket(for: id, subscription: index) else { continue }
-            let step =
-                participants.hot[id.index].subscriptions[index].isSwitchedOff
-                ? stepAfterSilence(of: id, subscription: index, on: connection, isAdmitted: isAdmitted, at: now)
-                : step(of: id, subscription: index, on: connection, isAdmitted: isAdmitted, at: now)
-            switch step {
-            case .send(let packet):
-                participants.hot[id.index].turns.served(index)
-                if connections.bulk[connection.index].path.isTested
-                    || connections.bulk[connection.index].path.isLimited
-                {
-                    describeFrame(to: id, subscription: index, on: connection, at: now)
-                }
-                noteSent(to: id, subscription: index, at: now)
-                noteProgress(of: id, subscription: index, at: now)
+            if let packet = packet(for: id, subscription: index, on: connection, isAdmitted: isAdmitted, at: now) {
                 return packet
-            case .idle:
-                guard !isAdmitted else { continue }
-                connections.bulk[connection.index].isHeldBack = true
-                if connections.bulk[connection.index].path.isTested {
-                    connections.bulk[connection.index].path.frameWaits(at: now)
-                }
-            case .needsKeyframe:
-                participants.hot[id.index].subscriptions[index].lastSkip = now
-                let wasLive = participants.hot[id.index].subscriptions[index].cursor.wasLiveBeforeSkip
-                requestKeyframe(for: id, subscription: index, because: wasLive ? .outage : .other, at: now)
-                noteProgress(of: id, subscription: index, at: now)
             }
+        }
+        return nil
+    }
+
+    /// The next packet of a track that has packets; `nil` if none of them is sent now.
+    @inline(__always)
+    mutating func packet(
+        for id: ParticipantID,
+        subscription index: Int,
+        on connection: ConnectionID,
+        isAdmitted: Bool,
+        at now: MonotonicInstant
+    ) -> PacketBuffer? {
+        let step =
+            participants.hot[id.index].subscriptions[index].isSwitchedOff
+            ? stepAfterSilence(of: id, subscription: index, on: connection, isAdmitted: isAdmitted, at: now)
+            : step(of: id, subscription: index, on: connection, isAdmitted: isAdmitted, at: now)
+        switch step {
+        case .send(let packet):
+            participants.hot[id.index].turns.served(index)
+            if connections.bulk[connection.index].path.isTested
+                || connections.bulk[connection.index].path.isLimited
+            {
+                describeFrame(to: id, subscription: index, on: connection, at: now)
+            }
+            noteSent(to: id, subscription: index, at: now)
+            noteProgress(of: id, subscription: index, at: now)
+            return packet
+        case .idle:
+            guard !isAdmitted else { return nil }
+            connections.bulk[connection.index].isHeldBack = true
+            if connections.bulk[connection.index].path.isTested {
+                connections.bulk[connection.index].path.frameWaits(at: now)
+            }
+        case .needsKeyframe:
+            participants.hot[id.index].subscriptions[index].lastSkip = now
+            let wasLive = participants.hot[id.index].subscriptions[index].cursor.wasLiveBeforeSkip
+            // Beside its other tracks, a keyframe of a track may take long, and be all that it is sent of the track.
+            let isShared =
+                participants.hot[id.index].subscriptions.count > 1 && sharesByPriority(connection, at: now)
+            let need: KeyframeBackoff.Need = wasLive || isShared ? .outage : .other
+            requestKeyframe(for: id, subscription: index, because: need, at: now)
+            noteProgress(of: id, subscription: index, at: now)
         }
         return nil
     }
@@ -97,7 +119,7 @@ extension Relay {
 
     /// Whether a track has packets that the subscriber was not sent, worth sending or not.
     @inline(__always)
-    private func hasPacket(for id: ParticipantID, subscription index: Int) -> Bool {
+    func hasPacket(for id: ParticipantID, subscription index: Int) -> Bool {
         let fanout = participants.hot[id.index].subscriptions[index].encoding.index
         let position = participants.hot[id.index].subscriptions[index].cursor.position
         return
@@ -144,7 +166,7 @@ extension Relay {
         let fanout = participants.hot[id.index].subscriptions[index].encoding.index
         var isBacklogged = false
         if isAdmitted, connections.bulk[connection.index].path.isLimited {
-            isBacklogged = self.isBacklogged(id, subscription: index, on: connection)
+            isBacklogged = self.isBacklogged(id, subscription: index, on: connection, at: now)
         }
         while true {
             let step = participants.hot[id.index].subscriptions[index].cursor.next(
@@ -177,12 +199,20 @@ extension Relay {
     private mutating func isBacklogged(
         _ id: ParticipantID,
         subscription index: Int,
-        on connection: ConnectionID
+        on connection: ConnectionID,
+        at now: MonotonicInstant
     ) -> Bool {
         let fanout = participants.hot[id.index].subscriptions[index].encoding.index
         let position = participants.hot[id.index].subscriptions[index].cursor.position
         // If a backlog has temporal layers, only the lowest layer of it is sent in the end.
         guard !encodings.hot[fanout].stream.packets.hasLayers(from: position) else { return false }
+        let hasOthers = participants.hot[id.index].subscriptions.count > 1
+        if hasOthers, position >= encodings.hot[fanout].stream.startPosition,
+            position < encodings.hot[fanout].stream.endPosition
+        {
+            let arrival = encodings.hot[fanout].stream.packets[position].arrival
+            guard now.duration(since: arrival) > settings.forwarding.backlogAfter else { return false }
+        }
         return connections.bulk[connection.index].path.drainTime(of: backlog(of: id, subscription: index))
             > settings.forwarding.longestBacklog
     }

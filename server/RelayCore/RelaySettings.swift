@@ -148,6 +148,11 @@ package struct ForwardingPolicy: Sendable {
     /// It applies where the path's rate is known. A keyframe at the lower rate arrives sooner than a backlog of the
     /// higher one.
     package var longestBacklog: Duration = .milliseconds(500)
+    /// Beside other tracks of the subscriber, the oldest frame of a backlog must also have waited for this long.
+    ///
+    /// Keyframes of several tracks often come at one time, and delay what follows. Two tracks of one layer that a path
+    /// cannot carry, of high and low priority, otherwise used a fifth of it, with half a frame to two a second.
+    package var backlogAfter: Duration { skipAfter * 2 / 3 }
 
     /// Creates the default policy.
     package init() {}

@@ -23,6 +23,11 @@ extension SubscriberPath {
         /// A frame that is written when a quarter has arrived goes right behind the rest, and not a round trip later; a
         /// frame that is written before only grows old meanwhile.
         package var recoveryPart = 0.75
+        /// How long after an acknowledgement the peer counts as heard.
+        ///
+        /// Peers acknowledge every 10 ms what arrives over a path that delays it, and the acknowledgement of a message
+        /// of 1,200 bytes takes this long at 100 kbit/s.
+        package var hearing: Int64 = 100_000
         /// The limit is forgotten when for this long no queue stood and the rate was not used up.
         package var limitMemory: Int64 = 10_000_000
         /// The first of the rare frames to a peer that has stopped to acknowledge; each further one waits twice as
@@ -60,7 +65,7 @@ extension SubscriberPath {
         /// with the values of a publisher's own path, and the use of the link the same.
         package var lawPatience = 2.0
         /// The bounds of the law's rate, in bits per second.
-        package var lowestRate = 60_000.0
+        package var lowestRate = 10_000.0
         package var highestRate = 200_000_000.0
 
         package init() {}

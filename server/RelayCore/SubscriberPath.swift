@@ -270,7 +270,8 @@ package struct SubscriberPath: Sendable {
     /// Whether a frame may begin now; the rest of a frame that has begun always may follow.
     package mutating func mayBegin(at now: MonotonicInstant) -> Bool {
         guard isAcknowledged else { return true }
-        return isThinningAlone(at: now) || mayBeginDespiteDoubt(at: now)
+        // Where the limit is known, the gate allows for what the peer has not said yet.
+        return !isLimited && isThinningAlone(at: now) || mayBeginDespiteDoubt(at: now)
     }
 
     /// Whether what is unacknowledged may be so only because the peer thins its acknowledgements.
@@ -330,6 +331,11 @@ package struct SubscriberPath: Sendable {
         let carried = rate / 8e6 * (passing + (controller?.competingQueue ?? 0))
         let waiting = Double(bytes) + max(0, Double(unacknowledgedBytes) - carried)
         return .microseconds(Int64(min(waiting * 8e6 / rate, 1e9)))
+    }
+
+    /// Whether the peer has acknowledged something in the last 0.1 s.
+    package mutating func isHeard(at now: MonotonicInstant) -> Bool {
+        now.microseconds - lastAcknowledgement <= settings.hearing
     }
 
     /// Whether nothing has arrived for a while of what is on its way, so that what is sent now does not arrive either.
