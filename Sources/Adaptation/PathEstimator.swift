@@ -169,9 +169,18 @@ package struct PathEstimator: Hashable, Sendable {
 
     /// Takes an acknowledgement in, which may have any content.
     ///
+    /// - Parameters:
+    ///   - acknowledgement: The acknowledgement.
+    ///   - isThinned: Whether the silence before it may be that of a receiver which acknowledges a frame only with the
+    ///     next one, because nothing is delayed: then it is no stall.
+    ///   - now: When it came, in microseconds.
     /// - Returns: What it told; `nil` while there is too little to tell, for one that acknowledges nothing new, and for
     ///   one that cannot be true.
-    package mutating func acknowledged(_ acknowledgement: MediaAcknowledgement, at now: Int64) -> Sample? {
+    package mutating func acknowledged(
+        _ acknowledgement: MediaAcknowledgement,
+        isThinned: Bool = false,
+        at now: Int64
+    ) -> Sample? {
         guard let bytes = Int64(exactly: acknowledgement.cumulativeBytes), bytes <= writtenBytes,
             bytes >= acknowledgedBytes,
             let received = Int64(exactly: acknowledgement.receiveTime.microseconds),
@@ -186,7 +195,7 @@ package struct PathEstimator: Hashable, Sendable {
         let waited = oldest.map { now - $0 - (shortestRoundTrip ?? 0) } ?? 0
         let silence = received - (lastReceiveTime ?? received)
         let slowness = slowness(of: bytes - acknowledgedBytes, silence: silence, waited: waited)
-        if silence > max(settings.stall, thinning + settings.longestGap), waited > settings.stall,
+        if !isThinned, silence > max(settings.stall, thinning + settings.longestGap), waited > settings.stall,
             bytes > acknowledgedBytes
         {
             // A link that was as slow before is not silent, and was not silent before either.

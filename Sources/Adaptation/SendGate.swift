@@ -42,6 +42,19 @@ package struct SendGate: Hashable, Sendable {
         return controller.rate / 8e6 * (roundTrip + controller.targetQueue + unsaid) + settings.slack
     }
 
+    /// When the path has room for a frame at the present rate, as long as it carries that rate and the receiver, which
+    /// thins its acknowledgements, does not say so; in microseconds.
+    package func opening(_ path: PathEstimator, _ controller: RateController, frameInterval: Int64) -> Int64 {
+        guard let oldest = path.oldestUnacknowledgedWrite else { return .min }
+        let roundTrip = path.shortestRoundTrip ?? settings.assumedRoundTrip
+        let bytesPerMicrosecond = controller.rate / 8e6
+        let window = bytesPerMicrosecond * (Double(roundTrip) + controller.targetQueue) + settings.slack
+        let room = max(window - bytesPerMicrosecond * Double(frameInterval) / 2, Double(settings.silentBytes))
+        let excess = Double(path.unacknowledgedBytes) - room
+        guard excess > 0 else { return .min }
+        return oldest + roundTrip + Int64(min(excess / bytesPerMicrosecond, 1e9))
+    }
+
     /// Whether the path has room for a frame at the present rate; `queued` are the bytes that were encoded and not
     /// written yet.
     package func isOpen(

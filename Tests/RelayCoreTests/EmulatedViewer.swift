@@ -114,7 +114,7 @@ final class EmulatedViewer {
     }
 
     private func takeFromRelay() {
-        while bytesUnderway < socketBytes {
+        while bytesUnderway < socketBytes, bench.isAwake(peer) {
             let (bytes, packets) = (peer.bytesTaken, peer.packets.count)
             bench.pull(peer, limit: 1)
             guard peer.bytesTaken > bytes else { return }

@@ -7,7 +7,9 @@ extension RelayBench {
     /// The socket of `peer` takes up to `limit` bytes of media, or all that there is.
     func pull(_ peer: Peer, limit: Int = .max) {
         var taken = 0
-        while taken < limit, let turn = relay.nextMessage(for: peer.id, at: now) {
+        takeEffects()
+        while taken < limit {
+            guard let turn = relay.nextMessage(for: peer.id, at: now) else { return fallAsleep(peer) }
             switch turn.message {
             case .text(let text): take(text, peer)
             case .close(let code, let reason):
@@ -22,7 +24,7 @@ extension RelayBench {
                 take(packet, peer)
             }
             // As the driver does it: what this gets wrong is missing at the peer, or comes too late.
-            if turn.isLast { return }
+            if turn.isLast { return fallAsleep(peer) }
         }
     }
 

@@ -16,6 +16,7 @@ final class RelayBench {
     private var overdue: [SlotID] = []
     /// When the relay wants to be called.
     private var deadline: MonotonicInstant?
+    private var awake: Set<SlotID> = []
     /// Packets that all peers together have taken.
     var mediaTaken = 0
     private(set) var notices: [RelayNotice] = []
@@ -90,6 +91,16 @@ final class RelayBench {
         now = end
     }
 
+    /// Whether the relay has woken the connection of `peer` since that was last sent everything.
+    ///
+    /// A driver asks for messages only then.
+    func isAwake(_ peer: Peer) -> Bool {
+        takeEffects()
+        return awake.contains(peer.id)
+    }
+
+    func fallAsleep(_ peer: Peer) { awake.remove(peer.id) }
+
     func takeAwakened() -> [SlotID] {
         takeEffects()
         defer { awakened = [] }
@@ -102,10 +113,12 @@ final class RelayBench {
         return overdue
     }
 
-    private func takeEffects() {
+    func takeEffects() {
         while let effect = relay.nextEffect() {
             switch effect {
-            case .wake(let id, _, _): awakened.append(id)
+            case .wake(let id, _, _):
+                awakened.append(id)
+                awake.insert(id)
             case .cut(let id): overdue.append(id)
             case .log(let notice): notices.append(notice)
             case .callBack(let time): deadline = time

@@ -61,13 +61,39 @@ struct SharedPathTests {
     // A peer that may be thinning was sent everything: what was on its way made frames of all tracks 1.2 s late.
     @Test(
         "Tracks of equal priority get the same, and none is much older than the other",
-        arguments: [(300_000.0, 1, 800.0), (300_000.0, 3, 400.0), (600_000.0, 3, 600.0)]
+        arguments: [(300_000.0, 450.0), (600_000.0, 700.0)],
+        [250_000.0, 500_000, 1_000_000]
     )
-    func equal(cap: Double, temporalLayers: Int, oldest: Double) throws {
-        let room = try room(["standard", "standard"], caps: [cap, cap], temporalLayers: temporalLayers)
+    func equal(_ load: (cap: Double, oldest: Double), bitsPerSecond: Double) throws {
+        let cap = load.cap * bitsPerSecond / 500_000
+        let room = try room(
+            ["standard", "standard"],
+            caps: [cap, cap],
+            temporalLayers: 3,
+            bitsPerSecond: bitsPerSecond
+        )
         let (first, second) = (room.result(0, from: Self.start), room.result(1, from: Self.start))
-        #expect((0.8...1.25).contains(first.bytes / second.bytes), "\(first) and \(second)")
-        #expect(max(first.oldest, second.oldest) < oldest, "\(first) and \(second)")
+        #expect((0.95...1.05).contains(first.bytes / second.bytes), "\(first) and \(second)")
+        #expect(max(first.oldest, second.oldest) < load.oldest, "\(first) and \(second)")
+    }
+
+    // Without temporal layers a track that is left out waits for a keyframe, and the other has the path meanwhile.
+    @Test(
+        "Tracks of one layer and equal priority: neither is starved",
+        arguments: [280_000.0, 300_000, 330_000, 360_000],
+        [400_000.0, 450_000, 500_000, 550_000]
+    )
+    func equalWithoutLayers(cap: Double, bitsPerSecond: Double) throws {
+        let room = try room(
+            ["standard", "standard"],
+            caps: [cap, cap],
+            temporalLayers: 1,
+            bitsPerSecond: bitsPerSecond
+        )
+        let (first, second) = (room.result(0, from: Self.start), room.result(1, from: Self.start))
+        #expect(max(first.longestGap, second.longestGap) < 5000, "\(first) and \(second)")
+        #expect(max(first.oldest, second.oldest) < 850, "\(first) and \(second)")
+        #expect((first.bytes + second.bytes) * 8 / 50 > 0.8 * bitsPerSecond, "\(first) and \(second)")
     }
 
     @Test("What a track of high priority does not use goes to the one of low priority", arguments: [1, 3])
@@ -79,6 +105,24 @@ struct SharedPathTests {
         let narrow = try self.room(["high", "low"], caps: [80_000, 600_000], temporalLayers: temporalLayers)
         #expect(narrow.result(0, from: Self.start).frames > 29 * 50)
         #expect(narrow.result(0, from: Self.start).lateAge < narrow.result(1, from: Self.start).lateAge)
+    }
+
+    @Test("A track that is paused changes nothing for the other one", arguments: [1, 3])
+    func besidePaused(temporalLayers: Int) throws {
+        var alone = try SharedPathRoom(["standard"], caps: [600_000], temporalLayers, bitsPerSecond: 500_000)
+        var beside = try SharedPathRoom(
+            ["standard", "standard"],
+            caps: [600_000, 600_000],
+            temporalLayers,
+            bitsPerSecond: 500_000
+        )
+        beside.pause(1)
+        alone.run(30_000)
+        beside.run(30_000)
+        let (one, other) = (alone.result(0, from: 5000), beside.result(0, from: 5000))
+        // The texts about the other track take their time, too.
+        #expect(abs(one.frames - other.frames) <= 5 && abs(one.lateAge - other.lateAge) < 40, "\(one) and \(other)")
+        #expect(beside.result(1, from: 1000).frames == 0)
     }
 
     @Test("A path that becomes good again carries everything soon", arguments: [1, 3])
@@ -155,6 +199,11 @@ struct SharedPathRoom {
             fast.tick(at: milliseconds)
             for camera in cameras { bench.pull(camera.publisher) }
         }
+    }
+
+    /// The viewer pauses its subscription to the track of camera `index`.
+    func pause(_ index: Int) {
+        bench.send(.subscribe(Subscribe(trackId: cameras[index].track.id, paused: true)), from: viewer.peer)
     }
 
     /// What arrived of the track of camera `index` since `start`.

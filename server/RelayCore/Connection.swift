@@ -39,15 +39,6 @@ struct Connection: Sendable {
     var isClosing: Bool {
         if case .closing = phase { true } else { false }
     }
-
-    /// When the driver must be called for this connection, if ever.
-    var deadline: MonotonicInstant? {
-        switch phase {
-        case .awaitingJoin(let deadline): deadline
-        case .closing(_, _, let deadline): isCutSaid ? nil : deadline
-        case .joined: nil
-        }
-    }
 }
 
 /// What waits to be sent on one connection.

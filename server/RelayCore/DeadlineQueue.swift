@@ -27,15 +27,16 @@ package struct DeadlineQueue: Sendable {
 
     /// Sets, moves or (with `nil`) withdraws the deadline of an element.
     package mutating func set(_ deadline: MonotonicInstant?, for id: SlotID) {
-        isChanged = true
         while places.count <= id.index { places.append(-1) }
         let place = places[id.index]
         guard let deadline else {
-            if place >= 0 { remove(at: place) }
-            return
+            guard place >= 0 else { return }
+            isChanged = true
+            return remove(at: place)
         }
+        if place >= 0, heap[place].deadline == deadline && heap[place].id == id { return }
+        isChanged = true
         if place >= 0 {
-            if heap[place].deadline == deadline && heap[place].id == id { return }
             heap[place] = Item(deadline: deadline, id: id)
             settle(place)
         } else {

@@ -68,6 +68,23 @@ extension Relay {
         allot(participant, on: id, at: now)
         reviewCatchUps(of: participant, on: id, acknowledgement, at: now)
         guard connections.bulk[id.index].isHeldBack, connections.bulk[id.index].path.mayBegin(at: now) else { return }
+        connectionDeadlines.set(nil, for: id)
+        release(id)
+    }
+
+    /// Notes that a frame waits until the path has room.
+    ///
+    /// The next acknowledgement ends that, or the time after which none is waited for: a peer may say nothing until it
+    /// gets more.
+    mutating func holdBack(_ id: ConnectionID, at now: MonotonicInstant) {
+        connections.bulk[id.index].isHeldBack = true
+        if connections.bulk[id.index].path.isTested { connections.bulk[id.index].path.frameWaits(at: now) }
+        guard let opening = connections.bulk[id.index].path.opening(at: now) else { return }
+        connectionDeadlines.set(max(opening, now), for: id)
+    }
+
+    /// Looks again whether the frame that waits on a connection may be sent.
+    mutating func release(_ id: ConnectionID) {
         connections.bulk[id.index].isHeldBack = false
         wake(id, for: .urgent)
     }

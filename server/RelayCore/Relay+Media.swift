@@ -12,7 +12,7 @@ extension Relay {
         guard count > 0 else { return nil }
         let turns = participants.hot[id.index].turns
         let isAdmitted = connections.bulk[connection.index].path.admitsFrame(at: now)
-        if count > 1, sharesByPriority(connection, at: now) {
+        if count > 1, sharesByPriority(id, on: connection, at: now) {
             return nextPacketByShare(for: id, on: connection, isAdmitted: isAdmitted, at: now)
         }
         for offset in 0..<count {
@@ -50,17 +50,12 @@ extension Relay {
             noteProgress(of: id, subscription: index, at: now)
             return packet
         case .idle:
-            guard !isAdmitted else { return nil }
-            connections.bulk[connection.index].isHeldBack = true
-            if connections.bulk[connection.index].path.isTested {
-                connections.bulk[connection.index].path.frameWaits(at: now)
-            }
+            if !isAdmitted { holdBack(connection, at: now) }
         case .needsKeyframe:
             participants.hot[id.index].subscriptions[index].lastSkip = now
             let wasLive = participants.hot[id.index].subscriptions[index].cursor.wasLiveBeforeSkip
             // Beside its other tracks, a keyframe of a track may take long, and be all that it is sent of the track.
-            let isShared =
-                participants.hot[id.index].subscriptions.count > 1 && sharesByPriority(connection, at: now)
+            let isShared = sharesByPriority(id, on: connection, at: now)
             let need: KeyframeBackoff.Need = wasLive || isShared ? .outage : .other
             requestKeyframe(for: id, subscription: index, because: need, at: now)
             noteProgress(of: id, subscription: index, at: now)
@@ -206,8 +201,7 @@ extension Relay {
         let position = participants.hot[id.index].subscriptions[index].cursor.position
         // If a backlog has temporal layers, only the lowest layer of it is sent in the end.
         guard !encodings.hot[fanout].stream.packets.hasLayers(from: position) else { return false }
-        let hasOthers = participants.hot[id.index].subscriptions.count > 1
-        if hasOthers, position >= encodings.hot[fanout].stream.startPosition,
+        if hasSeveralTracks(id), position >= encodings.hot[fanout].stream.startPosition,
             position < encodings.hot[fanout].stream.endPosition
         {
             let arrival = encodings.hot[fanout].stream.packets[position].arrival

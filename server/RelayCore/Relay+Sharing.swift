@@ -19,8 +19,24 @@ extension Relay {
     ///
     /// While nothing is acknowledged, the rest of each frame follows at once: a peer may acknowledge only whole frames.
     @inline(__always)
-    mutating func sharesByPriority(_ connection: ConnectionID, at now: MonotonicInstant) -> Bool {
+    mutating func sharesByPriority(
+        _ id: ParticipantID,
+        on connection: ConnectionID,
+        at now: MonotonicInstant
+    ) -> Bool {
         connections.bulk[connection.index].path.isLimited && connections.bulk[connection.index].path.isHeard(at: now)
+            && hasSeveralTracks(id)
+    }
+
+    /// Whether a participant receives more than one track; those that are paused do not count.
+    @inline(__always)
+    mutating func hasSeveralTracks(_ id: ParticipantID) -> Bool {
+        var count = 0
+        for index in participants.hot[id.index].subscriptions.indices
+        where !participants.hot[id.index].subscriptions[index].isPaused {
+            count += 1
+        }
+        return count > 1
     }
 
     /// The next packet for a participant, of the track that has used the smallest part of its share.

@@ -22,9 +22,10 @@ extension Relay {
     /// Does what is due; call it at `nextDeadline`.
     package mutating func deadlineReached(at now: MonotonicInstant) {
         while let id = connectionDeadlines.popDue(at: now) {
-            if case .awaitingJoin = connections[id]?.phase {
-                fail(id, ErrorMessage(.timedOut, "no \"join\" came in time", fatal: true), at: now)
-            } else {
+            switch connections[id]?.phase {
+            case .awaitingJoin: fail(id, ErrorMessage(.timedOut, "no \"join\" came in time", fatal: true), at: now)
+            case .joined: release(id)
+            case .closing, nil:
                 connections[id]?.isCutSaid = true
                 overdue.append(id)
             }

@@ -11,6 +11,9 @@ extension SubscriberPath {
         package var patience: Int64 = 800_000
         /// The longest time between two acknowledgements that are thinned.
         package var quietInterval: Int64 = 500_000
+        /// The time without a message after which an acknowledgement that comes with the next one shows no silence of
+        /// the path: that of about eight frames, so that it is none of a stream that goes on.
+        package var writingPause: Int64 = 250_000
         /// The age of the oldest byte on its way, beyond the round trip, from which no frame begins.
         package var longestSilence: Int64 = 150_000
         /// A silence of the peer, beyond the round trip and with bytes on their way, that shows an outage of the path.

@@ -35,10 +35,7 @@ package struct SubscriberPath: Sendable {
     package var endsFrame = true
     private var writesSinceAcknowledgement: Int32 = 0
     private var nextProbe: Int64?
-    /// The time from which the peer may be thinning, if no acknowledgement shows more than `quietQueue` until then.
-    private var quietFrom = Int64.max
-    /// When the first message was written that must have been acknowledged by now even if the peer thins.
-    private var overdueWrite: Int64?
+    private var thinning = Thinning()
     /// The bytes on their way down to which the first frame after an outage waits; `nil` once it was sent.
     private var recoveryWindow: Int64?
     private var lastAcknowledgement: Int64 = 0
@@ -139,9 +136,7 @@ package struct SubscriberPath: Sendable {
             probe.wrote(end: written, isOfTestedTrack: servesTestedTrack, endsFrame: endsFrame, at: time)
         }
         sent.add(bytes, at: time)
-        if isAcknowledged, overdueWrite == nil, time - lastAcknowledgement >= settings.quietInterval {
-            overdueWrite = time
-        }
+        if isAcknowledged { thinning.wrote(at: time, silence: time - lastAcknowledgement, settings) }
         writesSinceAcknowledgement += 1
         let most = isAcknowledged ? settings.mostWrites : settings.mostFirstWrites
         if writesSinceAcknowledgement > most { forget() }
@@ -180,7 +175,8 @@ package struct SubscriberPath: Sendable {
         var told = acknowledgement
         told.cumulativeBytes = relative
         let outstanding = estimator.unacknowledgedBytes
-        let sample = estimator.acknowledged(told, at: time)
+        let isThinned = thinning.isAnswerAfterPause(at: time, longestAnswer: longestAnswer)
+        let sample = estimator.acknowledged(told, isThinned: isThinned, at: time)
         guard estimator.disregarded == before else {
             disregarded += 1
             return
@@ -190,7 +186,7 @@ package struct SubscriberPath: Sendable {
         isAcknowledged = true
         lastAcknowledgement = time
         writesSinceAcknowledgement = 0
-        overdueWrite = nil
+        thinning.acknowledged()
         nextProbe = nil
         guard let sample else { return }
         probe.acknowledged(bytes: bytes, written: sample.written, queue: sample.queue, at: time)
@@ -203,10 +199,9 @@ package struct SubscriberPath: Sendable {
         isEstimated = true
         origin = written
         unaged = 0
-        quietFrom = .max
+        thinning.forget()
         writesSinceAcknowledgement = 0
         lastAcknowledgement = now.microseconds
-        overdueWrite = nil
         nextProbe = nil
         sent = SentRate()
     }
@@ -221,7 +216,7 @@ package struct SubscriberPath: Sendable {
     }
 
     private mutating func learn(from sample: PathEstimator.Sample, at now: Int64) {
-        quietFrom = sample.queue <= settings.quietQueue ? min(quietFrom, now + settings.patience) : .max
+        thinning.note(queue: sample.queue, at: now, settings)
         let isQueueing = sample.standingQueue > settings.limitingQueue
         if let hold = lastHold {
             guard now - hold > settings.holdTime else { return }
@@ -270,34 +265,51 @@ package struct SubscriberPath: Sendable {
     /// Whether a frame may begin now; the rest of a frame that has begun always may follow.
     package mutating func mayBegin(at now: MonotonicInstant) -> Bool {
         guard isAcknowledged else { return true }
-        // Where the limit is known, the gate allows for what the peer has not said yet.
-        return !isLimited && isThinningAlone(at: now) || mayBeginDespiteDoubt(at: now)
+        if thinning.explainsAll(at: now.microseconds) {
+            return !isLimited || thinnedOpening(at: now) <= now.microseconds
+        }
+        return mayBeginDespiteDoubt(at: now)
     }
 
-    /// Whether what is unacknowledged may be so only because the peer thins its acknowledgements.
+    /// When a frame that may not begin now may begin if the peer acknowledges nothing before; `nil` for never.
+    package mutating func opening(at now: MonotonicInstant) -> MonotonicInstant? {
+        guard isLimited, thinning.explainsAll(at: now.microseconds) else { return nil }
+        return MonotonicInstant(microseconds: thinnedOpening(at: now))
+    }
+
+    /// When a frame may begin on a path with a limit whose peer may be thinning its acknowledgements, in microseconds.
     ///
-    /// Then only what was written long after its last acknowledgement can be missing.
-    private mutating func isThinningAlone(at now: MonotonicInstant) -> Bool {
-        now.microseconds >= quietFrom && overdueWrite == nil
+    /// The peer may say nothing until it gets the next frame, so that frame must not wait for an acknowledgement. The
+    /// path is taken to carry its rate meanwhile. If it does not, the peer sees the delay, and acknowledges everything.
+    private mutating func thinnedOpening(at now: MonotonicInstant) -> Int64 {
+        guard let controller, !isOpenAnyway(at: now.microseconds) else { return .min }
+        return gate.opening(estimator, controller, frameInterval: spacing.interval)
+    }
+
+    /// Whether a frame may begin whatever the gate says.
+    private mutating func isOpenAnyway(at time: Int64) -> Bool {
+        if let recoveryWindow, estimator.unacknowledgedBytes <= recoveryWindow { return true }
+        // The socket takes little more than TCP lets pass.
+        if let lastHold, time - lastHold <= settings.holdTime { return true }
+        return false
     }
 
     /// `mayBegin` for a path on which something is delayed or missing.
     private mutating func mayBeginDespiteDoubt(at now: MonotonicInstant) -> Bool {
         let time = now.microseconds
-        if let recoveryWindow, estimator.unacknowledgedBytes <= recoveryWindow { return true }
-        // The socket takes little more than TCP lets pass.
-        if let lastHold, time - lastHold <= settings.holdTime { return true }
-        if let overdueWrite, time >= quietFrom {
-            return time - overdueWrite <= roundTrip + estimator.unsaidTime + settings.longestSilence
-        }
+        if isOpenAnyway(at: time) { return true }
+        if let overdue = thinning.overdueTime(at: time) { return overdue <= longestAnswer }
         if let controller {
             return gate.isOpen(estimator, controller, queued: 0, frameInterval: spacing.interval, at: time)
         }
         guard estimator.unacknowledgedBytes > SendGate.Settings().silentBytes,
             let oldest = estimator.oldestUnacknowledgedWrite
         else { return true }
-        return time - oldest <= roundTrip + estimator.unsaidTime + settings.longestSilence
+        return time - oldest <= longestAnswer
     }
+
+    /// The longest time from a message to its acknowledgement as long as nothing is missing, in microseconds.
+    private var longestAnswer: Int64 { roundTrip + estimator.unsaidTime + settings.longestSilence }
 
     /// The shortest round trip, in microseconds, or a usual one as long as none is known.
     private var roundTrip: Int64 { estimator.shortestRoundTrip ?? 50_000 }
@@ -340,9 +352,9 @@ package struct SubscriberPath: Sendable {
 
     /// Whether nothing has arrived for a while of what is on its way, so that what is sent now does not arrive either.
     package mutating func isSilent(at now: MonotonicInstant) -> Bool {
-        guard isAcknowledged, !isThinningAlone(at: now), let oldest = estimator.oldestUnacknowledgedWrite else {
-            return false
-        }
+        guard isAcknowledged, !thinning.explainsAll(at: now.microseconds),
+            let oldest = estimator.oldestUnacknowledgedWrite
+        else { return false }
         return now.microseconds - max(oldest, lastAcknowledgement) > roundTrip + settings.longestSilence
     }
 

@@ -1,0 +1,56 @@
+extension SubscriberPath {
+    /// What may be unacknowledged only because the peer thins its acknowledgements, as it does while nothing is delayed.
+    ///
+    /// Such a peer may have no timer: it then acknowledges a message with the next one, whenever that comes. All times
+    /// are in microseconds.
+    struct Thinning: Sendable {
+        /// The time from which the peer may be thinning, if no acknowledgement shows more than `quietQueue` until then.
+        private var quietFrom = Int64.max
+        /// When the first message was written that must have been acknowledged by now even if the peer thins.
+        private var overdueWrite: Int64?
+        /// Whether nothing was written for a while before that.
+        private var isOverdueAfterPause = false
+        private var lastWrite: Int64 = 0
+
+        /// Nothing is known of the peer any more.
+        mutating func forget() {
+            quietFrom = .max
+            overdueWrite = nil
+        }
+
+        /// Notes a message that was written `silence` after the last acknowledgement.
+        mutating func wrote(at time: Int64, silence: Int64, _ settings: Settings) {
+            if overdueWrite == nil, silence >= settings.quietInterval {
+                overdueWrite = time
+                isOverdueAfterPause = time - lastWrite >= settings.writingPause
+            }
+            lastWrite = time
+        }
+
+        mutating func acknowledged() { overdueWrite = nil }
+
+        /// Notes the queue that an acknowledgement showed.
+        mutating func note(queue: Int64, at time: Int64, _ settings: Settings) {
+            quietFrom = queue <= settings.quietQueue ? min(quietFrom, time + settings.patience) : .max
+        }
+
+        /// Whether everything that is unacknowledged may be so because the peer thins.
+        ///
+        /// Then only what was written long after its last acknowledgement can be missing.
+        func explainsAll(at time: Int64) -> Bool { time >= quietFrom && overdueWrite == nil }
+
+        /// For how long the peer has not acknowledged what it must acknowledge even if it thins; `nil` if it does not
+        /// thin, or nothing is overdue.
+        func overdueTime(at time: Int64) -> Int64? {
+            guard time >= quietFrom, let overdueWrite else { return nil }
+            return time - overdueWrite
+        }
+
+        /// Whether an acknowledgement that came within `longestAnswer` of a message answers that message, the first one
+        /// after a pause, so that the silence before it is none of the path.
+        func isAnswerAfterPause(at time: Int64, longestAnswer: Int64) -> Bool {
+            guard isOverdueAfterPause, let overdue = overdueTime(at: time) else { return false }
+            return overdue <= longestAnswer
+        }
+    }
+}
