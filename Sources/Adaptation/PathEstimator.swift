@@ -114,6 +114,9 @@ package struct PathEstimator: Hashable, Sendable {
         max(thinning, lateAcknowledgements.value - lastQueue)
     }
 
+    /// The rate at which bytes have arrived lately, in bits per second; `nil` if that is unknown.
+    package var deliveryRate: Double? { wallRate.bitsPerSecond }
+
     /// Bytes that are on their way.
     package var unacknowledgedBytes: Int64 { writtenBytes - max(acknowledgedBytes, excused) }
 

@@ -149,7 +149,10 @@ struct FewFramesTests {
         // Whole messages show a queue only when they end.
         let allowed = countsParts ? max(240, 2 * Double(interval)) : max(270, 4 * Double(interval))
         #expect(late < allowed, "\(late) ms, counts parts: \(countsParts)")
-        #expect(ages.count >= 22_500 / interval && keyframes <= 1, "\(ages.count) frames, \(keyframes) keyframes")
+        // At 5 frames a second the path of such a peer is known less well.
+        let mostKeyframes = countsParts || interval <= 100 ? 1 : 2
+        #expect(ages.count >= 22_500 / interval, "\(ages.count) frames")
+        #expect(keyframes <= mostKeyframes, "\(keyframes) keyframes")
         #expect(use > (interval <= 100 ? 0.8 : 0.55), "\(use)")
     }
 }

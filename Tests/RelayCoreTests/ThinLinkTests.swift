@@ -29,6 +29,28 @@ struct ThinLinkTests {
         #expect(messages < 20 * 6, "\(messages)")
     }
 
+    // No queue showed: the socket took one message after the other, and the viewer acknowledged whole ones. The publisher
+    // went on at its full rate. Keyframes took longer than their packets were kept, so that none was ever sent whole.
+    @Test(
+        "A viewer that knows whole messages alone gets pictures, however long the first keyframes take",
+        arguments: [80_000.0, 100_000, 120_000, 150_000],
+        [1_000_000.0, 2_500_000]
+    )
+    func slowKeyframes(bitsPerSecond: Double, cap: Double) throws {
+        for interval in [33, 66] {
+            var room = try EmulatedRoom(cap: cap) {
+                [EmulatedViewer($0, "viewer", bitsPerSecond: bitsPerSecond, socketBytes: 16_000)]
+            }
+            room.frameInterval = interval
+            room.run(60_000)
+            let frames = room.viewers[0].frames.filter { $0.time > 20_000 }
+            let keyframes = frames.count(where: \.isKeyframe)
+            let late = percentile(0.95, room.viewers[0], from: 20_000)
+            #expect(frames.count > 36_000 / interval && keyframes < 5, "\(frames.count) frames, \(keyframes) keyframes")
+            #expect(late < 700, "\(late) ms at \(interval) ms")
+        }
+    }
+
     @Test("A link that breaks down to a fifth and comes back: late for a moment, and back at the full rate soon")
     func step() throws {
         var room = try EmulatedRoom(cap: 2_300_000) { [EmulatedViewer($0, "viewer", bitsPerSecond: 2_500_000)] }

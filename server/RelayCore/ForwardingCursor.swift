@@ -87,11 +87,22 @@ package struct ForwardingCursor: Sendable {
     }
 
     /// Whether the subscriber is sent old frames of temporal layer 0 until it has caught up with the live ones.
-    package var isCatchingUp: Bool { position < catchUpEnd || pursuit.isRunning }
+    package var isCatchingUp: Bool { isInCache || pursuit.isRunning }
+
+    /// Whether the next frames come from the cache, with the lowest temporal layer only.
+    var isInCache: Bool { position < catchUpEnd }
 
     /// Whether a frame has begun to be sent whose rest is still to come.
     var isWithinFrame: Bool {
         if case .sending = frame { true } else { false }
+    }
+
+    /// Whether it falls behind because the path is too slow for what comes, and not because of an outage: the rest of a
+    /// keyframe is not kept any more, or what followed one could not be caught up with.
+    func isTooSlow(for stream: TrackStream) -> Bool {
+        guard position >= stream.lastRestart.position else { return false }
+        if case .sending(isKeyframe: true, _, _) = frame, position < stream.startPosition { return true }
+        return pursuit.isRunning
     }
 
     /// Whether nothing can be sent until a keyframe comes.

@@ -172,15 +172,24 @@ extension Relay {
                 isBacklogged: isBacklogged
             )
             if let step { return step }
-            if fallBehind(id, subscription: index, at: now) { return .needsKeyframe }
+            if fallBehind(id, subscription: index, on: connection, at: now) { return .needsKeyframe }
             isBacklogged = false
         }
     }
 
     /// Moves a subscriber that has fallen behind; returns whether it needs a keyframe.
     @inline(never)  // Inlined, it would copy the stream for each packet.
-    private mutating func fallBehind(_ id: ParticipantID, subscription index: Int, at now: MonotonicInstant) -> Bool {
+    private mutating func fallBehind(
+        _ id: ParticipantID,
+        subscription index: Int,
+        on connection: ConnectionID,
+        at now: MonotonicInstant
+    ) -> Bool {
         let fanout = participants.hot[id.index].subscriptions[index].encoding.index
+        if participants.hot[id.index].subscriptions[index].cursor.isTooSlow(for: encodings.hot[fanout].stream) {
+            connections.bulk[connection.index].path.noteTooSlow(at: now)
+            allot(id, on: connection, at: now)
+        }
         return participants.hot[id.index].subscriptions[index].cursor.fallBehind(
             in: encodings.hot[fanout].stream,
             at: now,

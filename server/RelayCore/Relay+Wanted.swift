@@ -70,7 +70,7 @@ extension Relay {
             let isActive = !subscription.isPaused
             let sent = encodings.hot[subscription.encoding.index].rate.bitsPerSecond(at: now.microseconds)
             claims.append(Allocator.Claim(weight: subscription.wish.weight, rate: isActive ? sent : 0))
-            if isActive, !subscription.cursor.isCatchingUp { waiting += backlog(of: participant, subscription: index) }
+            if isActive, !subscription.cursor.isInCache { waiting += backlog(of: participant, subscription: index) }
         }
         let offer = max(rate * Self.leastOffer, rate - Double(waiting) * 8 / Self.backlogTime)
         for (index, share) in Allocator.shares(of: offer, among: claims).enumerated() {

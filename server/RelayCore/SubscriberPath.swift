@@ -260,6 +260,15 @@ package struct SubscriberPath: Sendable {
         self.controller = controller
     }
 
+    /// Notes that the path is too slow for what is sent, although no queue shows it.
+    ///
+    /// A peer that acknowledges whole messages knows of none while the socket takes one message after the other.
+    package mutating func noteTooSlow(at now: MonotonicInstant) {
+        guard isAcknowledged, !isLimited, !endsOutage else { return }
+        lastLimited = now.microseconds
+        beginLaw(at: max(estimator.deliveryRate ?? 0, settings.lowestRate), now.microseconds)
+    }
+
     // MARK: Decisions
 
     /// Whether a frame may begin now; the rest of a frame that has begun always may follow.
