@@ -290,6 +290,7 @@ package struct SubscriberPath: Sendable {
     ///
     /// The peer may say nothing until it gets the next frame, so that frame must not wait for an acknowledgement. The
     /// path is taken to carry its rate meanwhile. If it does not, the peer sees the delay, and acknowledges everything.
+    @inline(never)  // Inlined, it would copy the estimate and the law for each packet, also where no limit is known.
     private mutating func thinnedOpening(at now: MonotonicInstant) -> Int64 {
         guard let controller, !isOpenAnyway(at: now.microseconds) else { return .min }
         return gate.opening(estimator, controller, frameInterval: spacing.interval)
