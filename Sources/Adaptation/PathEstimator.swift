@@ -172,11 +172,8 @@ package struct PathEstimator: Hashable, Sendable {
 
     /// Takes an acknowledgement in, which may have any content.
     ///
-    /// - Parameters:
-    ///   - acknowledgement: The acknowledgement.
-    ///   - isThinned: Whether the silence before it may be that of a receiver which acknowledges a frame only with the
-    ///     next one, because nothing is delayed: then it is no stall.
-    ///   - now: When it came, in microseconds.
+    /// The silence before it is no stall if it `isThinned`: a receiver may acknowledge a frame with the next one only.
+    ///
     /// - Returns: What it told; `nil` while there is too little to tell, for one that acknowledges nothing new, and for
     ///   one that cannot be true.
     package mutating func acknowledged(

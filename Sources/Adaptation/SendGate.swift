@@ -37,9 +37,12 @@ package struct SendGate: Hashable, Sendable {
     ///
     /// A receiver that thins its acknowledgements, or whose acknowledgements come late, has more than we know.
     package func window(_ path: PathEstimator, _ controller: RateController) -> Double {
-        let roundTrip = Double(path.shortestRoundTrip ?? settings.assumedRoundTrip)
-        let unsaid = Double(path.unsaidTime)
-        return controller.rate / 8e6 * (roundTrip + controller.targetQueue + unsaid) + settings.slack
+        window(path, controller, unsaid: path.unsaidTime)
+    }
+
+    private func window(_ path: PathEstimator, _ controller: RateController, unsaid: Int64) -> Double {
+        let roundTrip = path.shortestRoundTrip ?? settings.assumedRoundTrip
+        return controller.rate / 8e6 * (Double(roundTrip + unsaid) + controller.targetQueue) + settings.slack
     }
 
     /// When the path has room for a frame at the present rate, as long as it carries that rate and the receiver, which
@@ -48,7 +51,7 @@ package struct SendGate: Hashable, Sendable {
         guard let oldest = path.oldestUnacknowledgedWrite else { return .min }
         let roundTrip = path.shortestRoundTrip ?? settings.assumedRoundTrip
         let bytesPerMicrosecond = controller.rate / 8e6
-        let window = bytesPerMicrosecond * (Double(roundTrip) + controller.targetQueue) + settings.slack
+        let window = window(path, controller, unsaid: 0)
         let room = max(window - bytesPerMicrosecond * Double(frameInterval) / 2, Double(settings.silentBytes))
         let excess = Double(path.unacknowledgedBytes) - room
         guard excess > 0 else { return .min }

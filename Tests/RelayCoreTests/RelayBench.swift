@@ -121,7 +121,10 @@ final class RelayBench {
                 awake.insert(id)
             case .cut(let id): overdue.append(id)
             case .log(let notice): notices.append(notice)
-            case .callBack(let time): deadline = time
+            case .callBack(let time):
+                // A driver would call back at once, and again and again while nothing else happens.
+                if let time, time <= now { Issue.record("to be called back at \(time), at \(now)") }
+                deadline = time
             }
         }
     }

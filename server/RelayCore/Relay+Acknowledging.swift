@@ -80,7 +80,7 @@ extension Relay {
         connections.bulk[id.index].isHeldBack = true
         if connections.bulk[id.index].path.isTested { connections.bulk[id.index].path.frameWaits(at: now) }
         guard let opening = connections.bulk[id.index].path.opening(at: now) else { return }
-        connectionDeadlines.set(max(opening, now), for: id)
+        connectionDeadlines.set(opening, for: id)
     }
 
     /// Looks again whether the frame that waits on a connection may be sent.

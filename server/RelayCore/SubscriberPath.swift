@@ -280,10 +280,13 @@ package struct SubscriberPath: Sendable {
         return mayBeginDespiteDoubt(at: now)
     }
 
-    /// When a frame that may not begin now may begin if the peer acknowledges nothing before; `nil` for never.
+    /// When the gate opens for a frame if the peer acknowledges nothing before.
+    ///
+    /// It is `nil` if only an acknowledgement opens it, or if it is open: then the frame waits for something else.
     package mutating func opening(at now: MonotonicInstant) -> MonotonicInstant? {
         guard isLimited, thinning.explainsAll(at: now.microseconds) else { return nil }
-        return MonotonicInstant(microseconds: thinnedOpening(at: now))
+        let opening = thinnedOpening(at: now)
+        return opening > now.microseconds ? MonotonicInstant(microseconds: opening) : nil
     }
 
     /// When a frame may begin on a path with a limit whose peer may be thinning its acknowledgements, in microseconds.
