@@ -94,7 +94,7 @@ bench-network: release
 	Benchmarks/network/run $(CASES)
 
 # What users of the library see: RoomKit, and what it re-exports.
-API = RoomKit Capture MediaCore ScreenCapture SyntheticSources Threading V4L2Capture RelayServer
+API = RoomKit Adaptation Capture MediaCore ScreenCapture SyntheticSources Threading V4L2Capture RelayServer
 
 symbol-graphs: build
 	swift package dump-symbol-graph --minimum-access-level public --skip-synthesized-members > /dev/null

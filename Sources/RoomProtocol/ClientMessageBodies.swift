@@ -39,10 +39,13 @@ package struct Resume: SignalingBody {
     package static let type = "resume"
     package var version: Int
     package var resumeToken: String
+    /// A number that an error repeats.
+    package var requestId: Int?
 
-    package init(version: Int = WireFormat.version, resumeToken: String) {
+    package init(version: Int = WireFormat.version, resumeToken: String, requestId: Int? = nil) {
         self.version = version
         self.resumeToken = resumeToken
+        self.requestId = requestId
     }
 }
 

@@ -137,10 +137,13 @@ package struct TimeSync: SignalingBody {
     package var clientTime: Int64
     /// The room time of the answer, in microseconds.
     package var serverTime: Int64?
+    /// A number that the answer repeats.
+    package var requestId: Int?
 
-    package init(clientTime: Int64, serverTime: Int64? = nil) {
+    package init(clientTime: Int64, serverTime: Int64? = nil, requestId: Int? = nil) {
         self.clientTime = clientTime
         self.serverTime = serverTime
+        self.requestId = requestId
     }
 }
 

@@ -19,7 +19,7 @@ package final class FrameConverter: CapturedFrameConverter {
         set { transform.size = newValue }
     }
 
-    /// Whether turn and mirroring are left to whoever takes the frames: they then say how they must be turned.
+    /// Whether frames are tagged with turn and mirroring, for their receivers to apply, instead of being turned here.
     package var tagsOrientation: Bool {
         didSet { applied = Self.applied(of: transform, tagsOrientation: tagsOrientation) }
     }

@@ -154,13 +154,15 @@ struct RelayRoomTests {
     func firstMessage() {
         let bench = RelayBench()
         let peer = bench.open()
-        bench.send(.timeSync(TimeSync(clientTime: 4)), from: peer)
-        bench.send(.resume(Resume(resumeToken: "x")), from: peer)
+        bench.send(.timeSync(TimeSync(clientTime: 4, requestId: 5)), from: peer)
+        bench.send(.resume(Resume(resumeToken: "x", requestId: 6)), from: peer)
         bench.send(text: #"{"type":"fanfare"}"#, from: peer)
         bench.pull(peer)
         #expect(
-            peer.messages.first == .timeSync(TimeSync(clientTime: 4, serverTime: bench.now.microseconds))
+            peer.messages.first
+                == .timeSync(TimeSync(clientTime: 4, serverTime: bench.now.microseconds, requestId: 5))
         )
+        #expect(peer.messages.compactMap { if case .error(let error) = $0 { error.requestId } else { nil } } == [6])
         #expect(peer.errors == [.cannotResume, .unknownType] && peer.close == nil)
         bench.send(.join(Join(room: "r", identity: "i")), from: peer)
         bench.pull(peer)

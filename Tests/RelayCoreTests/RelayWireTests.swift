@@ -139,7 +139,7 @@ struct RelayWireTests {
     func otherMedia(kind: String) {
         let bench = RelayBench()
         let robot = bench.join("robot")
-        bench.send(text: #"{"type":"publish","requestId":3,"name":"a","kind":"\#(kind)","source":"mic"}"#, from: robot)
+        bench.send(text: #"{"type":"publish","requestId":3,"name":"","kind":"\#(kind)","source":"mic"}"#, from: robot)
         bench.pull(robot)
         #expect(robot.errors == [.notSupported] && robot.close == nil)
     }

@@ -22,6 +22,8 @@ struct ProtocolDocument {
     }
 
     let sections: [Section]
+    /// The numbers of the sections, such as 4.2, that mark something as reserved.
+    let reservedSections: Set<String>
 
     init() throws {
         let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
@@ -31,9 +33,12 @@ struct ProtocolDocument {
         var section = Section(title: "")
         var block: Block?
         var isInTable = false
+        var number = ""
+        var reservedSections: Set<String> = []
         for line in page.split(separator: "\n", omittingEmptySubsequences: false) {
             let isRow = block == nil && line.hasPrefix("|")
             defer { isInTable = isRow }
+            if line.contains("**Reserved"), !number.isEmpty { reservedSections.insert(number) }
             if line.hasPrefix("```") {
                 if let finished = block { section.blocks.append(finished) }
                 block = block == nil ? Block(info: String(line.dropFirst(3)), text: "") : nil
@@ -49,9 +54,12 @@ struct ProtocolDocument {
             } else if line.hasPrefix("#") {
                 sections.append(section)
                 section = Section(title: line.drop { $0 == "#" }.trimmingCharacters(in: .whitespaces))
+                let first = section.title.prefix { $0 != " " }
+                if first.first?.isNumber == true { number = first.trimmingCharacters(in: ["."]) }
             }
         }
         self.sections = sections + [section]
+        self.reservedSections = reservedSections
     }
 
     /// All fenced blocks with `info` after their backticks.

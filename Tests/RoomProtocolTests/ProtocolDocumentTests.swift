@@ -73,6 +73,14 @@ struct ProtocolDocumentTests {
         }
     }
 
+    @Test("The table of what version 0.1 does names each section that reserves something")
+    func reservedParts() throws {
+        let table = try #require(document.section("3.1 What version 0.1 does")?.tables.first)
+        let named = Set(table.rows.flatMap { $0[1].split(separator: ",") }.map { $0.trimmingCharacters(in: [" "]) })
+        #expect(document.reservedSections.isSuperset(of: ["2", "4.2", "13.1"]))
+        #expect(document.reservedSections.subtracting(named).isEmpty)
+    }
+
     @Test("There is no fenced JSON without a direction")
     func directions() {
         let infos = Set(document.sections.flatMap(\.blocks).map(\.info).filter { $0.hasPrefix("json") })

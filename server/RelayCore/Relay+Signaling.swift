@@ -53,9 +53,10 @@ extension Relay {
         case .join(let join):
             if let error = refusal(of: join, on: id) ?? chargeJoining(join, at: now) { return fail(id, error, at: now) }
             enter(join, id, at: now, using: &generator)
-        case .resume:
+        case .resume(let body):
             let sentence = "this server does not keep sessions; join anew"
-            send(.error(ErrorMessage(.cannotResume, sentence, fatal: false)), to: id)
+            let error = ErrorMessage(.cannotResume, sentence, fatal: false, requestId: body.requestId)
+            send(.error(error), to: id)
         case .timeSync(let body): answer(body, to: id, at: now)
         default:
             fail(id, ErrorMessage(.malformedMessage, "the first message must be \"join\"", fatal: true), at: now)
@@ -103,7 +104,8 @@ extension Relay {
     private mutating func answer(_ body: TimeSync, to id: ConnectionID, at now: MonotonicInstant) {
         // An answer that comes late says nothing of the time.
         guard connections.contains(id), !isSilent(id, at: now) else { return }
-        send(.timeSync(TimeSync(clientTime: body.clientTime, serverTime: now.microseconds)), to: id)
+        let answer = TimeSync(clientTime: body.clientTime, serverTime: now.microseconds, requestId: body.requestId)
+        send(.timeSync(answer), to: id)
     }
 
     /// Refuses a request about a track that is not there, or that this participant may not change.

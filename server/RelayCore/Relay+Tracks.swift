@@ -70,10 +70,10 @@ extension Relay {
         by participant: Participant,
         at now: MonotonicInstant
     ) -> (RoomErrorCode, String)? {
+        if let refusal = refusal(ofMedium: request) { return refusal }
         if let problem = WireFormat.problem(withName: request.name) {
             return (.invalidArgument, "the track's name \(problem)")
         }
-        if let refusal = refusal(ofMedium: request) { return refusal }
         if let problem = WireFormat.problem(withName: request.source) {
             return (.invalidArgument, "the track's source \(problem)")
         }

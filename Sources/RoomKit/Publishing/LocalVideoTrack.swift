@@ -38,8 +38,9 @@ public final class LocalVideoTrack: Sendable {
 
     /// Requests another format for this track alone; fields that are `nil` stay as they are.
     ///
-    /// For a lower rate, frames are left out. For a size, frames are cropped and scaled down. To change the format of
-    /// the source itself, for all its tracks, use `source.requestOutputFormat(_:)`.
+    /// For a lower rate, frames are left out. For a size, frames are cropped and scaled down; those of a screen are
+    /// scaled to fit, and nothing is cut off. To change the format of the source itself, for all its tracks, use
+    /// `source.requestOutputFormat(_:)`.
     public func requestOutputFormat(_ request: VideoFormatRequest) {
         let publisher = state.withLock { state in
             state.request.merge(request)

@@ -9,7 +9,7 @@ extension ScreenSource {
     ///   - target: The whole screen, a monitor or a window.
     ///   - display: The X display, as in `:0`; `nil` for that of the environment's `DISPLAY`.
     ///   - showsCursor: Whether the cursor is drawn.
-    ///   - request: The highest frame rate, 15 by default, and a size, to which published tracks crop and scale.
+    ///   - request: The highest frame rate, 15 by default, and a size, into which published tracks fit the picture.
     public convenience init(
         target: ScreenTarget = .screen,
         display: String? = nil,
