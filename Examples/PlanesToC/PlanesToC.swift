@@ -15,10 +15,11 @@ struct PlanesToC: AsyncParsableCommand {
         let source = PatternSource()
         var (frames, sum) = (0, 0.0)
         for await frame in source.frames {
+            guard frames < count else { break }
             sum += Self.brightness(of: frame)
             frames += 1
-            if frames == count { break }
         }
+        guard frames > 0 else { return print("No frame.") }
         print("\(frames) frames, mean brightness \(Int((sum / Double(frames)).rounded())).")
     }
 

@@ -7,8 +7,8 @@ import Threading
 /// `releaseCapture`. Each start of the source begins anew. For pictures that are computed, `PacedSource` takes less
 /// code; frames that come from elsewhere are simply written to a `PushedSource`.
 public protocol CustomCapturer: AnyObject, Sendable {
-    /// The kind of content in the frames; `.none` by default.
-    var contentHint: VideoContentHint { get }
+    /// The kind of content in the frames; `nil`, the default, is `.detail` for a screen and `.none` for the rest.
+    var contentHint: VideoContentHint? { get }
 
     /// The format that is captured, read after `startCapture`; `nil`, the default, if it is not known.
     var captureSettings: VideoFormat? { get }
@@ -31,8 +31,8 @@ public protocol CustomCapturer: AnyObject, Sendable {
 }
 
 extension CustomCapturer {
-    /// Nothing is known.
-    public var contentHint: VideoContentHint { .none }
+    /// What the source's kind says.
+    public var contentHint: VideoContentHint? { nil }
 
     /// An unknown format.
     public var captureSettings: VideoFormat? { nil }
@@ -68,6 +68,9 @@ public final class VideoCaptureConsumer: Sendable {
 
     /// Reports that frames come again.
     public func interruptionEnded() { running?.interruptionEnded() }
+
+    /// Reports that no frame has come since the start, because of `error`, and that the capturer goes on.
+    public func noFramesCaptured(because error: any Error) { running?.noFramesCaptured(because: error) }
 
     /// Ends the source because of `error`, which becomes `VideoSource.failure`; only the first end counts.
     public func fail(_ error: any Error) { finish(.failure(error)) }
@@ -110,7 +113,7 @@ public final class CapturerSource: VideoCapturer, CoreCapturer {
     /// Creates a source of the frames of `capturer`, which it keeps.
     public init(_ capturer: any CustomCapturer, kind: VideoSourceKind = .other) {
         self.kind = kind
-        contentHint = capturer.contentHint
+        contentHint = capturer.contentHint ?? kind.contentHint
         core = CaptureCore(threadName: "capturer", explainShortage: { CaptureError($0) }) { context in
             try capturer.initCapture()
             defer { capturer.releaseCapture() }

@@ -20,15 +20,16 @@ public final class PacedSource: VideoCapturer, CoreCapturer {
     ///
     /// - Parameters:
     ///   - kind: What the source shows.
-    ///   - isScreencast: Whether the pictures show a screen, where detail matters more than frame rate.
+    ///   - isScreencast: Whether the pictures show a screen, where detail matters more than frame rate; by default what
+    ///     `kind` says.
     ///   - makePainter: Called at each start, on the source's thread. The start throws any error that it throws.
     public init(
         kind: VideoSourceKind = .other,
-        isScreencast: Bool = false,
+        isScreencast: Bool? = nil,
         painter makePainter: @escaping @Sendable () throws -> any FramePainter
     ) {
         self.kind = kind
-        self.isScreencast = isScreencast
+        self.isScreencast = isScreencast ?? (kind == .screen)
         core = CaptureCore.painted(threadName: "paced source") { _ in try makePainter() }
     }
 

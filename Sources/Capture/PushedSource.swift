@@ -22,7 +22,7 @@ public final class PushedSource: VideoSource {
     ///   - contentHint: The kind of content in the frames; by default `.detail` for a screen and `.none` for the rest.
     public init(kind: VideoSourceKind = .other, contentHint: VideoContentHint? = nil) {
         self.kind = kind
-        self.contentHint = contentHint ?? (kind == .screen ? .detail : .none)
+        self.contentHint = contentHint ?? kind.contentHint
         entrance = FrameEntrance(to: sinks, measuresDelay: false)
     }
 

@@ -22,6 +22,9 @@ public struct VideoSourceKind: RawRepresentable, Hashable, Sendable {
     public static let file = VideoSourceKind(rawValue: "file")
     /// Anything else.
     public static let other = VideoSourceKind(rawValue: "other")
+
+    /// The kind of content that a source of this kind has unless it says otherwise.
+    var contentHint: VideoContentHint { self == .screen ? .detail : .none }
 }
 
 /// What happens to a source while it captures.

@@ -16,7 +16,7 @@ private final class ScriptedCapturer: CustomCapturer {
     }
 
     let state = Monitor(State())
-    var contentHint: VideoContentHint { .motion }
+    var contentHint: VideoContentHint? { .motion }
     var captureSettings: VideoFormat? {
         VideoFormat(dimensions: Dimensions(width: 16, height: 16), frameRate: FrameRate(5), pixelFormat: .nv12)
     }
@@ -96,6 +96,22 @@ struct CustomCapturerTests {
             await source.stopCapture()
         }
         #expect(source.captureStatistics.interruptions == 4)
+    }
+
+    @Test("A capturer that has no frame yet can say so, and its source goes on")
+    func noFrames() async throws {
+        let capturer = ScriptedCapturer()
+        let source = CapturerSource(capturer)
+        var events = source.captureEvents().makeAsyncIterator()
+        try await source.startCapture()
+        try #require(capturer.consumer).noFramesCaptured(because: ScriptedCapturer.Trouble(what: "covered"))
+        guard case .noFramesCaptured(let error)? = await events.next() else {
+            Issue.record("no event")
+            return
+        }
+        #expect(error as? ScriptedCapturer.Trouble == ScriptedCapturer.Trouble(what: "covered"))
+        #expect(source.isCapturing && source.failure == nil)
+        await source.stopCapture()
     }
 
     @Test("A capturer that fails or ends by itself is stopped and released, and its source says why")

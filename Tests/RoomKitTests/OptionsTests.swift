@@ -3,6 +3,14 @@ import Testing
 
 @testable import RoomKit
 
+/// A capturer that says nothing of itself.
+private final class IdleCapturer: CustomCapturer {
+    func initCapture() {}
+    func startCapture(_ consumer: VideoCaptureConsumer) {}
+    func stopCapture() {}
+    func releaseCapture() {}
+}
+
 @Suite("Options", .timeLimit(.minutes(1)))
 struct OptionsTests {
     @Test("An identity is this machine's name with four random characters")
@@ -100,10 +108,24 @@ struct OptionsTests {
     @Test("A source says whether it is a screencast: what shows a screen is one, and nothing else")
     func screencasts() {
         let device = CaptureDevice(path: "/dev/video0", name: "None", busInfo: "none", driver: "none")
-        let sources: [any VideoSource] = [
-            ScreenSource(), PushedSource(kind: .screen), CameraSource(device: device), PushedSource(), PatternSource(),
+        let painted = { (kind: VideoSourceKind) in
+            PacedSource(dimensions: Dimensions(width: 16, height: 16), frameRate: FrameRate(5), kind: kind) { _, _ in
+                true
+            }
+        }
+        let screens: [any VideoSource] = [
+            ScreenSource(), PushedSource(kind: .screen), CapturerSource(IdleCapturer(), kind: .screen),
+            painted(.screen),
         ]
-        #expect(sources.map(\.isScreencast) == [true, true, false, false, false])
+        let others: [any VideoSource] = [
+            CameraSource(device: device), PushedSource(), PatternSource(), CapturerSource(IdleCapturer()),
+            painted(.other),
+        ]
+        for source in screens {
+            #expect(source.isScreencast && source.contentHint == .detail)
+            #expect(VideoPublishOptions().completed(for: source).degradationPreference == .maintainResolution)
+        }
+        #expect(others.allSatisfy { !$0.isScreencast && $0.contentHint == .none })
     }
 
     @Test(

@@ -43,16 +43,16 @@ extension VP8SourceError: CodedError {
 }
 
 extension VP8SourceError: CustomStringConvertible {
-    /// What was found and what to do about it, in one or two sentences.
+    /// What was found and what to do about it, in one or two sentences, without the last full stop.
     public var description: String {
         let advice =
             switch code {
             case .invisibleFrame:
-                "Encode without such frames: ffmpeg -auto-alt-ref 0, or vpxenc --auto-alt-ref=0."
-            case .pictureTooLarge: "Encode smaller pictures."
-            case .frameTooLarge: "Encode with a lower bitrate."
-            case .startsWithoutKeyframe: "They are left out until the first keyframe."
-            case .noKeyframe: "Begin with a keyframe, and have one every few seconds: ffmpeg -g 60."
+                "Encode without such frames: ffmpeg -auto-alt-ref 0, or vpxenc --auto-alt-ref=0"
+            case .pictureTooLarge: "Encode smaller pictures"
+            case .frameTooLarge: "Encode with a lower bitrate"
+            case .startsWithoutKeyframe: "They are left out until the first keyframe"
+            case .noKeyframe: "Begin with a keyframe, and have one every few seconds: ffmpeg -g 60"
             default: "Convert it: ffmpeg -i FILE -c:v libvpx -auto-alt-ref 0 -g 60 NEW.ivf"
             }
         return "\(finding). \(advice)"
