@@ -20,7 +20,7 @@ package struct DisplayInspection: Sendable {
     /// Whether the screen's pixels are stored in a way that we can read.
     package let isReadable: Bool
 
-    /// Connects to a display and asks what it has; the caller waits as long as the server likes.
+    /// Connects to a display and asks what it has.
     ///
     /// XFIXES, DAMAGE and RANDR are there if nothing is thrown.
     ///
@@ -28,8 +28,9 @@ package struct DisplayInspection: Sendable {
     /// - Throws: `noDisplay`, `waylandSession`, `displayUnreachable`, `displayLost`, `noAnswer`, or `serverFailed` if
     ///   an extension is missing.
     package init(of display: String?) throws(ScreenError) {
-        let connection = try XConnection(display: SessionEnvironment.current.displayName(given: display))
+        let name = try SessionEnvironment.current.displayName(given: display)
         do throws(XFailure) {
+            let connection = try XConnection(display: name)
             let directory = ScreenDirectory(connection: connection)
             let geometry = try connection.geometry(of: connection.root)
             self.display = connection.display
@@ -41,7 +42,7 @@ package struct DisplayInspection: Sendable {
             isXwayland = try directory.isXwayland()
             isReadable = connection.isReadable(depth: geometry.depth, visual: connection.rootVisual)
         } catch {
-            throw ScreenError(error, target: "display \(connection.display)")
+            throw ScreenError(error, target: "display \(name)")
         }
     }
 }

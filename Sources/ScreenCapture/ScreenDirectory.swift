@@ -164,6 +164,11 @@ struct ScreenDirectory {
 
     private static let (deepestFrame, mostFrameParts) = (4, 16)
 
+    /// The text of a title: UTF-8, or else Latin-1, as old programs have it (ICCCM, `STRING`).
+    private static func text(_ bytes: some Sequence<UInt8>) -> String {
+        String(validating: bytes, as: UTF8.self) ?? String(String.UnicodeScalarView(bytes.map { Unicode.Scalar($0) }))
+    }
+
     private func describe(
         _ window: xcb_window_t,
         _ names: (modern: xcb_atom_t, plain: xcb_atom_t),
@@ -176,7 +181,7 @@ struct ScreenDirectory {
             let geometry = try connection.geometry(of: window)
             return ScreenWindow(
                 identifier: window,
-                title: String(decoding: title.prefix { $0 != 0 }, as: UTF8.self),
+                title: Self.text(title.prefix { $0 != 0 }),
                 dimensions: Dimensions(width: Int(geometry.width), height: Int(geometry.height))
             )
         } catch .refused {

@@ -48,8 +48,8 @@ struct ScreenLoop {
     static func run(_ plan: Plan, _ context: CaptureContext) throws(ScreenError) {
         let display = try SessionEnvironment.current.displayName(given: plan.display)
         let name = plan.target.words(on: display)
-        let connection = try XConnection(display: display) { context.isStopRequested }
         do throws(XFailure) {
+            let connection = try XConnection(display: display) { context.isStopRequested }
             var loop = try ScreenLoop(plan, context, connection, name)
             context.opened(loop.format(at: loop.wantedRate))
             try loop.capture()

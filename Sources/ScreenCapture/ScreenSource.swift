@@ -104,12 +104,7 @@ extension ScreenSource {
     /// - Returns: The monitors in the server's order; none if the display is Xwayland's.
     /// - Throws: `noDisplay`, `waylandSession`, `displayUnreachable`, `displayLost`, `noAnswer`, `serverFailed`.
     public static func monitors(display: String? = nil) throws(ScreenError) -> [ScreenMonitor] {
-        let connection = try connect(display)
-        do throws(XFailure) {
-            return try ScreenDirectory(connection: connection).capturableMonitors()
-        } catch {
-            throw ScreenError(error, target: "display \(connection.display)")
-        }
+        try ask(display) { directory throws(XFailure) in try directory.capturableMonitors() }
     }
 
     /// Lists the windows of a display.
@@ -118,15 +113,18 @@ extension ScreenSource {
     /// - Returns: The windows that the window manager lists, or else all that are shown, without their frames.
     /// - Throws: The same errors as `monitors(display:)`.
     public static func windows(display: String? = nil) throws(ScreenError) -> [ScreenWindow] {
-        let connection = try connect(display)
-        do throws(XFailure) {
-            return try ScreenDirectory(connection: connection).windows()
-        } catch {
-            throw ScreenError(error, target: "display \(connection.display)")
-        }
+        try ask(display) { directory throws(XFailure) in try directory.windows() }
     }
 
-    private static func connect(_ display: String?) throws(ScreenError) -> XConnection {
-        try XConnection(display: SessionEnvironment.current.displayName(given: display))
+    private static func ask<Answer>(
+        _ display: String?,
+        _ question: (ScreenDirectory) throws(XFailure) -> Answer
+    ) throws(ScreenError) -> Answer {
+        let name = try SessionEnvironment.current.displayName(given: display)
+        do throws(XFailure) {
+            return try question(ScreenDirectory(connection: XConnection(display: name)))
+        } catch {
+            throw ScreenError(error, target: "display \(name)")
+        }
     }
 }

@@ -6,7 +6,6 @@ import Threading
 /// A connection to an X server; confine to one thread.
 ///
 /// No call waits longer than `ScreenSource.patience` for the server, and none goes on waiting when a stop is requested.
-/// Only opening the connection can take as long as the server likes.
 @safe final class XConnection {
     /// The display's name, as in `:0`.
     let display: String
@@ -21,27 +20,29 @@ import Threading
 
     /// Connects to `display`.
     ///
-    /// - Throws: `displayUnreachable`, or `serverFailed` if an extension is missing.
-    init(display: String, isStopRequested: @escaping () -> Bool = { false }) throws(ScreenError) {
+    /// - Throws: `noAnswer`, `stopped`; as `explained` `displayUnreachable`, `outOfResources`, or `serverFailed` if an
+    ///   extension is missing.
+    init(display: String, isStopRequested: @escaping () -> Bool = { false }) throws(XFailure) {
         self.display = display
         self.isStopRequested = isStopRequested
-        var number: Int32 = 0
-        guard let handle = unsafe xcb_connect(display, &number) else {
-            throw ScreenError(.displayUnreachable, target: "display \(display)", "there is no memory left")
+        let opened = try Self.open(display, isStopRequested: isStopRequested)
+        guard let handle = unsafe opened.handle else {
+            throw .explained(ScreenError(.displayUnreachable, target: "display \(display)", "there is no memory left"))
         }
         let status = unsafe xcb_connection_has_error(handle)
-        guard status == 0, let screen = unsafe Self.screen(number, of: handle) else {
+        guard status == 0, let found = opened.extensions, let screen = unsafe Self.screen(opened.screen, of: handle)
+        else {
             unsafe xcb_disconnect(handle)
-            throw ScreenError(.displayUnreachable, target: "display \(display)", Self.explain(status))
+            throw .explained(ScreenError(.displayUnreachable, target: "display \(display)", Self.explain(status)))
         }
         unsafe self.handle = handle
         unsafe self.screen = screen
         root = unsafe screen.pointee.root
-        do {
-            extensions = try unsafe XExtensions(handle)
+        do throws(MissingExtension) {
+            extensions = try found.get()
         } catch {
             unsafe xcb_disconnect(handle)
-            throw ScreenError(.serverFailed, target: "display \(display)", error.description)
+            throw .explained(ScreenError(.serverFailed, target: "display \(display)", error.description))
         }
     }
 

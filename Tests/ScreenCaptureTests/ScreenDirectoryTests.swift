@@ -1,4 +1,5 @@
 import CXCB
+import Foundation
 import MediaCore
 import RoomKit
 import TestSupport
@@ -28,6 +29,14 @@ struct ScreenDirectoryTests {
             try await sink.shows(0x10C030, at: place.0, place.1, "\(target)")
             await source.stopCapture(for: sink)
         }
+    }
+
+    @Test("A title in Latin-1, as old programs have it, is read", arguments: [String.Encoding.isoLatin1, .utf8])
+    func oldTitle(encoding: String.Encoding) async throws {
+        let display = try await VirtualDisplay()
+        let window = try display.makeWindow(area(10, 20, 120, 90), colour: 0x10C030)
+        try display.setTitle(Array(#require("Übersicht".data(using: encoding))), of: window)
+        #expect(try ScreenSource.windows(display: display.name).map(\.title) == ["Übersicht"])
     }
 
     // Titles were those of the frames, which have none.

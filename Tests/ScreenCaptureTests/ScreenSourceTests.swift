@@ -206,6 +206,23 @@ struct ScreenSourceTests {
         }
     }
 
+    @Test("A display that does not answer is an error after the stated time, and a stop need not wait for it")
+    func stoppedDisplay() async throws {
+        let display = try await VirtualDisplay()
+        display.server.send(SIGSTOP)
+        defer { display.server.send(SIGCONT) }
+        let source = ScreenSource(display: display.name)
+        let began = MonotonicClock.now
+        async let start: Void = source.startCapture()
+        try await Task.sleep(for: .milliseconds(200))
+        await source.stopCapture()
+        _ = try? await start
+        #expect(MonotonicClock.now.duration(since: began) < ScreenSource.patience)
+        #expect { try ScreenSource.windows(display: display.name) } throws: { error in
+            (error as? ScreenError)?.code == .noAnswer
+        }
+    }
+
     @Test("The cursor is drawn where it is moved to, and only if it is wanted", arguments: [true, false])
     func cursor(isWanted: Bool) async throws {
         let display = try await VirtualDisplay()

@@ -70,6 +70,12 @@ final class VirtualDisplay {
         return window
     }
 
+    /// Gives a window a title in the way of old programs, as plain bytes.
+    func setTitle(_ bytes: [UInt8], of window: xcb_window_t) throws {
+        set(XCB_ATOM_WM_NAME.rawValue, of: window, to: bytes, type: XCB_ATOM_STRING.rawValue)
+        try sync()
+    }
+
     /// Marks a program's window, as a window manager does.
     func mark(_ window: xcb_window_t) throws {
         let state = try client.atom("WM_STATE")
