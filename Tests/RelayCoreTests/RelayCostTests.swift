@@ -95,6 +95,8 @@ struct RelayCostTests {
         let (bench, cameras, _) = try largeRoom()
         bench.send(.disable(Disable(trackId: cameras[3].track.id)), from: cameras[3].publisher)
         bench.send(.unpublish(Unpublish(trackId: cameras[4].track.id)), from: cameras[4].publisher)
+        // The room was filled at once, beyond the default for its size.
+        bench.advance(.seconds(1))
         let late = bench.join("late")
         let more = late.messages.compactMap { if case .participantConnected(let body) = $0 { body } else { nil } }
         let told = try #require(late.joined).participants + more.map(\.participant)

@@ -53,6 +53,26 @@ struct RelayJoinFloodTests {
         #expect(bench.join("guest", room: "another").close == nil)
     }
 
+    @Test("Joins are charged for the others in the room: 1,000 fill it at once, and a flood of them ends soon after")
+    func audience() {
+        let bench = RelayBench()
+        let crowd = (0..<999).map { bench.join("robot \($0)", automatic: false) }
+        #expect(crowd.allSatisfy { $0.close == nil })
+        bench.discard(crowd)
+        bench.advance(.seconds(60))
+        var accepted = 0
+        for number in 0..<600 {
+            let guest = bench.join("guest \(number)", automatic: false)
+            if guest.close == nil { accepted += 1 } else { #expect(guest.errors == [.limitReached]) }
+            bench.close(guest)
+            bench.discard(crowd)
+        }
+        // Each causes two messages to each of 999.
+        #expect(accepted == RelaySettings().joinDeliveryBurst / (2 * 999), "\(accepted)")
+        bench.advance(.seconds(1))
+        #expect(bench.join("guest").close == nil)
+    }
+
     /// Each new connection began with the whole budget of one participant: 640,000 messages a second in a room of
     /// 1,000.
     @Test("A flooder that joins again and again under new names is charged to its room's joins")

@@ -139,6 +139,8 @@ struct ProtocolDocumentTests {
             "deliveryBurst": text(settings.deliveryBurst),
             "joinInterval": text(settings.joinInterval),
             "joinBurst": text(settings.joinBurst),
+            "joinDeliveriesPerSecond": text(settings.joinDeliveriesPerSecond),
+            "joinDeliveryBurst": text(settings.joinDeliveryBurst),
             "replacementInterval": text(settings.replacementInterval),
             "replacementBurst": text(settings.replacementBurst),
             "media.trackRate": text(settings.media.trackRate),

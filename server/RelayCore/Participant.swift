@@ -93,6 +93,8 @@ struct Room: Sendable {
     let name: String
     /// How many participants joined.
     var joins: TokenBucket
+    /// How many messages to the others that caused.
+    var joinDeliveries: TokenBucket
     /// The participants in order of joining.
     var participants: [ParticipantID] = []
     var participantsByIdentity: [String: ParticipantID] = [:]

@@ -33,7 +33,7 @@ extension Relay {
     ///
     /// - Returns: The reason to refuse it; `nil` if it is within the limits.
     mutating func chargeJoining(_ join: Join, at now: MonotonicInstant) -> ErrorMessage? {
-        guard rooms[join.room] != nil else { return nil }
+        guard let others = rooms[join.room]?.participants.count else { return nil }
         if let namesake = rooms[join.room]?.participantsByIdentity[join.identity],
             participants[namesake]?.replacements.take(1, of: limits.replacements, at: now) == false
         {
@@ -41,9 +41,15 @@ extension Relay {
             let sentence = "others joined with the identity \"\(join.identity)\" too often; allowed are \(most)"
             return ErrorMessage(.limitReached, sentence, fatal: true)
         }
-        guard rooms[join.room]?.joins.take(1, of: limits.joins, at: now) == false else { return nil }
-        let sentence = "too many participants join the room; allowed are \(settings.joinBurst) at once"
-        return ErrorMessage(.limitReached, sentence, fatal: true)
+        if rooms[join.room]?.joins.take(1, of: limits.joins, at: now) == false {
+            let sentence = "too many participants join the room; allowed are \(settings.joinBurst) at once"
+            return ErrorMessage(.limitReached, sentence, fatal: true)
+        }
+        if rooms[join.room]?.joinDeliveries.take(2 * others, of: limits.joinDeliveries, at: now) == false {
+            let sentence = "too many participants join a room of \(others); come back in a minute"
+            return ErrorMessage(.limitReached, sentence, fatal: true)
+        }
+        return nil
     }
 
     /// Brings a new participant into a room.
@@ -57,7 +63,12 @@ extension Relay {
         let others = rooms[join.room]?.participants ?? []
         let room =
             rooms[join.room]
-            ?? Room(id: Self.makeID("RM", using: &generator), name: join.room, joins: TokenBucket(fullAt: now))
+            ?? Room(
+                id: Self.makeID("RM", using: &generator),
+                name: join.room,
+                joins: TokenBucket(fullAt: now),
+                joinDeliveries: TokenBucket(fullAt: now)
+            )
         rooms[join.room] = room
         let info = ParticipantInfo(id: Self.makeID("PA", using: &generator), identity: join.identity, tracks: [])
         let participant = add(info, to: join.room, automatic: join.automaticSubscription ?? true, at: now)

@@ -97,6 +97,7 @@ package struct Relay: ~Copyable, Sendable {
         let trackMedia: MediaBudget.Limits
         let forwarding: ForwardingPolicy.Limits
         let joins: Allowance
+        let joinDeliveries: Allowance
         let replacements: Allowance
 
         init(_ settings: RelaySettings) {
@@ -104,6 +105,7 @@ package struct Relay: ~Copyable, Sendable {
             signaling = SignalingBudget.Limits(settings)
             forwarding = ForwardingPolicy.Limits(settings.forwarding)
             joins = Allowance(one: settings.joinInterval, burst: settings.joinBurst)
+            joinDeliveries = Allowance(perSecond: settings.joinDeliveriesPerSecond, burst: settings.joinDeliveryBurst)
             replacements = Allowance(one: settings.replacementInterval, burst: settings.replacementBurst)
             participantMedia = MediaBudget.Limits(rate: media.participantRate, packets: media.participantPackets, media)
             trackMedia = MediaBudget.Limits(rate: media.trackRate, packets: media.trackPackets, media)

@@ -42,6 +42,14 @@ package struct RelaySettings: Sendable {
     package var joinInterval: Duration = .milliseconds(100)
     /// How many participants may join a room at once, after a quiet time: twice as many as it holds.
     package var joinBurst = 2000
+    /// How many messages a second the joins of a room may cause to the others in it, in the long run: those of ten joins
+    /// to a room of 1,000.
+    ///
+    /// A join counts two for each of the others: one that says that the participant has come, and one that it has gone.
+    package var joinDeliveriesPerSecond = 20_000
+    /// How many messages the joins of a room may cause at once, after a quiet time: as many as it takes to fill a room
+    /// with 1,000 participants.
+    package var joinDeliveryBurst = 1_000_000
     /// The interval at which participants may take the place of one with the same identity in the long run.
     package var replacementInterval: Duration = .seconds(2)
     /// How many participants may take the place of one with the same identity at once, after a quiet time.

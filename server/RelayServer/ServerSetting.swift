@@ -40,6 +40,8 @@ package struct ServerSetting: Sendable {
         ServerSetting("deliveryBurst", .count(\.relay.deliveryBurst)),
         ServerSetting("joinInterval", .time(\.relay.joinInterval)),
         ServerSetting("joinBurst", .count(\.relay.joinBurst)),
+        ServerSetting("joinDeliveriesPerSecond", .count(\.relay.joinDeliveriesPerSecond)),
+        ServerSetting("joinDeliveryBurst", .count(\.relay.joinDeliveryBurst)),
         ServerSetting("replacementInterval", .time(\.relay.replacementInterval)),
         ServerSetting("replacementBurst", .count(\.relay.replacementBurst)),
         ServerSetting("media.trackRate", .rate(\.relay.media.trackRate)),
