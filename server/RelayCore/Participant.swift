@@ -93,7 +93,7 @@ struct Room: Sendable {
     let name: String
     /// How many participants joined.
     var joins: TokenBucket
-    /// How many messages to the others that caused.
+    /// How many messages to the others the joins have caused, with those of leaving.
     var joinDeliveries: TokenBucket
     /// The participants in order of joining.
     var participants: [ParticipantID] = []
