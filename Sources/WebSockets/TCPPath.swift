@@ -38,6 +38,14 @@ package struct TCPPath: Sendable {
         }
     }
 
+    /// The time since the peer's kernel last acknowledged anything; `nil` on sockets without TCP.
+    var timeSinceAcknowledgement: Duration? {
+        var info = tcp_info()
+        var length = socklen_t(MemoryLayout.size(ofValue: info))
+        guard unsafe getsockopt(socket, Int32(IPPROTO_TCP), TCP_INFO, &info, &length) == 0 else { return nil }
+        return .milliseconds(info.tcpi_last_ack_recv)
+    }
+
     /// The window's gain of 1, which BBR has while it measures the round trip and never else (`BBR_UNIT`).
     private static let unitGain: UInt32 = 256
 

@@ -84,7 +84,8 @@ extension WebSocketConnection {
         guard silence >= idle.pingAfter else {
             return setTimer(after: idle.pingAfter - silence)
         }
-        guard silence < idle.hangUpAfter else {
+        let patience = silence >= idle.hangUpAfter && isMachineReachable ? idle.hangUpStoppedAfter : idle.hangUpAfter
+        guard silence < patience else {
             let seconds = Int(silence.seconds.rounded())
             let error = WebSocketError(
                 .idleTimeout,
@@ -98,7 +99,17 @@ extension WebSocketConnection {
         }
         isPingWanted = true
         awaitRoom()
-        setTimer(after: min(idle.pingAfter, idle.hangUpAfter - silence))
+        setTimer(after: min(idle.pingAfter, patience - silence))
+    }
+
+    /// Whether the peer's kernel has acknowledged anything in the last two thirds of `hangUpAfter`.
+    ///
+    /// If the peer reads nothing, the kernel asks for room at intervals that double, so at most half of the silence is
+    /// without an answer. If the peer's machine is gone, the last answer is as old as the silence.
+    private var isMachineReachable: Bool {
+        guard idle.hangUpStoppedAfter > idle.hangUpAfter else { return false }
+        guard let time = TCPPath(socket: socket).timeSinceAcknowledgement else { return true }
+        return time < idle.hangUpAfter * 2 / 3
     }
 
     private var hasUnreadBytes: Bool {

@@ -13,7 +13,7 @@ extension WebSocketConnection {
     func confirmUpgrade(on wsi: OpaquePointer) -> Int32 {
         guard case .accepted(let listener) = role else { return -1 }
         let isSecure = unsafe lws_get_ssl(wsi) != nil
-        let hasOrigin = unsafe lws_hdr_total_length(wsi, WSI_TOKEN_ORIGIN) > 0
+        let hasOrigin = unsafe hasHeader(WSI_TOKEN_ORIGIN, of: wsi)
         let origin = unsafe hasOrigin ? header(WSI_TOKEN_ORIGIN, of: wsi) : nil
         let host = unsafe header(WSI_TOKEN_HOST, of: wsi)
         guard listener.options.origins.admits(origin: origin, host: host, isSecure: isSecure) else {
@@ -29,6 +29,13 @@ extension WebSocketConnection {
             return unsafe refuse("400 Bad Request", "A WebSocket needs a connection of its own.", on: wsi)
         }
         return 0
+    }
+
+    /// Whether a request has a header, be it an empty one.
+    private func hasHeader(_ token: lws_token_indexes, of wsi: OpaquePointer) -> Bool {
+        // The length alone does not tell an empty header from none.
+        var byte: CChar = 0
+        return unsafe lws_hdr_total_length(wsi, token) > 0 || lws_hdr_copy_fragment(wsi, &byte, 1, token, 0) >= 0
     }
 
     /// Answers a handshake with an HTTP error and `sentence`.

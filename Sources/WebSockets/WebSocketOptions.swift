@@ -20,11 +20,22 @@ package struct IdlePolicy: Sendable {
     package var pingAfter: Duration
     /// The silence after which the connection is ended; default 30 s, so that two pings may get lost in a stall.
     package var hangUpAfter: Duration
+    /// The silence after which the connection is ended although the peer's machine still answers; never less than
+    /// `hangUpAfter`, its default.
+    ///
+    /// The peer's kernel acknowledges what it receives (TCP) also while the peer's program is stopped. On a Unix socket
+    /// there are no such acknowledgements, and this longer time applies.
+    package var hangUpStoppedAfter: Duration
 
     /// Creates a policy; any message or pong from the peer ends its silence.
-    package init(pingAfter: Duration = .seconds(10), hangUpAfter: Duration = .seconds(30)) {
+    package init(
+        pingAfter: Duration = .seconds(10),
+        hangUpAfter: Duration = .seconds(30),
+        hangUpStoppedAfter: Duration? = nil
+    ) {
         self.pingAfter = pingAfter
         self.hangUpAfter = hangUpAfter
+        self.hangUpStoppedAfter = max(hangUpAfter, hangUpStoppedAfter ?? hangUpAfter)
     }
 }
 

@@ -49,6 +49,30 @@ struct RelayForwardingTests {
         return counts
     }
 
+    @Test("The operator's line on a participant that leaves says what it was not sent, and why")
+    func leaving() throws {
+        let (bench, camera, viewers) = try room(viewers: 2)
+        run(bench, camera, viewers, frames: 60, bytesPerSecond: 15_000)
+        let lines = try viewers.map { viewer in
+            let counts = try #require(bench.counts(camera, viewer))
+            bench.close(viewer)
+            bench.takeEffects()
+            return (line: try #require(bench.notices.last).description, counts: counts)
+        }
+        #expect(lines[0].counts.forwarded == 60)
+        #expect(lines[0].line == "\"viewer 0\" left \"room\"; it was sent 60 packets")
+        let (line, counts) = lines[1]
+        let late = counts.dropped[.topLayerLate]
+        #expect(late > 0 && counts.forwarded > 0)
+        let total = counts.dropped.total + counts.waiting
+        #expect(
+            line.hasPrefix(
+                "\"viewer 1\" left \"room\"; it was sent \(counts.forwarded) packets and not \(total), of which \(late) late in"
+                    + " layer 2, "
+            )
+        )
+    }
+
     @Test("A late joiner is given the keyframe and layer 0 since, then all layers from the sync of each on")
     func lateJoin() throws {
         let (bench, camera, viewers) = try room(viewers: 1)

@@ -23,7 +23,8 @@ struct PeerLogTests {
         arguments: [
             (RelayNotice.failed(identity: nil, reason: "no"), 20), (.memoryUsedUp(tracks: 1), 20),
             (.failed(identity: "a", reason: "no"), 500), (.joined(identity: "a", room: "r", client: nil), 500),
-            (.left(identity: "a", room: "r"), 500), (.published(track: "t", identity: "a", room: "r"), 500),
+            (.left(identity: "a", room: "r", counts: PacketCounts()), 500),
+            (.published(track: "t", identity: "a", room: "r"), 500),
             (.unpublished(track: "t", identity: "a", room: "r"), 500),
         ]
     )

@@ -50,6 +50,7 @@ struct ServerSettingTests {
         let times = [
             ("handshakeTimeout", options.handshakeTimeout), ("idle.pingAfter", options.idle.pingAfter),
             ("idle.hangUpAfter", options.idle.hangUpAfter),
+            ("idle.hangUpStoppedAfter", options.idle.hangUpStoppedAfter),
         ]
         for (name, time) in times { #expect(page.contains("| `\(name)` | \(Int(time.seconds)) s |"), "\(name)") }
     }

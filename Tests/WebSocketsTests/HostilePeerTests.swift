@@ -170,6 +170,30 @@ struct HostilePeerTests {
         #expect(outcome.answer.starts(with: [0x89, 8]))
     }
 
+    /// The answers of the peer's kernel show that its machine is there.
+    @Test("A peer whose program has stopped is hung up on later than one whose machine is gone")
+    func stoppedPeer() throws {
+        func silentPeer(patience: Duration) throws -> (server: Server, peer: RawPeer, handler: Recorder) {
+            var options = ListenerOptions()
+            options.idle = IdlePolicy(
+                pingAfter: .milliseconds(400),
+                hangUpAfter: .milliseconds(1200),
+                hangUpStoppedAfter: patience
+            )
+            let server = try Server(options: options)
+            let peer = try RawPeer(port: server.port)
+            #expect(peer.handshake().contains(" 101 "))
+            return (server, peer, try server.handler())
+        }
+        let patient = try silentPeer(patience: .seconds(6))
+        defer { patient.server.loop.shutdown() }
+        let usual = try silentPeer(patience: .milliseconds(1200))
+        defer { usual.server.loop.shutdown() }
+        #expect(try failureCode(usual.handler.closure()) == .idleTimeout)
+        #expect(patient.handler.closedCount == 0)
+        #expect(try failureCode(patient.handler.closure()) == .idleTimeout)
+    }
+
     // A client that was stopped for 30 s, as by a debugger, ended its own connection when it went on.
     @Test("A peer that has sent something is not silent, however long this process was stopped")
     func stoppedProcess() throws {

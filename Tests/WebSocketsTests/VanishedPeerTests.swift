@@ -139,7 +139,12 @@ struct VanishedPeerTests {
         init(_ server: WebSocketLoop, _ client: WebSocketLoop, patience: Duration, floods: Bool) throws {
             let (near, far) = (Flooder(floods: floods), Flooder(floods: floods))
             (self.near, self.far) = (near, far)
-            let idle = IdlePolicy(pingAfter: .milliseconds(400), hangUpAfter: patience)
+            // The longer patience is for peers whose machine answers.
+            let idle = IdlePolicy(
+                pingAfter: .milliseconds(400),
+                hangUpAfter: patience,
+                hangUpStoppedAfter: patience + .seconds(60)
+            )
             let outcome = Monitor<Result<UInt16, WebSocketError>?>(nil)
             // The listening socket must be made on the thread that is in the namespace.
             server.execute {

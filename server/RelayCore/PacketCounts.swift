@@ -26,6 +26,26 @@ package enum DropReason: Int, CaseIterable, Sendable {
     case otherEncoding
 }
 
+extension DropReason: CustomStringConvertible {
+    /// The reason in words that follow a number of packets.
+    package var description: String {
+        switch self {
+        case .topLayerLate: "late in layer 2"
+        case .middleLayerLate: "late in layer 1"
+        case .awaitingLayerSync: "before their layer could go on"
+        case .awaitingKeyframe: "before a keyframe"
+        case .fellBehind: "skipped as too late"
+        case .keyframeRequested: "skipped for a requested keyframe"
+        case .catchUp: "of higher layers at a late join"
+        case .abandoned: "of abandoned frames"
+        case .disabled: "while the track was disabled"
+        case .overBudget: "for want of memory"
+        case .ended: "unsent at the end"
+        case .otherEncoding: "unsent at a change of encoding"
+        }
+    }
+}
+
 /// The numbers of packets that were not sent, by reason.
 package struct DropCounts: Sendable {
     private var counts = InlineArray<12, Int>(repeating: 0)
@@ -74,5 +94,15 @@ package struct PacketCounts: Sendable {
         forwarded += other.forwarded
         waiting += other.waiting
         dropped.add(other.dropped)
+    }
+}
+
+extension PacketCounts: CustomStringConvertible {
+    /// The counts in words: "120 packets and not 14, of which 10 late in layer 2, 4 before a keyframe".
+    package var description: String {
+        let sent = "\(forwarded) packets"
+        guard dropped.total > 0 else { return sent }
+        let reasons = DropReason.allCases.filter { dropped[$0] > 0 }.map { "\(dropped[$0]) \($0)" }
+        return "\(sent) and not \(dropped.total), of which " + reasons.joined(separator: ", ")
     }
 }

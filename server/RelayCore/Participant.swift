@@ -16,6 +16,8 @@ struct Participant: Sendable {
     /// What is kept of subscriptions that have ended, so that subscribing again does not reset it.
     var earlier: [TrackID: EarlierSubscription] = [:]
     var quality = NetworkQualityMeter()
+    /// The packet counts of its subscriptions that have ended.
+    var endedCounts = PacketCounts()
     /// The level of its network that the participant itself knows.
     var knownQuality = 5
     /// The level of its network that the others in the room know, and its message; 5 before the first one.

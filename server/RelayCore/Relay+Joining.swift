@@ -171,14 +171,15 @@ extension Relay {
         chargeLeaving(id, from: participant.room, at: now)
         for track in participant.publications { removeTrack(track, isQuiet: true) }
         while let subscription = participants.hot[id.index].subscriptions.popLast() {
-            end(subscription)
+            end(subscription, of: id)
             dropSubscriber(id, subscription, at: now)
         }
+        let counts = participants[id]?.endedCounts ?? PacketCounts()
         forgetParticipant(id)
         rooms[participant.room]?.participants.removeAll { $0 == id }
         rooms[participant.room]?.participantsByIdentity[participant.identity] = nil
         if rooms[participant.room]?.participants.isEmpty == true { rooms[participant.room] = nil }
-        notices.append(.left(identity: participant.identity, room: participant.room))
+        notices.append(.left(identity: participant.identity, room: participant.room, counts: counts))
         let message = ParticipantDisconnected(participantId: participant.id)
         broadcast(.participantDisconnected(message), in: participant.room, except: id)
     }
@@ -198,7 +199,7 @@ extension Relay {
     /// Removes a participant and its tracks without telling anybody.
     mutating func forgetParticipant(_ id: ParticipantID) {
         for track in participants[id]?.publications ?? [] { removeTrack(track, isQuiet: true) }
-        for subscription in participants.hot[id.index].subscriptions { end(subscription) }
+        for subscription in participants.hot[id.index].subscriptions { end(subscription, of: id) }
         if let connection = participants.hot[id.index].connection {
             connections.hot[connection.index].participant = nil
         }

@@ -7,7 +7,7 @@ extension Relay {
             return sayNotFound(request.trackId, request.requestId, to: id)
         }
         let subscription = participants.hot[id.index].subscriptions.remove(at: index)
-        end(subscription)
+        end(subscription, of: id)
         let gone = participants[id]?.earlier.keys.filter { !tracks.contains($0) } ?? []
         for track in gone { participants[id]?.earlier[track] = nil }
         participants[id]?.earlier[track] = EarlierSubscription(
@@ -70,9 +70,13 @@ extension Relay {
 
     // MARK: Counting
 
-    /// Adds the packet counts of a subscription that has ended to the total; its track must still be there.
-    mutating func end(_ subscription: SubscriberState.Subscription) {
-        endedCounts.add(finalCounts(of: subscription))
+    /// Adds the packet counts of a subscription that has ended to those of its participant and to the total.
+    ///
+    /// Its track must still be there.
+    mutating func end(_ subscription: SubscriberState.Subscription, of id: ParticipantID) {
+        let counts = finalCounts(of: subscription)
+        participants[id]?.endedCounts.add(counts)
+        endedCounts.add(counts)
     }
 
     /// A subscription's packet counts if it receives nothing more of its present encoding.

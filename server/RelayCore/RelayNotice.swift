@@ -1,9 +1,10 @@
 import RoomProtocol
 
 /// An event for the operator's log.
-package enum RelayNotice: Hashable, Sendable {
+package enum RelayNotice: Sendable {
     case joined(identity: String, room: String, client: String?)
-    case left(identity: String, room: String)
+    /// A participant left; `counts` are those of all that it subscribed to.
+    case left(identity: String, room: String, counts: PacketCounts)
     case published(track: String, identity: String, room: String)
     case unpublished(track: String, identity: String, room: String)
     /// A connection was refused, or ended for a fault of its peer; `identity` is known once the peer has joined.
@@ -20,7 +21,8 @@ extension RelayNotice: CustomStringConvertible {
         switch self {
         case .joined(let identity, let room, let client):
             "\(quoted(identity)) joined \(quoted(room))" + (client.map { " with \(quoted($0))" } ?? "")
-        case .left(let identity, let room): "\(quoted(identity)) left \(quoted(room))"
+        case .left(let identity, let room, let counts):
+            "\(quoted(identity)) left \(quoted(room))" + (counts.received == 0 ? "" : "; it was sent \(counts)")
         case .published(let track, let identity, let room):
             "\(quoted(identity)) published \(quoted(track)) in \(quoted(room))"
         case .unpublished(let track, let identity, let room):

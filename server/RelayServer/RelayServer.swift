@@ -28,8 +28,9 @@ public final class RelayServer: Sendable {
         package var origins = OriginPolicy()
         /// When a silent peer is pinged, and when its connection is ended.
         ///
-        /// The 45 s let a program go on in its session after it was stopped, or did not read, for half a minute.
-        package var idle = IdlePolicy(hangUpAfter: .seconds(45))
+        /// The 45 s let a program go on in its session after it was stopped, or did not read, for half a minute. A peer
+        /// whose machine has gone is let go after 30 s.
+        package var idle = IdlePolicy(hangUpStoppedAfter: .seconds(45))
         /// Gets a line for each peer that joins, leaves, publishes or is refused.
         package var logger = Logger(label: "room-server") { _ in SwiftLogNoOpLogHandler() }
 

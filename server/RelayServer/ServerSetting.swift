@@ -29,6 +29,7 @@ package struct ServerSetting: Sendable {
         ServerSetting("handshakeTimeout", .time(\.handshakeTimeout)),
         ServerSetting("idle.pingAfter", .time(\.idle.pingAfter)),
         ServerSetting("idle.hangUpAfter", .time(\.idle.hangUpAfter)),
+        ServerSetting("idle.hangUpStoppedAfter", .time(\.idle.hangUpStoppedAfter)),
         ServerSetting("maximumRooms", .count(\.relay.maximumRooms)),
         ServerSetting("maximumParticipantsPerRoom", .count(\.relay.maximumParticipantsPerRoom)),
         ServerSetting("maximumTracksPerRoom", .count(\.relay.maximumTracksPerRoom)),
@@ -165,7 +166,7 @@ extension RelayServer.Options {
     /// Checks the settings that depend on each other.
     private func checkOrder() throws(SettingsError) {
         let ordered = [
-            ["idle.pingAfter", "idle.hangUpAfter"],
+            ["idle.pingAfter", "idle.hangUpAfter", "idle.hangUpStoppedAfter"],
             ["forwarding.dropTopLayerAfter", "forwarding.dropMiddleLayerAfter", "forwarding.skipAfter"],
             ["forwarding.skipAfter", "stream.liveWindow"], ["keyframes.interval", "stream.cacheAge"],
         ]
