@@ -18,6 +18,10 @@ struct CameraOutage {
     static let firstRetry = Duration.milliseconds(250)
     /// The longest wait before a camera that is there is opened again.
     static let longestRetry = Duration.seconds(5)
+    /// The longest wait before a camera is opened again to which this user had no access.
+    ///
+    /// Such an attempt does not reach the device, and a picture is due 2 s after udev has set the permissions.
+    static let longestAccessRetry = Duration.seconds(1)
     /// How long pictures must come until an earlier failure no longer counts.
     static let settling = Duration.seconds(5)
     /// How long another cause must last until it is reported too.
@@ -80,7 +84,8 @@ struct CameraOutage {
             failuresInARow = 0
             attemptDue = now + Self.lookInterval
         } else {
-            attemptDue = now + min(Self.firstRetry * (1 << min(failuresInARow, 10)), Self.longestRetry)
+            let longest = code == .permissionDenied ? Self.longestAccessRetry : Self.longestRetry
+            attemptDue = now + min(Self.firstRetry * (1 << min(failuresInARow, 10)), longest)
             failuresInARow += 1
         }
     }

@@ -6,12 +6,31 @@ import Glibc
 /// May be asked on any thread while the connection is open. Later, the answers may be those of another socket.
 package struct TCPPath: Sendable {
     let socket: Int32
+    /// Whether BBR decides what is sent when; it is asked once, because nobody changes that later.
+    let usesBBR: Bool
+
+    /// The path of a connected socket.
+    init(socket: Int32) {
+        self.socket = socket
+        usesBBR = Self.windowGain(of: socket) != nil
+    }
+
+    private init() {
+        socket = -1
+        usesBBR = false
+    }
+
+    /// That of no socket, of which nothing is known.
+    static let none = TCPPath()
 
     /// Whether TCP holds back what is sent, to measure the round trip: the queue then says nothing of the path.
     ///
     /// BBR does so for 0.2 s and a round trip every 10 s, with four packets on their way (Linux, `net/ipv4/tcp_bbr.c`,
     /// `BBR_PROBE_RTT`). `false` with other algorithms, and on sockets without TCP.
-    package var isMeasuringRoundTrip: Bool {
+    package var isMeasuringRoundTrip: Bool { usesBBR && Self.windowGain(of: socket) == Self.unitGain }
+
+    /// The gain of BBR's window; `nil` with other algorithms, and on sockets without TCP.
+    private static func windowGain(of socket: Int32) -> UInt32? {
         // `struct tcp_bbr_info` of linux/inet_diag.h; the length tells it from what other algorithms answer.
         var info = (
             bandwidthLow: UInt32(0), bandwidthHigh: UInt32(0), minimum: UInt32(0), pacing: UInt32(0), window: UInt32(0)
@@ -19,9 +38,9 @@ package struct TCPPath: Sendable {
         let size = socklen_t(MemoryLayout.size(ofValue: info))
         var length = size
         guard unsafe getsockopt(socket, Int32(IPPROTO_TCP), TCP_CC_INFO, &info, &length) == 0, length == size else {
-            return false
+            return nil
         }
-        return info.window == Self.unitGain
+        return info.window
     }
 
     /// How many packets the peer has had in all, also behind a lost one; wraps.

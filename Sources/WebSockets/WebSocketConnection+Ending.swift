@@ -108,7 +108,7 @@ extension WebSocketConnection {
     /// without an answer. If the peer's machine is gone, the last answer is as old as the silence.
     private var isMachineReachable: Bool {
         guard idle.hangUpStoppedAfter > idle.hangUpAfter else { return false }
-        guard let time = TCPPath(socket: socket).timeSinceAcknowledgement else { return true }
+        guard let time = path.timeSinceAcknowledgement else { return true }
         return time < idle.hangUpAfter * 2 / 3
     }
 

@@ -103,6 +103,7 @@ import Threading
     var hasAnswered = false
     /// Notices that the peer has ended while libwebsockets holds bytes that the socket did not take.
     var endWatcher: ReadWatcher?
+    private var tcpPath = TCPPath.none
     /// The request of a peer that has not been passed to libwebsockets yet.
     var awaitedRequest: AwaitedRequest?
     /// The timer for the handshake's deadline, then for the peer's silence, then for the end of closing.
@@ -248,6 +249,7 @@ extension WebSocketConnection {
     private func tuneSocket() {
         guard let wsi = unsafe wsi else { return }
         socket = unsafe lws_get_socket_fd(wsi)
+        tcpPath = TCPPath(socket: socket)
         // On a socket with TLS, direct sending would put plain text among the records.
         sendsDirectly = unsafe service.settings.sendsDirectly && lws_get_ssl(wsi) == nil
         if peerAddress == SocketAddress.unixText {
@@ -258,10 +260,10 @@ extension WebSocketConnection {
         setOption(Int32(IPPROTO_TCP), TCP_NOTSENT_LOWAT, Self.lowWater)
     }
 
-    /// What the kernel knows of the connection's path.
+    /// What the kernel knows of the connection's path; for connections that have been open.
     package var path: TCPPath {
         checkThread()
-        return TCPPath(socket: socket)
+        return tcpPath
     }
 
     private func setOption(_ level: Int32, _ option: Int32, _ value: Int) {

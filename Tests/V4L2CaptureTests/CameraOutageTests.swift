@@ -66,6 +66,22 @@ struct CameraOutageTests {
         #expect(outage.isAttemptDue(at: at(now + 750)))
     }
 
+    /// It was tried after 1, 2, 4 and then every 5 s, so that a node that became readable late stayed dark for as long.
+    @Test("A camera without permission is tried once a second, and after the first seconds not more often")
+    func access() {
+        var outage = CameraOutage(limit: nil)
+        _ = outage.failed(.deviceLost, at: at(0))
+        var (now, attempts) = (Int64(0), [Int64]())
+        while now < 60_000 {
+            now += 1
+            guard outage.isAttemptDue(at: at(now)) else { continue }
+            attempts.append(now)
+            _ = outage.failed(.permissionDenied, at: at(now))
+        }
+        let waits = zip(attempts, attempts.dropFirst()).map { $1 - $0 }
+        #expect(waits.allSatisfy { $0 <= 1000 } && attempts.count < 65)
+    }
+
     @Test("A camera that comes and goes is not opened all the time")
     func flapping() {
         var outage = CameraOutage(limit: nil)

@@ -50,6 +50,17 @@ struct TCPPathTests {
         #expect((10...21).contains(count), "\(count)")
     }
 
+    /// Linux has BBR as a module, which may be missing.
+    @Test("Only a socket with BBR is asked whether it measures the round trip", arguments: ["bbr", "reno"])
+    func algorithm(name: String) throws {
+        let pair = try Pair()
+        let length = socklen_t(name.utf8.count)
+        guard unsafe setsockopt(pair.near, Int32(IPPROTO_TCP), TCP_CONGESTION, name, length) == 0 else {
+            return #expect(name == "bbr", "every Linux has \(name)")
+        }
+        #expect(TCPPath(socket: pair.near).usesBBR == (name == "bbr"))
+    }
+
     @Test("A socket without TCP has no count, and a closed one neither")
     func without() {
         var ends: [Int32] = [0, 0]

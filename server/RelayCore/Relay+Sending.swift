@@ -120,10 +120,14 @@ extension Relay {
         for subscriber in subscribers {
             guard let connection = participants.hot[subscriber.index].connection else { continue }
             connections.prefetchHot(connection, lines: 1)
-            connections.prefetchBulk(connection, lines: 2)
+            connections.prefetchBulk(connection, lines: SubscriberPath.hotLines)
             // The array is only a reference, and lies first. To use it, even to ask for its address, would wait for its
             // memory.
             unsafe prefetchLines(4, at: participants.firstReferenceOfHot(subscriber))
+        }
+        for subscriber in subscribers {
+            guard let connection = participants.hot[subscriber.index].connection else { continue }
+            unsafe prefetchLines(1, at: connections.bulk[connection.index].path.addressOfWrites())
         }
         for subscriber in subscribers { wakeForMedia(subscriber) }
     }

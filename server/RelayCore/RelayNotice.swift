@@ -3,8 +3,9 @@ import RoomProtocol
 /// An event for the operator's log.
 package enum RelayNotice: Sendable {
     case joined(identity: String, room: String, client: String?)
-    /// A participant left; `counts` are those of all that it subscribed to.
-    case left(identity: String, room: String, counts: PacketCounts)
+    /// A participant left; `counts` are those of all that it subscribed to. They are kept apart, because each effect of
+    /// the relay has room for the largest notice.
+    indirect case left(identity: String, room: String, counts: PacketCounts)
     case published(track: String, identity: String, room: String)
     case unpublished(track: String, identity: String, room: String)
     /// A connection was refused, or ended for a fault of its peer; `identity` is known once the peer has joined.
