@@ -62,15 +62,35 @@ package struct EncodedFrameInfo: Hashable, Sendable {
 package struct EncodedFrame: Sendable {
     /// The description of the frame.
     package var info: EncodedFrameInfo
+    /// How the picture is to be shown, and the application's bytes; for frames that are to be sent.
+    package var tags: Tags
     /// The buffer that holds the frame's bytes.
     package let buffer: PacketBuffer
     /// The range of the frame's bytes in `buffer`'s message.
     package let range: Range<Int>
 
+    /// What a frame carries beside its picture, as in a `VideoFrame`.
+    package struct Tags: Sendable {
+        /// The clockwise turn that makes the picture upright.
+        package var rotation: VideoRotation
+        /// Whether left and right must be exchanged after the turn.
+        package var isMirrored: Bool
+        /// The application's bytes.
+        package var metadata: FrameMetadata?
+
+        /// Creates tags; by default those of an upright picture without metadata.
+        package init(rotation: VideoRotation = .none, isMirrored: Bool = false, metadata: FrameMetadata? = nil) {
+            self.rotation = rotation
+            self.isMirrored = isMirrored
+            self.metadata = metadata
+        }
+    }
+
     /// Creates a frame from `info` and the bytes in `range` of `buffer`'s message.
-    package init(info: EncodedFrameInfo, buffer: PacketBuffer, range: Range<Int>) {
+    package init(info: EncodedFrameInfo, tags: Tags = Tags(), buffer: PacketBuffer, range: Range<Int>) {
         precondition(range.lowerBound >= 0 && range.upperBound <= buffer.count, "\(range) of \(buffer.count) bytes")
         self.info = info
+        self.tags = tags
         self.buffer = buffer
         self.range = range
     }

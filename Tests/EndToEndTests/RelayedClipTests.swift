@@ -210,6 +210,45 @@ struct RelayedClipTests {
         #expect(track.statistics.unaccounted == 0)
     }
 
+    @Test("Orientation and metadata that come with pushed frames reach the renderer")
+    func tags() async throws {
+        let stage = try Stage()
+        let clip = try await EncodedClip(directory("tagged.ivf"), frames: 30, keyframeInterval: 10)
+        let source = PushedVP8Source()
+        let encoder = Task {
+            var index = 0
+            while !Task.isCancelled {
+                let metadata = try FrameMetadata([UInt8(index)])
+                let frame = clip.frames[index]
+                try source.write(frame.span.bytes, rotation: .clockwise90, metadata: metadata)
+                index = (index + 1) % 30
+                try await Task.sleep(for: .milliseconds(20))
+            }
+        }
+        let viewer = try await stage.join("viewer")
+        let author = try await stage.join("author")
+        try await author.room.localParticipant.publish(LocalVideoTrack(source: source))
+        let remote = try await viewer.subscribedTrack()
+        #expect(remote.dimensions == testSize.transposed)
+        let renderer = TagRenderer()
+        remote.addRenderer(renderer)
+        try await eventually("pictures are shown") { renderer.shown.withLock { $0.count } >= 20 }
+        encoder.cancel()
+        _ = await encoder.result
+        for shown in renderer.shown.withLock({ $0 }) {
+            #expect(shown.dimensions == testSize.transposed)
+            #expect(shown.metadata?.bytes.count == 1)
+        }
+        #expect(Set(renderer.shown.withLock { $0.map { $0.metadata?.bytes } }).count > 10)
+        await viewer.room.disconnect()
+        await author.room.disconnect()
+    }
+
+    private final class TagRenderer: VideoRenderer {
+        let shown = Monitor<[(dimensions: Dimensions, metadata: FrameMetadata?)]>([])
+        func render(_ frame: VideoFrame) { shown.withLock { $0.append((frame.dimensions, frame.metadata)) } }
+    }
+
     @Test("A clip that cannot be sent as it is ends with 65 and advice", .enabled(if: Program.isAllowed))
     func refusals() async throws {
         let server = try await ServerProgram()

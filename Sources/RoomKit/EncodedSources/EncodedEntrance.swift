@@ -47,6 +47,7 @@ final class EncodedEntrance: Sendable {
     /// - Parameters:
     ///   - bytes: The compressed frame.
     ///   - timestamp: When the frame is to be shown.
+    ///   - tags: The frame's orientation and metadata.
     ///   - name: What an error calls the frame.
     /// - Returns: What happened to the frame.
     /// - Throws: `notVP8`, `invisibleFrame`, `pictureTooLarge`, `frameTooLarge`. Frames up to the next keyframe are
@@ -54,6 +55,7 @@ final class EncodedEntrance: Sendable {
     func take(
         _ bytes: RawSpan,
         at timestamp: MonotonicInstant,
+        tags: EncodedFrame.Tags = EncodedFrame.Tags(),
         named name: @autoclosure () -> String
     ) throws(VP8SourceError) -> Fate {
         let inspection = Result { () throws(VP8SourceError) in
@@ -84,7 +86,8 @@ final class EncodedEntrance: Sendable {
             return fate
         }
         defer { state.withLock { $0.isBusy = false } }
-        let frame = copy(bytes, try inspection.get(), time)
+        var frame = copy(bytes, try inspection.get(), time)
+        frame.tags = tags
         return sinks.deliver(frame, counting: captured) ? .delivered : .notWanted
     }
 

@@ -45,11 +45,22 @@ public final class PushedVP8Source: EncodedVideoSource {
     ///   - frame: One whole VP8 frame, of at most 4 MiB; it is copied.
     ///   - timestamp: When the frame was captured; `nil` for now. One in the future counts as now. Timestamps that go
     ///     back are shifted, so that the frames keep their distances and times never go back.
+    ///   - rotation: The clockwise turn by which subscribers make the picture upright.
+    ///   - isMirrored: Whether subscribers exchange left and right after the turn.
+    ///   - metadata: Bytes of the application that reach each subscriber with this frame.
     /// - Returns: Whether a track has taken the frame.
     /// - Throws: A `VP8SourceError` if the frame cannot be passed on: it is not VP8, invisible or too large.
     @discardableResult
-    public func write(_ frame: RawSpan, timestamp: MonotonicInstant? = nil) throws(VP8SourceError) -> Bool {
-        try entrance.take(frame, at: timestamp ?? MonotonicClock.now, named: "The frame") == .delivered
+    public func write(
+        _ frame: RawSpan,
+        timestamp: MonotonicInstant? = nil,
+        rotation: VideoRotation = .none,
+        isMirrored: Bool = false,
+        metadata: FrameMetadata? = nil
+    ) throws(VP8SourceError) -> Bool {
+        let tags = EncodedFrame.Tags(rotation: rotation, isMirrored: isMirrored, metadata: metadata)
+        return try entrance.take(frame, at: timestamp ?? MonotonicClock.now, tags: tags, named: "The frame")
+            == .delivered
     }
 
     /// The frames that were written, and those that were dropped by reason; the former contain the latter.

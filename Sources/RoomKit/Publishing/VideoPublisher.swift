@@ -82,8 +82,10 @@ final class VideoPublisher: EncodedVideoSink, Sendable {
 
     func onEncodedFrame(_ frame: EncodedFrame) {
         if frame.info.isKeyframe {
-            if firstFrame.current == nil { firstFrame.fulfill((frame.info.dimensions, frame.info.dimensions)) }
-            note(frame.info.dimensions)
+            let encoded = frame.info.dimensions
+            let upright = frame.tags.rotation.swapsDimensions ? encoded.transposed : encoded
+            if firstFrame.current == nil { firstFrame.fulfill((upright, encoded)) }
+            note(upright)
         }
         relay?.put(frame, at: MonotonicClock.now)
     }

@@ -84,7 +84,7 @@ struct LaneRelay: ~Copyable {
         info.baseLayerIndex = UInt16(truncatingIfNeeded: entry.number)
         if info.isKeyframe { expectRate(info.dimensions) }
         let captureTime = track.route.clock.estimate.roomTime(at: info.timestamp)
-        let (packetizer, pool) = (track.route.packetizer, pool)
+        let (packetizer, pool, tags) = (track.route.packetizer, pool, entry.frame.tags)
         var packets: [PacketBuffer] = []
         swap(&packets, &self.packets)
         entry.frame.withBytes { bytes in
@@ -93,6 +93,11 @@ struct LaneRelay: ~Copyable {
                 bytes: bytes,
                 captureTime: captureTime,
                 encodeDelay: MonotonicClock.now.duration(since: info.timestamp),
+                extensions: PacketExtensions(
+                    rotation: tags.rotation,
+                    isMirrored: tags.isMirrored,
+                    metadata: tags.metadata
+                ),
                 makeBuffer: { pool.take(count: $0) },
                 emit: { packets.append($0) }
             )
