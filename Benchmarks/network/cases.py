@@ -444,7 +444,7 @@ ALL = [
         70,
         None,
         2_500_000,
-        hog=(20, 50, 3),
+        hog=(20, 50, 8),
         where=("up",),
         lines=(Line("hogStepSeconds", "<=", 10), Line("hogBackSeconds", "<=", 15), Line("p99Ms", "<=", 100)),
     ),
