@@ -258,12 +258,14 @@ struct LaneState: Sendable {
         limitation.update(reason, at: MonotonicInstant(microseconds: now))
     }
 
-    /// Whether a new picture comes too early for the frame rate that was chosen.
-    mutating func isEarly(at now: Int64) -> Bool {
-        guard frameRate < lane.frameRate, let due = nextFrame else { return false }
+    /// Until when a picture waits that comes too early for the frame rate that was chosen; `nil` if it does not.
+    ///
+    /// A newer picture takes its place before that, unless the source has stopped moving.
+    mutating func earlyUntil(at now: Int64) -> Int64? {
+        guard frameRate < lane.frameRate, let due = nextFrame else { return nil }
         // A captured picture that is nearer to this due time than the next one would be.
         let tolerance = min(10_000_000, max(1000, lane.frameRate.interval.wholeMicroseconds)) / 2
-        return now < due - tolerance
+        return now < due - tolerance ? due + tolerance : nil
     }
 
     mutating func admits(

@@ -124,7 +124,7 @@ extension UplinkController {
         if keyframeDue, !isRelayed, let last = lanes[index].lastKeyframe, now - last < settings.keyframeInterval {
             return (.keyframeInterval, last + settings.keyframeInterval)
         }
-        if !keyframeDue, !isRelayed, lanes[index].isEarly(at: now) { return (.frameRate, nil) }
+        if !keyframeDue, !isRelayed, let time = lanes[index].earlyUntil(at: now) { return (.frameRate, time) }
         switch mode {
         case .unacknowledged:
             return isFull(index) ? (.network, nil) : nil

@@ -94,6 +94,33 @@ struct UplinkBoundsTests {
         #expect(targets > 20)
     }
 
+    // A screen that had just come to rest became sharp in steps of a second, because each repeat waited for the next one.
+    @Test("A picture that comes too early for the frame rate is looked at again when no newer one can take its place")
+    func earlyPicture() {
+        var bench = UplinkBench()
+        let id = bench.add(2000)
+        bench.uplink.setWanted(LayerBounds(frameRate: FrameRate(5), temporalLayers: 1), of: id, at: bench.instant)
+        #expect(bench.play(id, seconds: 4) == 20)
+        while true {
+            if case .encode = bench.decide(id) { break }
+            bench.now += 33_333
+        }
+        let first = bench.now
+        bench.encoded(id, bytes: 1000)
+        bench.now += 33_333
+        guard case .wait(let time?) = bench.decide(id) else {
+            Issue.record("a picture that is not due yet does not wait, or for ever")
+            return
+        }
+        // Up to half an interval of the source early or late, and a picture of the source later.
+        #expect((first + 150_000...first + 250_000).contains(time.microseconds))
+        bench.now = time.microseconds
+        guard case .encode = bench.decide(id, isNewFrame: false) else {
+            Issue.record("it waits on")
+            return
+        }
+    }
+
     @Test("Bounds from the wire that make no sense are none")
     func boundsFromTheWire() {
         let wild = LayerBounds(
