@@ -131,9 +131,10 @@ package final class RawPeer {
         }
     }
 
-    /// Reads until the peer hangs up; returns the close code of its close message.
-    package func closeCode() -> Int? {
-        guard let payload = closePayload(of: receiveAll()), payload.count >= 2 else { return nil }
+    /// Reads until the peer hangs up; returns the close code of its close message, which may be in what was read
+    /// `earlier`.
+    package func closeCode(after earlier: [UInt8] = []) -> Int? {
+        guard let payload = closePayload(of: earlier + receiveAll()), payload.count >= 2 else { return nil }
         return Int(payload[0]) << 8 | Int(payload[1])
     }
 
