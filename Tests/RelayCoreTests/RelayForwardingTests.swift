@@ -67,8 +67,8 @@ struct RelayForwardingTests {
         let total = counts.dropped.total + counts.waiting
         #expect(
             line.hasPrefix(
-                "\"viewer 1\" left \"room\"; it was sent \(counts.forwarded) packets and not \(total), of which \(late) late in"
-                    + " layer 2, "
+                "\"viewer 1\" left \"room\"; it was sent \(counts.forwarded) packets; \(total) were left out: "
+                    + "\(late) late in layer 2, "
             )
         )
     }

@@ -98,11 +98,11 @@ package struct PacketCounts: Sendable {
 }
 
 extension PacketCounts: CustomStringConvertible {
-    /// The counts in words: "120 packets and not 14, of which 10 late in layer 2, 4 before a keyframe".
+    /// The counts in words: "120 packets; 14 were left out: 10 late in layer 2, 4 before a keyframe".
     package var description: String {
         let sent = "\(forwarded) packets"
         guard dropped.total > 0 else { return sent }
         let reasons = DropReason.allCases.filter { dropped[$0] > 0 }.map { "\(dropped[$0]) \($0)" }
-        return "\(sent) and not \(dropped.total), of which " + reasons.joined(separator: ", ")
+        return "\(sent); \(dropped.total) were left out: " + reasons.joined(separator: ", ")
     }
 }
