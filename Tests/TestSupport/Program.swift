@@ -16,6 +16,7 @@ package final class Program: Sendable {
 
     /// The process.
     package let identifier: Int32
+    private let name: String
     private let output: Outlet
     private let complaints: Outlet
     private let ending = Monitor<Ending?>(nil)
@@ -57,6 +58,7 @@ package final class Program: Sendable {
         guard Self.isAllowed || name == Self.path(of: name) else {
             throw TestFailure("this test must be .enabled(if: Program.isAllowed), because it starts \(name)")
         }
+        self.name = name
         output = try Outlet()
         complaints = try Outlet()
         var actions = posix_spawn_file_actions_t()
@@ -127,6 +129,19 @@ package final class Program: Sendable {
         try lines.map { try JSONObject(reading: $0) }
     }
 
+    /// Where each of its threads waits, and the signals that it has not taken.
+    private var threads: String {
+        let directory = "/proc/\(identifier)/task"
+        return fileNames(in: directory).map { thread in
+            let read = { (name: String) in
+                String(decoding: (try? bytes(of: "\(directory)/\(thread)/\(name)")) ?? [], as: UTF8.self)
+            }
+            let status = read("status").split(separator: "\n")
+            let signals = status.filter { $0.contains("Pnd:") || $0.hasPrefix("SigBlk:") }
+            return "\(read("comm").dropLast()) at \(read("wchan")) (\(signals.joined(separator: " ")))"
+        }.joined(separator: ", ")
+    }
+
     /// Sends it a signal.
     package func send(_ signal: Int32) {
         kill(identifier, signal)
@@ -134,7 +149,7 @@ package final class Program: Sendable {
 
     /// Waits until it has ended and all its output is read.
     package func end() async throws -> Ending {
-        let ending = try await eventual("the program ends; it said: \(errors)") {
+        let ending = try await eventual("\(name) ends; it said: \(text.suffix(2000)) \(errors); \(threads)") {
             self.ending.withLock { $0 }
         }
         try await eventually("its output ends") { complaints.isOver && output.isOver }
