@@ -42,23 +42,6 @@ extension WebSocketHandler {
     package func hasMessage(for connection: WebSocketConnection) -> Bool { true }
 }
 
-/// A message to send; the case says who else may hold its bytes.
-package enum OutgoingMessage {
-    /// A text message.
-    case text(String)
-    /// A binary message that others may hold too, and that does not change.
-    ///
-    /// A listener's connections require that it has been through `WebSocketConnection.frameForSharing`; nothing is
-    /// copied then. A client's connection copies it, because a client masks what it sends.
-    case shared(PacketBuffer)
-    /// A binary message that nobody else holds; its content is undefined afterwards.
-    ///
-    /// The header is written directly before it, and a client masks it in place. Nothing is copied on either side.
-    case exclusive(PacketBuffer)
-    /// No message: close the connection after all earlier messages, as `WebSocketConnection.close` does.
-    case close(code: UInt16, reason: String)
-}
-
 /// How a connection ended.
 package enum WebSocketClosure: Equatable, Sendable {
     /// The peer closed; code 1005 means that it sent no code (RFC 6455, section 7.1.5).

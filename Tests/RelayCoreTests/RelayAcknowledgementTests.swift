@@ -53,7 +53,7 @@ struct RelayAcknowledgementTests {
             bench.advance(.milliseconds(33))
         }
         let first = bench.relay.nextMessage(for: robot.id, at: bench.now)
-        guard case .acknowledgement = first?.message else {
+        guard case .exclusive = first?.message else {
             Issue.record("something else came first")
             return
         }

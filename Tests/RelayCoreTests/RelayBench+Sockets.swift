@@ -14,11 +14,9 @@ extension RelayBench {
             case .text(let text): take(text, peer)
             case .close(let code, let reason):
                 if peer.close != nil { peer.problems.append("closed twice") }
-                peer.close = (code, reason)
-            case .acknowledgement(let acknowledgement):
-                peer.acknowledgements.append(acknowledgement)
-                peer.bytesTaken += MediaAcknowledgement.length
-            case .media(let packet):
+                peer.close = (RoomErrorCode(rawValue: Int(code)), reason)
+            case .exclusive(let packet): takeAcknowledgement(packet, peer)
+            case .shared(let packet):
                 taken += packet.count
                 mediaTaken += 1
                 take(packet, peer)
@@ -32,10 +30,18 @@ extension RelayBench {
     func discard(_ peers: [Peer]) {
         for peer in peers {
             while let turn = relay.nextMessage(for: peer.id, at: now) {
-                if case .media = turn.message { mediaTaken += 1 }
+                if case .shared = turn.message { mediaTaken += 1 }
                 if turn.isLast { break }
             }
         }
+    }
+
+    private func takeAcknowledgement(_ packet: PacketBuffer, _ peer: Peer) {
+        guard let acknowledgement = try? packet.withBytes({ try MediaAcknowledgement(reading: $0) }) else {
+            return peer.problems.append("an unreadable acknowledgement")
+        }
+        peer.acknowledgements.append(acknowledgement)
+        peer.bytesTaken += packet.count
     }
 
     func pull(_ peers: [Peer]) { for peer in peers { pull(peer) } }

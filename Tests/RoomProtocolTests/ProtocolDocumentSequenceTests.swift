@@ -48,11 +48,11 @@ struct ProtocolDocumentSequenceTests {
             while let outgoing = relay.nextMessage(for: id, at: now) {
                 switch outgoing.message {
                 case .text(let text): taken.append(Self.summary(try ServerMessage(reading: text)))
-                case .media(let packet):
+                case .shared(let packet):
                     let header = try packet.withBytes { try MediaPacketHeader(reading: $0) }
                     taken.append("frame \(header.frameNumber)")
-                case .acknowledgement: taken.append("acknowledgement")
-                case .close(let code, _): taken.append("close \(code.rawValue)")
+                case .exclusive: taken.append("acknowledgement")
+                case .close(let code, _): taken.append("close \(code)")
                 }
             }
             return taken

@@ -37,12 +37,22 @@ extension Relay {
         connections.hot[id.index].isAcknowledgementDue = false
         guard let acknowledgement = connections.bulk[id.index].arrivals.acknowledgement(at: now) else { return nil }
         connections.bulk[id.index].path.wrote(MediaAcknowledgement.length, .acknowledgement, at: now)
-        guard let participant = connections.hot[id.index].participant else {
-            return (message: .acknowledgement(acknowledgement), isLast: false)
-        }
+        let message = OutgoingMessage.exclusive(packet(of: acknowledgement))
+        guard let participant = connections.hot[id.index].participant else { return (message: message, isLast: false) }
         let isLast = connections.hot[id.index].messages.isEmpty && !hasPacket(for: participant)
         if isLast { connections.hot[id.index].wakefulness = .asleep }
-        return (message: .acknowledgement(acknowledgement), isLast: isLast)
+        return (message: message, isLast: isLast)
+    }
+
+    /// Writes an acknowledgement to the memory of the last one, unless a socket still holds that.
+    private mutating func packet(of acknowledgement: MediaAcknowledgement) -> PacketBuffer {
+        if !isKnownUniquelyReferenced(&acknowledgementPacket) {
+            acknowledgementPacket = PacketBuffer(capacity: MediaAcknowledgement.length)
+        }
+        acknowledgementPacket.count = MediaAcknowledgement.length
+        acknowledgementPacket.transportHeaderCount = 0
+        acknowledgementPacket.withMutableBytes { acknowledgement.write(to: &$0) }
+        return acknowledgementPacket
     }
 
     // MARK: Of forwarded media

@@ -22,7 +22,7 @@ extension Relay {
             connections.bulk[id.index].path.wrote(packet.count, .media, at: now)
             let isLast = connections.hot[id.index].messages.isEmpty && !hasPacket(for: participant)
             if isLast { connections.hot[id.index].wakefulness = .asleep }
-            return (message: .media(packet), isLast: isLast)
+            return (message: .shared(packet), isLast: isLast)
         }
         // A message may go out before the packet that it is about.
         if let text = popOutbox(of: id) {
@@ -34,11 +34,11 @@ extension Relay {
         return closeMessage(for: id).map { (message: $0, isLast: true) }
     }
 
-    private mutating func closeMessage(for id: ConnectionID) -> Outgoing? {
+    private mutating func closeMessage(for id: ConnectionID) -> OutgoingMessage? {
         guard case .closing(let code, let reason, _) = connections[id]?.phase else { return nil }
         guard connections[id]?.isCloseSaid == false else { return nil }
         connections[id]?.isCloseSaid = true
-        return .close(code, reason: reason)
+        return .close(code: UInt16(clamping: code.rawValue), reason: reason)
     }
 
     private mutating func popOutbox(of id: ConnectionID) -> String? {

@@ -1,5 +1,5 @@
 package import MediaCore
-package import RoomProtocol
+import RoomProtocol
 
 /// The relay as a value: rooms, participants, tracks and their subscribers.
 ///
@@ -8,23 +8,11 @@ package import RoomProtocol
 /// possible. The relay owns no socket, clock or random source, and never looks inside a picture. It is not copyable,
 /// because each server has exactly one and must not copy it by accident.
 package struct Relay: ~Copyable, Sendable {
-    /// Something to send on one connection.
-    package enum Outgoing: Sendable {
-        /// A signaling message.
-        case text(String)
-        /// A media packet, shared with other connections.
-        case media(PacketBuffer)
-        /// An acknowledgement of the media that the peer publishes.
-        case acknowledgement(MediaAcknowledgement)
-        /// There is nothing more to send: close the connection.
-        case close(RoomErrorCode, reason: String)
-    }
-
     /// The message that a connection sends next, and whether `nextMessage` need not be called again until the
     /// connection is woken.
     ///
     /// A tuple, because taking a structure apart would retain the message and release it again.
-    package typealias Turn = (message: Outgoing, isLast: Bool)
+    package typealias Turn = (message: OutgoingMessage, isLast: Bool)
 
     /// An action for the driver.
     package enum Effect: Sendable {
@@ -62,6 +50,8 @@ package struct Relay: ~Copyable, Sendable {
     var storedBytes = 0
     /// Acknowledgements of connections that have ended which could not be true.
     var disregardedAcknowledgements = 0
+    /// The memory of the last acknowledgement, for the next one.
+    var acknowledgementPacket = PacketBuffer(capacity: MediaAcknowledgement.length)
     /// The packet counts of subscriptions that have ended.
     var endedCounts = PacketCounts()
     var countedWork = RelayWork()

@@ -14,8 +14,6 @@ struct Desk: ~Copyable {
     var relay: Relay
     /// The log of what peers do.
     var log: PeerLog
-    /// Buffers for acknowledgements.
-    private let packets = PacketBufferPool()
     /// The connections by the index of the relay's name for each, which is the connection's `tag`.
     private var connections: [WebSocketConnection?] = []
     /// When the relay wants to be called, if ever.
@@ -58,18 +56,7 @@ struct Desk: ~Copyable {
         }
         hasMore = !isLast
         isDeadlineChanged = performEffects()
-        return switch consume message {
-        case .media(let packet): .shared(packet)
-        case .text(let text): .text(text)
-        case .acknowledgement(let acknowledgement): .exclusive(packet(of: acknowledgement))
-        case .close(let code, let reason): .close(code: UInt16(clamping: code.rawValue), reason: reason)
-        }
-    }
-
-    private func packet(of acknowledgement: MediaAcknowledgement) -> PacketBuffer {
-        let packet = packets.take(count: MediaAcknowledgement.length)
-        packet.withMutableBytes { acknowledgement.write(to: &$0) }
-        return packet
+        return message
     }
 
     /// Carries out the relay's decisions on the sockets.

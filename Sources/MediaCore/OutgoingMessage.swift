@@ -1,0 +1,16 @@
+/// A message for one peer, from what decides on it to the socket; the case says who else may hold its bytes.
+package enum OutgoingMessage: Sendable {
+    /// A text message.
+    case text(String)
+    /// A binary message that others may hold too, and that does not change.
+    ///
+    /// A listener's connections require that it has been through `WebSocketConnection.frameForSharing`; nothing is
+    /// copied then. A client's connection copies it, because a client masks what it sends.
+    case shared(PacketBuffer)
+    /// A binary message that nobody else reads; its content is undefined afterwards.
+    ///
+    /// The header is written directly before it, and a client masks it in place. Nothing is copied on either side.
+    case exclusive(PacketBuffer)
+    /// No message: close the connection after all earlier messages, as `WebSocketConnection.close` does.
+    case close(code: UInt16, reason: String)
+}
