@@ -48,6 +48,17 @@ package struct CaptureContext: Sendable {
     /// Limits the rate for sinks that no rate was requested for; `nil` lifts the limit.
     package func limitRate(to rate: FrameRate?) { core.sinks.limitRate(to: rate) }
 
+    /// Limits the size and the rate for sinks where none is requested, for a source that delivers all of its `format`.
+    ///
+    /// The sinks are asked to scale. Call it before a frame.
+    ///
+    /// - Returns: The limits that are in force, if there were none before.
+    package func limitOutput(of format: VideoFormat) -> VideoFormatRequest? {
+        let former = core.sinks.limitOutput(to: DefaultOutput.limit(format, wanted: required))
+        let limits = DefaultOutput.limit(format, wanted: wanted)
+        return former == VideoFormatRequest() && limits != former ? limits : nil
+    }
+
     /// The highest rate that any sink accepts; `nil` for any rate.
     package var highestRate: FrameRate? { core.sinks.highestRate }
 

@@ -86,11 +86,11 @@ extension VideoSinks {
     }
 
     /// Changes the requests, and tells each sink what is left to it from now on.
-    private func passOn<Result: Sendable>(_ change: (inout State) -> Result) -> Result {
+    private func passOn<Result: Sendable>(isRequest: Bool = true, _ change: (inout State) -> Result) -> Result {
         let (result, sinks) = state.withLock { state in
             let before = state
             let result = change(&state)
-            state.requestCount += 1
+            if isRequest { state.requestCount += 1 }
             let sinks = state.entries.indices.compactMap { index -> (any VideoSink, VideoFormatRequest)? in
                 let passed = state.passed(to: state.entries[index])
                 guard let sink = state.entries[index].sink, passed != before.passed(to: before.entries[index]) else {
@@ -106,7 +106,18 @@ extension VideoSinks {
 
     /// Sets the highest rate for sinks where none is requested.
     func limitRate(to rate: FrameRate?) {
-        state.withLock { $0.defaultRate = rate }
+        state.withLock { $0.limits.frameRate = rate }
+    }
+
+    /// Sets the size and the highest rate for sinks where none is requested; sinks apply the size.
+    ///
+    /// - Returns: The limits before.
+    func limitOutput(to limits: VideoFormatRequest) -> VideoFormatRequest {
+        guard state.withLock({ $0.limits }) != limits else { return limits }
+        return passOn(isRequest: false) { state in
+            defer { state.limits = limits }
+            return state.limits
+        }
     }
 
     /// The format to capture: the request for all sinks, completed with the sinks' requirements.
@@ -166,12 +177,13 @@ extension VideoSinks.State {
     func passed(to entry: VideoSinks.Entry) -> VideoFormatRequest {
         var passed = forwarded
         passed.merge(entry.request)
+        passed.dimensions = passed.dimensions ?? limits.dimensions
         return passed
     }
 
     /// The lower of two rates: the one requested for this sink and the one requested for the whole source.
     func limit(of entry: VideoSinks.Entry) -> FrameRate? {
-        let general = request.frameRate ?? entry.requirements.frameRate ?? defaultRate
+        let general = request.frameRate ?? entry.requirements.frameRate ?? limits.frameRate
         guard let own = entry.request.frameRate else { return general }
         return general.map { min($0, own) } ?? own
     }

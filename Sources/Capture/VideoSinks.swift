@@ -34,8 +34,8 @@ public final class VideoSinks: Sendable {
         /// The request that the source was made with, which a reset goes back to.
         var initialRequest = VideoFormatRequest()
         var forwarded = VideoFormatRequest()
-        /// The highest rate where none is requested.
-        var defaultRate: FrameRate?
+        /// The size and the highest rate where none is requested.
+        var limits = VideoFormatRequest()
         var statistics = CaptureStatistics()
         /// The sink that is taking a frame.
         var delivering: Int?
@@ -54,7 +54,7 @@ public final class VideoSinks: Sendable {
     /// Reads the sink's `sourceRequirements` and passes earlier requests to the source on to it.
     public func add(_ sink: any VideoSink) {
         let requirements = sink.sourceRequirements
-        let forwarded = state.withLock { state -> VideoFormatRequest? in
+        let passed = state.withLock { state -> VideoFormatRequest? in
             state.entries.removeAll { $0.sink == nil }
             if let index = state.entries.firstIndex(where: { $0.sink === sink }) {
                 state.entries[index].isPaused = false
@@ -62,17 +62,16 @@ public final class VideoSinks: Sendable {
                 return nil
             }
             state.nextNumber += 1
-            state.entries.append(
-                Entry(
-                    number: state.nextNumber,
-                    sink: sink,
-                    held: state.isHolding ? sink : nil,
-                    requirements: requirements
-                )
+            let entry = Entry(
+                number: state.nextNumber,
+                sink: sink,
+                held: state.isHolding ? sink : nil,
+                requirements: requirements
             )
-            return state.forwarded
+            state.entries.append(entry)
+            return state.passed(to: entry)
         }
-        if let forwarded, forwarded != VideoFormatRequest() { sink.onVideoFormatRequest(forwarded) }
+        if let passed, passed != VideoFormatRequest() { sink.onVideoFormatRequest(passed) }
     }
 
     /// Removes `sink`; a frame that it is taking right now is its last.

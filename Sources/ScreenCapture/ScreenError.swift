@@ -35,6 +35,8 @@ public struct ScreenError: Error, Hashable, Sendable {
         public static let unsupportedFormat = Code(name: "unsupportedFormat")
         /// The X server lacks an extension that capturing needs, or refuses a request.
         public static let serverFailed = Code(name: "serverFailed")
+        /// The pictures are larger than 1920x1080 and are scaled down, because no size was requested; a warning.
+        public static let formatLimited = Code(name: "formatLimited")
         /// The system has no thread left for the source.
         public static let outOfResources = Code(name: "outOfResources")
 
@@ -78,7 +80,10 @@ extension ScreenError: CodedError {
 
 extension ScreenError: CustomStringConvertible {
     /// The error as a sentence for the user.
-    public var description: String { "Cannot capture \(target): \(explanation)" }
+    public var description: String {
+        let attempt = code == .formatLimited ? "deliver all of" : "capture"
+        return "Cannot \(attempt) \(target): \(explanation)"
+    }
 }
 
 /// What can happen to a request to the X server, before it becomes an error for the user.

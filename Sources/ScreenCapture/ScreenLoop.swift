@@ -188,7 +188,12 @@ struct ScreenLoop {
         _ = plan.refresh.take()
         picture = buffer
         repeats.delivered(at: now)
-        context.note(format(at: rate))
+        let format = format(at: rate)
+        context.note(format)
+        if let limits = context.limitOutput(of: format) {
+            let explanation = DefaultOutput.explanation(of: limits, format)
+            context.warn(ScreenError(.formatLimited, target: name, explanation))
+        }
         var fetched = CaptureStatistics()
         fetched.countDelay(from: now, until: MonotonicClock.now)
         context.count(fetched)

@@ -237,15 +237,17 @@ struct CaptureLoop {
         context.limitRate(to: limits.frameRate)
         let inForce = DefaultOutput.limit(negotiated.videoFormat, wanted: context.wanted)
         guard inForce != VideoFormatRequest(), limits != former else { return }
-        let size = inForce.dimensions ?? negotiated.delivered.dimensions
-        let rate = inForce.frameRate ?? negotiated.frameRate
+        let format = VideoFormat(
+            dimensions: negotiated.delivered.dimensions,
+            frameRate: negotiated.frameRate,
+            pixelFormat: negotiated.videoFormat.pixelFormat
+        )
         context.warn(
             CameraError(
                 .formatLimited,
                 device: path,
                 attempt: "deliver all of",
-                explanation: "it captures \(negotiated.videoFormat), of which \(size) at \(rate) frames per second are "
-                    + "delivered; request a size and a rate to have more"
+                explanation: DefaultOutput.explanation(of: inForce, format)
             )
         )
     }

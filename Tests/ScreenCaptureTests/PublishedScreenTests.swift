@@ -35,6 +35,39 @@ struct PublishedScreenTests {
         await viewer.room.disconnect()
     }
 
+    @Test("A screen above 1920x1080 is scaled down to that, with a warning, unless more is requested")
+    func large() async throws {
+        let own = Dimensions(width: 2560, height: 1440)
+        let display = try await VirtualDisplay(own)
+        let stage = try Stage()
+        let robot = try await stage.join("robot")
+        let source = ScreenSource(target: .screen, display: display.name)
+        let track = LocalVideoTrack(source: source)
+        try await robot.room.localParticipant.publish(track)
+        let limit = Dimensions(width: 1920, height: 1080)
+        #expect(track.dimensions == limit)
+        let warning = try await robot.event("it is told") { event -> (any Error)? in
+            if case .localTrackWarning(_, let error) = event { error } else { nil }
+        }
+        #expect((warning as? ScreenError)?.code == .formatLimited)
+        #expect("\(warning)".contains("Cannot deliver all of the screen") && "\(warning)".contains("2560x1440"))
+        let small = Dimensions(width: 640, height: 360)
+        source.requestOutputFormat(VideoFormatRequest(dimensions: small))
+        try await eventually("the requested size") { track.dimensions == small }
+        source.resetOutputFormat()
+        try await eventually("the way back") { track.dimensions == limit }
+        await robot.room.disconnect()
+        // A sink that is added meanwhile is asked, too, and more is delivered to one that is asked for more.
+        source.requestOutputFormat(VideoFormatRequest(dimensions: own))
+        let other = try await stage.join("other")
+        let whole = LocalVideoTrack(source: source, name: "whole")
+        try await other.room.localParticipant.publish(whole)
+        #expect(whole.dimensions == own)
+        await other.room.disconnect()
+        let warnings = robot.events.count { if case .localTrackWarning = $0 { true } else { false } }
+        #expect(warnings == 1)
+    }
+
     // The publisher spoke of a slate, and the viewer waited in vain for a picture.
     @Test(
         "A viewer who joins while a window is hidden sees its last picture, and connect says so",
