@@ -21,7 +21,13 @@ extension PathEstimator {
         package var isAfterStall = false
         /// Whether the path has delivered little for `thinWindow`.
         package var isThin = false
-        /// Bits per second of the frame that ended, from its first byte to its last; `nil` without such a frame.
-        package var trainRate: Double?
+    }
+
+    /// A large frame whose bytes came one after another.
+    package struct Train: Hashable, Sendable {
+        /// Bits per second, from the frame's first byte to its last.
+        package var rate: Double
+        /// The bytes of the frame.
+        package var bytes: Int64
     }
 }

@@ -21,7 +21,7 @@ package struct PathEstimator: Hashable, Sendable {
     }
 
     /// Where the bytes of a frame were acknowledged for the first time.
-    private struct Train: Hashable, Sendable {
+    private struct TrainBeginning: Hashable, Sendable {
         var time: Int64
         var bytes: Int64
     }
@@ -70,7 +70,7 @@ package struct PathEstimator: Hashable, Sendable {
     private var lastReceiveTime: Int64?
     private var lastAlias: UInt32 = 0
     private var lastFrame: UInt32?
-    private var train: Train?
+    private var trainBeginning: TrainBeginning?
     private var backward = 0
     private var stalledThrough: Int64 = 0
     /// The microseconds that each byte of the last acknowledgement took; 0 if the link had not been busy all the time.
@@ -82,6 +82,8 @@ package struct PathEstimator: Hashable, Sendable {
     /// The standing queue of the last sample, in microseconds.
     private var lastQueue: Int64 = 0
 
+    /// The large frame that ended with the last acknowledgement; `nil` without one.
+    package private(set) var train: Train?
     /// When the last acknowledgement came, in microseconds of the local clock.
     package private(set) var lastAcknowledgement: Int64?
     /// The longest silence that a receiver which thins its acknowledgements lets come next; 0 if it does not thin them.
@@ -190,6 +192,7 @@ package struct PathEstimator: Hashable, Sendable {
         isThinned: Bool = false,
         at now: Int64
     ) -> Sample? {
+        train = nil
         guard let bytes = Int64(exactly: acknowledgement.cumulativeBytes), bytes <= writtenBytes,
             bytes >= acknowledgedBytes,
             let received = Int64(exactly: acknowledgement.receiveTime.microseconds),
@@ -198,7 +201,7 @@ package struct PathEstimator: Hashable, Sendable {
             disregarded += 1
             return nil
         }
-        let trainRate = trainRate(acknowledgement, bytes: bytes, received: received)
+        train = endedTrain(acknowledgement, bytes: bytes, received: received)
         let oldest = oldestUnacknowledgedWrite
         // Silence in which nothing was on its way is no stall.
         let waited = oldest.map { now - $0 - (shortestRoundTrip ?? 0) } ?? 0
@@ -256,8 +259,7 @@ package struct PathEstimator: Hashable, Sendable {
             deliveryRate: wall,
             activeRate: active,
             isAfterStall: isAfterStall,
-            isThin: thinness.isThin,
-            trainRate: trainRate
+            isThin: thinness.isThin
         )
     }
 
@@ -379,22 +381,22 @@ package struct PathEstimator: Hashable, Sendable {
         lateAcknowledgements.add(Int64(bounded), half: settings.latenessWindow / 2, at: now)
     }
 
-    /// The rate of the frame that ended; `nil` if more than its bytes came since the acknowledgements before.
-    private mutating func trainRate(
+    /// The frame that ended; `nil` if more than its bytes came since the acknowledgements before.
+    private mutating func endedTrain(
         _ acknowledgement: MediaAcknowledgement,
         bytes: Int64,
         received: Int64
-    ) -> Double? {
+    ) -> Train? {
         let previous = lastFrame
         let isSameTrack = acknowledgement.trackAlias == lastAlias
         guard acknowledgement.trackAlias != 0, !isSameTrack || acknowledgement.frameNumber != previous else {
-            if train == nil { train = Train(time: received, bytes: bytes) }
+            if trainBeginning == nil { trainBeginning = TrainBeginning(time: received, bytes: bytes) }
             return nil
         }
         lastAlias = acknowledgement.trackAlias
         lastFrame = acknowledgement.frameNumber
-        let begun = train
-        train = nil
+        let begun = trainBeginning
+        trainBeginning = nil
         guard previous == nil || isSameTrack && acknowledgement.frameNumber == (previous ?? 0) &+ 1,
             let first = (acknowledgement.firstByteTime?.microseconds).flatMap(Int64.init(exactly:)),
             let last = (acknowledgement.lastByteTime?.microseconds).flatMap(Int64.init(exactly:)), last <= received
@@ -404,6 +406,6 @@ package struct PathEstimator: Hashable, Sendable {
         let start = isMarked ? begun?.time ?? first : first
         let arrived = bytes - (isMarked ? begun?.bytes ?? bytes : max(acknowledgedBytes, excused) + Self.firstBytes)
         guard arrived >= settings.shortestTrain, last > start else { return nil }
-        return Double(arrived) * 8e6 / Double(last - start)
+        return Train(rate: Double(arrived) * 8e6 / Double(last - start), bytes: arrived)
     }
 }

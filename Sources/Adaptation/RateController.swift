@@ -147,6 +147,25 @@ package struct RateController: Hashable, Sendable {
     /// Notes what was delivered before the first acknowledgement that is taken in, in bits per second.
     package mutating func note(delivered rate: Double, at now: Int64) { competing.note(delivered: rate, at: now) }
 
+    /// Takes in a large frame that came as a train; before `update` with the same acknowledgement.
+    package mutating func note(_ train: PathEstimator.Train, at now: Int64) {
+        slowestTrain.add(train.rate, at: now)
+        lastTrain = now
+    }
+
+    /// Grows by what a train shows, before the first queue; after `note`, and before `update`.
+    ///
+    /// The bytes of a frame that is large for the rate tell as much as the time in which the rate carries so many: on a
+    /// path that is idle after it, as while the encoder makes up for its size, nothing else is told for seconds.
+    package mutating func grow(by train: PathEstimator.Train, at now: Int64) {
+        guard isStarting, train.rate > settings.trainMargin * rate, let slowest = slowestTrain.value else { return }
+        let time = min(Self.longestStep, Double(train.bytes) * 8 / rate)
+        // `update` adds this part of the growth.
+        let elapsed = Double(now - (lastSample ?? now)) / 1e6
+        let grown = rate * (1 + settings.trainIncrease * max(0, time - elapsed))
+        rate = max(rate, min(grown, settings.trainLimit * slowest, settings.highestRate))
+    }
+
     /// Takes in what an acknowledgement told, at `now` in microseconds.
     package mutating func update(_ sample: PathEstimator.Sample, roundTrip: Int64, at now: Int64) {
         let silence = Double(now - (lastSample ?? now)) / 1e6
@@ -156,10 +175,6 @@ package struct RateController: Hashable, Sendable {
         lastSample = now
         if lastFull == nil { lastFull = now }
         if sample.isAfterStall { return updateAfterStall(sample, at: now) }
-        if let train = sample.trainRate {
-            slowestTrain.add(train, at: now)
-            lastTrain = now
-        }
         observeJitter(Double(sample.queue), min(0.3, elapsed))
         observeCapacity(sample, min(0.3, elapsed), at: now)
         let low = settings.lowQueue + jitterAllowance + frameAllowance

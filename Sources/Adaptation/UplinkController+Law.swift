@@ -57,11 +57,17 @@ extension UplinkController {
     }
 
     private mutating func take(_ acknowledgement: MediaAcknowledgement, at now: Int64) {
-        guard let sample = path.acknowledged(acknowledgement, at: now) else { return }
-        lastSample = sample
-        controller.update(sample, roundTrip: path.shortestRoundTrip ?? 0, at: now)
-        path.holdReference(controller.isCompeting)
-        allocate()
+        let sample = path.acknowledged(acknowledgement, at: now)
+        if let train = path.train {
+            controller.note(train, at: now)
+            controller.grow(by: train, at: now)
+        }
+        if let sample {
+            lastSample = sample
+            controller.update(sample, roundTrip: path.shortestRoundTrip ?? 0, at: now)
+            path.holdReference(controller.isCompeting)
+        }
+        if sample != nil || path.train != nil { allocate() }
     }
 
     private mutating func queueWasFull(_ id: LaneID, at now: Int64) {

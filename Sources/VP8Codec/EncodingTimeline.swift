@@ -30,19 +30,22 @@ struct EncodingTimeline {
     static let longestStep: Int64 = 250_000
 
     private var previous: (timestamp: MonotonicInstant, end: Int64)?
+    /// The bits of results that were not sent and that no slot has given back yet.
+    private var owedBits = 0.0
 
     /// The slot of the next frame, captured at `timestamp`, if frames come about every `interval`.
     ///
     /// A timestamp that is not later than the one before counts as `interval` later. So does a requested keyframe,
     /// because it often comes after frames that nobody wanted. A repeat of a still picture gets the bits of the whole
     /// time, because the link was idle, and they are what makes the picture sharp. It gets no more than a frame may
-    /// have: `largestFrame` is the time that such a frame takes at the bitrate, in µs.
+    /// have: `largestFrame` is the time that such a frame takes at the bitrate, in µs. `bitrate` is the target.
     mutating func slot(
         at timestamp: MonotonicInstant,
         interval: Duration,
         isKeyframe: Bool = false,
         isRepeat: Bool = false,
-        largestFrame: Int64 = intervals.upperBound
+        largestFrame: Int64 = intervals.upperBound,
+        bitrate: Bitrate = Bitrate(bitsPerSecond: 0)
     ) -> Slot {
         let duration = Self.bounded(interval.wholeMicroseconds)
         let usual = max(Self.longestStep, duration)
@@ -61,21 +64,31 @@ struct EncodingTimeline {
             } else {
                 min(Self.bounded(elapsed.wholeMicroseconds), longest)
             }
-        self.previous = (timestamp, previous.end + step)
-        return Slot(start: previous.end, duration: step)
+        let length = step + repayment(bitrate, longest: Self.intervals.upperBound - step)
+        self.previous = (timestamp, previous.end + length)
+        return Slot(start: previous.end, duration: length)
     }
 
     /// The slot for encoding the same frame again, because its first result of `size` is not sent.
     ///
     /// libvpx has subtracted that result from what the target `bitrate` allows. It adds what the bitrate allows for the
-    /// slot, so this one is as long as the result would have taken.
+    /// slot, so this one is as long as the result would have taken. If that is more than the longest interval, the next
+    /// slots are longer for it.
     mutating func slotForAnotherTry(afterResultOf size: DataSize, bitrate: Bitrate, interval: Duration) -> Slot {
         let duration = Self.bounded(interval.wholeMicroseconds)
         guard let previous else { return Slot(start: 0, duration: duration) }
-        let seconds = Double(size.bytes) * 8 / Double(max(bitrate.bitsPerSecond, 1))
-        let length = max(duration, Self.bounded(Int64(min(seconds, 1) * 1e6)))
+        owedBits += Double(size.bytes) * 8
+        let length = max(duration, repayment(bitrate, longest: Self.intervals.upperBound))
         self.previous = (previous.timestamp, previous.end + length)
         return Slot(start: previous.end, duration: length)
+    }
+
+    /// How much longer a slot is, at most `longest`, to give back what is owed; in µs.
+    private mutating func repayment(_ bitrate: Bitrate, longest: Int64) -> Int64 {
+        let rate = Double(max(bitrate.bitsPerSecond, 1)) / 1e6
+        let time = min(Double(longest), owedBits / rate)
+        owedBits = max(0, owedBits - time * rate)
+        return Int64(time)
     }
 
     private static func bounded(_ interval: Int64) -> Int64 {

@@ -95,7 +95,8 @@ package import MediaCore
             interval: interval,
             isKeyframe: keyframeIsDue,
             isRepeat: frame.isRepeat,
-            largestFrame: longestFrameTime
+            largestFrame: longestFrameTime,
+            bitrate: target.bitrate
         )
         if !frame.isRepeat || keyframeIsDue { refinement.beginNewPicture() }
         var attempt = firstAttempt(slot)

@@ -64,6 +64,26 @@ struct UplinkBench {
         )
     }
 
+    /// Sends the first frame of a track, whose bytes come one after another in `milliseconds`.
+    mutating func playTrain(_ id: Int, bytes: Int, milliseconds: Int64) {
+        guard case .encode = decide(id, keyframeDue: true) else { return }
+        encoded(id, bytes: bytes, isKeyframe: true)
+        write(bytes)
+        let first = now + 20_000
+        now = first + milliseconds * 1000
+        uplink.acknowledged(
+            MediaAcknowledgement(
+                cumulativeBytes: written,
+                receiveTime: MediaAcknowledgement.ReceiverTime(microseconds: UInt64(now)),
+                trackAlias: 1,
+                frameNumber: 1,
+                firstByteTime: MediaAcknowledgement.ReceiverTime(microseconds: UInt64(first)),
+                lastByteTime: MediaAcknowledgement.ReceiverTime(microseconds: UInt64(now))
+            ),
+            at: instant
+        )
+    }
+
     /// Frames of 30 a second for `seconds` over a path without a limit; returns how many were encoded.
     mutating func play(_ id: Int, seconds: Double) -> Int {
         var encoded = 0

@@ -63,4 +63,42 @@ struct UplinkControllerTests {
         }
         #expect(isEncoded == [false, false, false, true])
     }
+
+    // A screen full of text begins with a frame that takes seconds at the rate at which a connection begins. Nothing is
+    // acknowledged in these seconds, so the rate stayed as it was.
+    @Test("A first frame far above the rate shows what the path carries", arguments: [40_000, 115_000, 400_000])
+    func largeFirstFrame(bytes: Int) {
+        let start = Double(UplinkController.Settings().rate.startRate)
+        for milliseconds in [1, 10, 100, 300, 1000, 3000] as [Int64] {
+            var bench = UplinkBench()
+            let id = bench.add(6000)
+            bench.playTrain(id, bytes: bytes, milliseconds: milliseconds)
+            let rate = Double(bench.uplink.status.rate.bitsPerSecond)
+            // The first bytes may have come at the time of the first one.
+            let shown = Double(bytes - 16_384) * 8000 / Double(milliseconds)
+            #expect(rate <= max(start, 0.9 * shown) + 1, "\(milliseconds) ms: \(rate)")
+            // As in the time that the frame takes at the first rate, at a factor of five each second.
+            let time = min(0.6, Double(bytes - 16_384) * 8 / start)
+            let grown = start * (1 + 4 * time)
+            if shown > 2 * start { #expect(rate >= min(grown, 0.9 * shown) - 1, "\(milliseconds) ms: \(rate)") }
+            if shown < 2 * start { #expect(rate == start, "\(milliseconds) ms: \(rate)") }
+        }
+    }
+
+    @Test("A path that has shown its limit is not believed to carry more because a frame came at once")
+    func largeFrameAfterQueue() {
+        var bench = UplinkBench()
+        let id = bench.add(6000)
+        // A second of frames, each later than the one before.
+        for index in 0..<30 {
+            if case .encode = bench.decide(id) { bench.encoded(id, bytes: 2500) }
+            bench.write(2500)
+            bench.now += 33_333
+            bench.acknowledge(delay: max(0, 500_000 - Int64(index) * 20_000))
+        }
+        bench.now += 3_000_000
+        let before = bench.uplink.status.rate
+        bench.playTrain(id, bytes: 115_000, milliseconds: 5)
+        #expect(bench.uplink.status.rate <= before)
+    }
 }

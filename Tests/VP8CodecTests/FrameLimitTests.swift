@@ -78,6 +78,33 @@ struct FrameLimitTests {
         #expect(encoder.repeatedEncodings <= count / 10, "\(encoder.repeatedEncodings)")
     }
 
+    // A screen full of text began with a keyframe of 115 kB at 0.6 Mbit/s, and the next frame came 4 s after it: the
+    // two tries before the one that was sent were paid for as well.
+    @Test(
+        "After a keyframe that no quantizer makes small, frames come again once its own bytes are made up for",
+        arguments: [150, 300, 600],
+        [Content.noise, .page]
+    )
+    func afterLargeKeyframe(kilobits: Int, content: Content) throws {
+        let size = Dimensions(width: 640, height: 480)
+        let settings = VP8EncoderSettings(dimensions: size, targetBitrate: .kilobitsPerSecond(kilobits))
+        var encoder = try VP8Encoder(settings)
+        var sent: [(index: Int, bytes: Int)] = []
+        let bytesPerSecond = Double(kilobits) * 1000 / 8
+        for index in 0..<240 {
+            let coded = try encoder.coded(picture(size, at: index, content)) {
+                $0.largestFrame = DataSize(bytes: Int(bytesPerSecond * 0.15))
+            }
+            if let coded { sent.append((index, coded.bytes.count)) }
+        }
+        let keyframe = Double(try #require(sent.first).bytes)
+        let next = try #require(sent.dropFirst().first)
+        #expect(Double(next.index) / 30 < keyframe / bytesPerSecond + 0.3, "\(sent.prefix(3))")
+        // The rate holds all the same: with what the encoder may run ahead, and the last frame.
+        let all = sent.reduce(0) { $0 + Double($1.bytes) } - Double(sent.last?.bytes ?? 0)
+        #expect(all < bytesPerSecond * (8 + 0.5), "\(all / bytesPerSecond)")
+    }
+
     // libvpx took over the size that it aimed at for the keyframe, in pixels of the old size: 19 average frames.
     @Test("After a change of size and rate no frame is aimed at what was before, also without a limit")
     func changeOfSize() throws {
