@@ -13,4 +13,9 @@ package enum OutgoingMessage: Sendable {
     case exclusive(PacketBuffer)
     /// No message: close the connection after all earlier messages, as `WebSocketConnection.close` does.
     case close(code: UInt16, reason: String)
+
+    /// The message that a connection sends next, and whether it has nothing more to send until it asks to be called.
+    ///
+    /// A tuple, because taking a structure apart would retain the message and release it again.
+    package typealias Turn = (message: OutgoingMessage, isLast: Bool)
 }

@@ -18,6 +18,24 @@ package struct FrameAssembler: Sendable {
         package var extensions = PacketExtensions()
     }
 
+    /// What a packet did.
+    package enum Outcome: Sendable {
+        /// It completed a frame.
+        case frame(Frame)
+        /// Its frame is not whole yet, or was left out before.
+        case incomplete
+        /// It begins a frame of a simulcast layer other than the received one, which is left out.
+        case foreign
+        /// It begins a frame that is encrypted, which is left out.
+        case encrypted
+
+        /// The frame that was completed.
+        package var frame: Frame? {
+            guard case .frame(let frame) = self else { return nil }
+            return frame
+        }
+    }
+
     private struct Partial {
         var header: MediaPacketHeader
         var extensions: PacketExtensions
@@ -33,41 +51,35 @@ package struct FrameAssembler: Sendable {
 
     /// Frames whose end never arrived.
     package private(set) var abandonedFrames = 0
-    /// Frames of a simulcast layer other than the received one; they could not be decoded after its frames.
-    package private(set) var foreignFrames = 0
-
-    /// Frames that are encrypted; this version cannot read them.
-    package private(set) var encryptedFrames = 0
 
     /// Creates an assembler that has not begun a frame.
     package init() {}
 
-    /// Takes the next packet, and returns the frame that it completes, if any.
+    /// Takes the next packet.
+    ///
+    /// Frames of another simulcast layer than the received one could not be decoded after its frames. Encrypted ones
+    /// cannot be read by this version.
     ///
     /// - Parameters:
     ///   - packet: A binary message of kind `video` from the relay. It may have any content.
     ///   - header: The packet's header, already read.
     ///   - makeBuffer: Makes a buffer that nobody else holds, with `count` set to its argument.
-    /// - Returns: The frame that the packet completes.
+    /// - Returns: What the packet did.
     /// - Throws: An error if the packet does not continue where the one before ended.
     package mutating func receive(
         _ packet: PacketBuffer,
         header: MediaPacketHeader,
         makeBuffer: (Int) -> PacketBuffer
-    ) throws(MalformedPacket) -> Frame? {
+    ) throws(MalformedPacket) -> Outcome {
         if header.isFirstChunk {
             if partial != nil { abandonedFrames += 1 }
             partial = nil
             guard header.isKeyframe || header.simulcastLayer == simulcastLayer ?? header.simulcastLayer else {
-                foreignFrames += 1
-                return nil
+                return .foreign
             }
             let extensions =
                 header.hasExtensions ? packet.withBytes { PacketExtensions(of: $0, header) } : PacketExtensions()
-            guard !extensions.isEncrypted else {
-                encryptedFrames += 1
-                return nil
-            }
+            guard !extensions.isEncrypted else { return .encrypted }
             if header.isLastChunk {
                 let range = header.headerLength..<header.headerLength + header.payloadLength
                 return completed(Frame(header: header, buffer: packet, range: range, extensions: extensions))
@@ -75,9 +87,9 @@ package struct FrameAssembler: Sendable {
             let buffer = makeBuffer(Int(header.frameLength))
             Self.copyPayload(of: packet, header: header, into: buffer)
             partial = Partial(header: header, extensions: extensions, buffer: buffer, received: header.payloadLength)
-            return nil
+            return .incomplete
         }
-        guard var frame = partial else { return nil }
+        guard var frame = partial else { return .incomplete }
         partial = nil
         guard
             frame.header.frameNumber == header.frameNumber, frame.header.frameLength == header.frameLength,
@@ -98,12 +110,12 @@ package struct FrameAssembler: Sendable {
             )
         }
         partial = frame
-        return nil
+        return .incomplete
     }
 
-    private mutating func completed(_ frame: Frame) -> Frame {
+    private mutating func completed(_ frame: Frame) -> Outcome {
         if frame.header.isKeyframe { simulcastLayer = frame.header.simulcastLayer }
-        return frame
+        return .frame(frame)
     }
 
     private static func copyPayload(of packet: PacketBuffer, header: MediaPacketHeader, into buffer: PacketBuffer) {

@@ -50,7 +50,7 @@ extension WebSocketConnection {
         precondition(outgoing == nil, "a second message for \(peerAddress) before the first one is delivered")
         setListed(false, isUrgent: isUrgent)
         guard phase == .open, isRoomSeen, let wsi = unsafe wsi, let handler else { return false }
-        guard let message = handler.nextMessage(for: self, at: now), phase == .open else {
+        guard let (message, isLast) = handler.nextMessage(for: self, at: now), phase == .open else {
             self.isUrgent = false
             return false
         }
@@ -69,7 +69,7 @@ extension WebSocketConnection {
             close(code: code, reason: reason)
             return false
         }
-        guard handler.hasMessage(for: self) else {
+        if isLast {
             self.isUrgent = false
             return false
         }

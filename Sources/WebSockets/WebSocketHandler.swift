@@ -16,17 +16,13 @@ package protocol WebSocketHandler: AnyObject {
     /// A whole binary message has arrived; only the handler holds the buffer.
     func receivedBinary(_ message: PacketBuffer, from connection: WebSocketConnection)
 
-    /// Whether to call `nextMessage`; `false` only if it would return `nil`, and then counts as that answer.
-    ///
-    /// Called after each message.
-    func hasMessage(for connection: WebSocketConnection) -> Bool
-
     /// Returns the next message; the socket can take one now.
     ///
-    /// Called after `requestWrite()`, repeatedly until it returns `nil` or the socket is full. The choice is made as
-    /// late as possible: directly before the messages of all connections are sent. `now` is the time when the round
-    /// began in which all of them are asked; reading the clock for each would cost a few per cent of a relay's time.
-    func nextMessage(for connection: WebSocketConnection, at now: MonotonicInstant) -> OutgoingMessage?
+    /// Called after `requestWrite()`, repeatedly until it returns `nil` or the last one, or the socket is full. The
+    /// choice is made as late as possible: directly before the messages of all connections are sent. `now` is the time
+    /// when the round began in which all of them are asked; reading the clock for each would cost a few per cent of a
+    /// relay's time.
+    func nextMessage(for connection: WebSocketConnection, at now: MonotonicInstant) -> OutgoingMessage.Turn?
 
     /// The connection has ended, or could not be made.
     ///
@@ -37,9 +33,6 @@ package protocol WebSocketHandler: AnyObject {
 extension WebSocketHandler {
     /// By default the bytes of whole messages are enough.
     package func receivedBytes(_ count: Int, from connection: WebSocketConnection, at now: MonotonicInstant) {}
-
-    /// By default `nextMessage` is always called.
-    package func hasMessage(for connection: WebSocketConnection) -> Bool { true }
 }
 
 /// How a connection ended.

@@ -34,12 +34,13 @@ private final class Participant: WebSocketHandler, Sendable {
 
     func receivedBinary(_ message: PacketBuffer, from connection: WebSocketConnection) {}
 
-    func nextMessage(for connection: WebSocketConnection, at now: MonotonicInstant) -> OutgoingMessage? {
+    func nextMessage(for connection: WebSocketConnection, at now: MonotonicInstant) -> OutgoingMessage.Turn? {
         let isFirst = state.withLock { state in
             defer { state.isJoinSent = true }
             return !state.isJoinSent
         }
-        return isFirst ? .text(ClientMessage.join(Join(room: "lab", identity: identity)).text) : nil
+        guard isFirst else { return nil }
+        return (.text(ClientMessage.join(Join(room: "lab", identity: identity)).text), isLast: false)
     }
 
     func closed(_ connection: WebSocketConnection, _ closure: WebSocketClosure) {

@@ -274,12 +274,12 @@ private struct Receiver {
         var frames: [(FrameAssembler.Frame, isAfterLoss: Bool)] = []
         for packet in packets {
             let header = try packet.withBytes { bytes throws(MalformedPacket) in try MediaPacketHeader(reading: bytes) }
-            let frame = try assembler.receive(packet, header: header) { count in
+            let outcome = try assembler.receive(packet, header: header) { count in
                 let buffer = PacketBuffer(capacity: count)
                 buffer.count = count
                 return buffer
             }
-            if let frame { frames.append((frame, continuity.isLoss(before: frame.header))) }
+            if let frame = outcome.frame { frames.append((frame, continuity.isLoss(before: frame.header))) }
         }
         return frames
     }

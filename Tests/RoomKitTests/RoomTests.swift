@@ -337,7 +337,9 @@ struct RoomTests {
             func opened(_ connection: WebSocketConnection) { opened() }
             func receivedText(_ text: String, from connection: WebSocketConnection) {}
             func receivedBinary(_ message: PacketBuffer, from connection: WebSocketConnection) {}
-            func nextMessage(for connection: WebSocketConnection, at now: MonotonicInstant) -> OutgoingMessage? { nil }
+            func nextMessage(for connection: WebSocketConnection, at now: MonotonicInstant) -> OutgoingMessage.Turn? {
+                nil
+            }
             func closed(_ connection: WebSocketConnection, _ closure: WebSocketClosure) { closed() }
         }
         let connections = Monitor((opened: 0, closed: 0))

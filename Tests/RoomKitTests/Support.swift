@@ -218,6 +218,7 @@ final class PublisherBench: Sendable {
                 buffer.count = count
                 return buffer
             }
+            .frame
         }
     }
 

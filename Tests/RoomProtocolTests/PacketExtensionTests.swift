@@ -23,7 +23,7 @@ struct PacketExtensionTests {
         var assembler = FrameAssembler()
         var frame: FrameAssembler.Frame?
         for packet in packets {
-            frame = try assembler.receive(packet, header: packet.header()) { makeBuffer($0) } ?? frame
+            frame = try assembler.receive(packet, header: packet.header()) { makeBuffer($0) }.frame ?? frame
         }
         return try #require(frame)
     }
@@ -65,7 +65,7 @@ struct PacketExtensionTests {
         (bytes[2], bytes[3]) = (UInt8(length >> 8), UInt8(length & 255))
         let packet = makeBuffer(bytes)
         var assembler = FrameAssembler()
-        return try assembler.receive(packet, header: packet.header()) { makeBuffer($0) }
+        return try assembler.receive(packet, header: packet.header()) { makeBuffer($0) }.frame
     }
 
     private func read(_ list: [UInt8]) throws -> FrameAssembler.Frame { try #require(try readIfClear(list)) }

@@ -13,7 +13,7 @@ struct PacketizerTests {
     ) throws -> [FrameAssembler.Frame] {
         var frames: [FrameAssembler.Frame] = []
         for packet in packets {
-            let frame = try assembler.receive(packet, header: packet.header()) { makeBuffer($0) }
+            let frame = try assembler.receive(packet, header: packet.header()) { makeBuffer($0) }.frame
             if let frame { frames.append(frame) }
         }
         return frames
@@ -50,6 +50,7 @@ struct PacketizerTests {
                 Issue.record("a buffer of \(count) bytes was asked for")
                 return makeBuffer(count)
             }
+            .frame
         )
         #expect(frame.buffer === packet)
         #expect(frame.range == 48..<548)
@@ -71,7 +72,7 @@ struct PacketizerTests {
         for (index, packet) in packets.enumerated() {
             var header = try originals[index].header()
             header.headerLength = 53
-            result = try assembler.receive(packet, header: header) { makeBuffer($0) }
+            result = try assembler.receive(packet, header: header) { makeBuffer($0) }.frame
         }
         let frame = try #require(result)
         #expect(bytes(of: frame) == picture)
@@ -106,19 +107,19 @@ struct PacketizerTests {
         let longer = packetize(pattern(60_001))
         for wrong in [packets[2], others[1], longer[1]] {
             var assembler = FrameAssembler()
-            _ = try assembler.receive(packets[0], header: packets[0].header()) { makeBuffer($0) }
+            _ = try assembler.receive(packets[0], header: packets[0].header()) { makeBuffer($0) }.frame
             #expect(throws: MalformedPacket.self) {
-                try assembler.receive(wrong, header: wrong.header()) { makeBuffer($0) }
+                try assembler.receive(wrong, header: wrong.header()) { makeBuffer($0) }.frame
             }
             #expect(assembler.abandonedFrames == 1)
             let frames = try assemble(others, with: &assembler)
             #expect(frames.count == 1)
         }
         var assembler = FrameAssembler()
-        _ = try assembler.receive(packets[0], header: packets[0].header()) { makeBuffer($0) }
-        _ = try assembler.receive(packets[1], header: packets[1].header()) { makeBuffer($0) }
+        _ = try assembler.receive(packets[0], header: packets[0].header()) { makeBuffer($0) }.frame
+        _ = try assembler.receive(packets[1], header: packets[1].header()) { makeBuffer($0) }.frame
         #expect(throws: MalformedPacket.self) {
-            try assembler.receive(packets[1], header: packets[1].header()) { makeBuffer($0) }
+            try assembler.receive(packets[1], header: packets[1].header()) { makeBuffer($0) }.frame
         }
     }
 
@@ -135,7 +136,7 @@ struct PacketizerTests {
         var whole = 0
         for _ in 0..<1000 {
             let packet = try #require(packets.randomElement(using: &generator))
-            let result = try? assembler.receive(packet, header: packet.header()) { makeBuffer($0) }
+            let result = try? assembler.receive(packet, header: packet.header()) { makeBuffer($0) }.frame
             guard let frame = result ?? nil else { continue }
             whole += 1
             #expect(frame.buffer.bytes == pictures[Int(frame.header.frameNumber)])

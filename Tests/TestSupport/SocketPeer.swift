@@ -146,7 +146,11 @@ package final class SocketPeer: WebSocketHandler, @unchecked Sendable {
         ).bytes
     }
 
-    package func nextMessage(for connection: WebSocketConnection, at now: MonotonicInstant) -> OutgoingMessage? {
+    package func nextMessage(for connection: WebSocketConnection, at now: MonotonicInstant) -> OutgoingMessage.Turn? {
+        takeMessage().map { (message: $0, isLast: false) }
+    }
+
+    private func takeMessage() -> OutgoingMessage? {
         let next = state.withLock { state -> Message? in
             guard state.sent < state.outbox.count else { return nil }
             state.sent += 1

@@ -38,7 +38,7 @@ struct FairnessTests {
             log.change { $0.append((peer, "binary \(message.count)")) }
         }
 
-        func nextMessage(for connection: WebSocketConnection, at now: MonotonicInstant) -> OutgoingMessage? { nil }
+        func nextMessage(for connection: WebSocketConnection, at now: MonotonicInstant) -> OutgoingMessage.Turn? { nil }
 
         func closed(_ connection: WebSocketConnection, _ closure: WebSocketClosure) {
             log.change { $0.append((peer, "closed")) }

@@ -48,7 +48,7 @@ struct MediaFirstTests {
             note("media")
         }
 
-        func nextMessage(for connection: WebSocketConnection, at now: MonotonicInstant) -> OutgoingMessage? {
+        func nextMessage(for connection: WebSocketConnection, at now: MonotonicInstant) -> OutgoingMessage.Turn? {
             note("asked")
             return nil
         }

@@ -166,7 +166,7 @@ struct MessageTests {
         }
     }
 
-    @Test("A handler that says it has nothing more is not asked for a message until it wants to be")
+    @Test("A handler whose message is its last one is not asked for a message until it wants to be")
     func nothingMore() throws {
         final class Reticent: WebSocketHandler {
             let pulls: Monitor<Int>
@@ -174,10 +174,9 @@ struct MessageTests {
             func opened(_ connection: WebSocketConnection) { connection.requestWrite() }
             func receivedText(_ text: String, from connection: WebSocketConnection) { connection.requestWrite() }
             func receivedBinary(_ message: PacketBuffer, from connection: WebSocketConnection) {}
-            func hasMessage(for connection: WebSocketConnection) -> Bool { false }
-            func nextMessage(for connection: WebSocketConnection, at now: MonotonicInstant) -> OutgoingMessage? {
+            func nextMessage(for connection: WebSocketConnection, at now: MonotonicInstant) -> OutgoingMessage.Turn? {
                 pulls.withLock { $0 += 1 }
-                return .text("one of many")
+                return (.text("one of many"), isLast: true)
             }
             func closed(_ connection: WebSocketConnection, _ closure: WebSocketClosure) {}
         }
@@ -217,8 +216,9 @@ struct MessageTests {
                 func opened(_ connection: WebSocketConnection) { connection.requestWrite() }
                 func receivedText(_ text: String, from connection: WebSocketConnection) {}
                 func receivedBinary(_ message: PacketBuffer, from connection: WebSocketConnection) {}
-                func nextMessage(for connection: WebSocketConnection, at now: MonotonicInstant) -> OutgoingMessage? {
-                    .shared(packet([1]))
+                func nextMessage(for connection: WebSocketConnection, at now: MonotonicInstant) -> OutgoingMessage.Turn?
+                {
+                    (.shared(packet([1])), isLast: false)
                 }
                 func closed(_ connection: WebSocketConnection, _ closure: WebSocketClosure) {}
             }

@@ -19,14 +19,15 @@ struct SendingTests {
         func receivedBinary(_ message: PacketBuffer, from connection: WebSocketConnection) {}
         func closed(_ connection: WebSocketConnection, _ closure: WebSocketClosure) {}
 
-        func nextMessage(for connection: WebSocketConnection, at now: MonotonicInstant) -> OutgoingMessage? {
+        func nextMessage(for connection: WebSocketConnection, at now: MonotonicInstant) -> OutgoingMessage.Turn? {
             guard sent < Self.count else { return nil }
             connection.requestWrite()
             sent += 1
             let text = "\(sent)"
             // Some go by libwebsockets in any case.
-            guard sent % 10 != 0 else { return .text(text) }
-            return .exclusive(packet([UInt8](repeating: UInt8(sent % 251), count: 16_000)))
+            guard sent % 10 != 0 else { return (.text(text), isLast: false) }
+            let bytes = [UInt8](repeating: UInt8(sent % 251), count: 16_000)
+            return (.exclusive(packet(bytes)), isLast: false)
         }
     }
 

@@ -72,7 +72,11 @@ final class Recorder: WebSocketHandler, @unchecked Sendable {
         if echoes { send(.shared(bytes)) }
     }
 
-    func nextMessage(for connection: WebSocketConnection, at now: MonotonicInstant) -> OutgoingMessage? {
+    func nextMessage(for connection: WebSocketConnection, at now: MonotonicInstant) -> OutgoingMessage.Turn? {
+        takeMessage().map { (message: $0, isLast: false) }
+    }
+
+    private func takeMessage() -> OutgoingMessage? {
         let next = state.change { state -> Message? in
             state.pulls += 1
             guard state.sent < state.outbox.count else { return nil }

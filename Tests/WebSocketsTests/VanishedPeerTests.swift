@@ -194,8 +194,8 @@ private final class Flooder: WebSocketHandler, @unchecked Sendable {
         state.change { $0.received += 1 }
     }
 
-    func nextMessage(for connection: WebSocketConnection, at now: MonotonicInstant) -> OutgoingMessage? {
-        floods ? .exclusive(packet([UInt8](repeating: 7, count: 16_000))) : nil
+    func nextMessage(for connection: WebSocketConnection, at now: MonotonicInstant) -> OutgoingMessage.Turn? {
+        floods ? (.exclusive(packet([UInt8](repeating: 7, count: 16_000))), isLast: false) : nil
     }
 
     func closed(_ connection: WebSocketConnection, _ closure: WebSocketClosure) {

@@ -33,7 +33,7 @@ extension Relay {
     }
 
     /// The acknowledgement that a connection sends before anything else.
-    mutating func acknowledgementTurn(of id: ConnectionID, at now: MonotonicInstant) -> Turn? {
+    mutating func acknowledgementTurn(of id: ConnectionID, at now: MonotonicInstant) -> OutgoingMessage.Turn? {
         connections.hot[id.index].isAcknowledgementDue = false
         guard let acknowledgement = connections.bulk[id.index].arrivals.acknowledgement(at: now) else { return nil }
         connections.bulk[id.index].path.wrote(MediaAcknowledgement.length, .acknowledgement, at: now)

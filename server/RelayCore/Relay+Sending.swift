@@ -7,7 +7,7 @@ extension Relay {
     /// The next message for a connection whose socket can take one now; `nil` when there is nothing.
     ///
     /// The call may wake other connections: when a subscriber has fallen behind, its publisher gets a keyframe request.
-    package mutating func nextMessage(for id: SlotID, at now: MonotonicInstant) -> Turn? {
+    package mutating func nextMessage(for id: SlotID, at now: MonotonicInstant) -> OutgoingMessage.Turn? {
         guard connections.contains(id) else { return nil }
         if connections.hot[id.index].isAcknowledgementDue, let turn = acknowledgementTurn(of: id, at: now) {
             return turn

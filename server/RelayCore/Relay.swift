@@ -8,12 +8,6 @@ import RoomProtocol
 /// possible. The relay owns no socket, clock or random source, and never looks inside a picture. It is not copyable,
 /// because each server has exactly one and must not copy it by accident.
 package struct Relay: ~Copyable, Sendable {
-    /// The message that a connection sends next, and whether `nextMessage` need not be called again until the
-    /// connection is woken.
-    ///
-    /// A tuple, because taking a structure apart would retain the message and release it again.
-    package typealias Turn = (message: OutgoingMessage, isLast: Bool)
-
     /// An action for the driver.
     package enum Effect: Sendable {
         /// The connection has something to send: call `nextMessage` when its socket can take it.

@@ -35,28 +35,17 @@ struct Desk: ~Copyable {
         relay.connectionClosed(id, at: now)
     }
 
-    /// The next message for a connection.
+    /// The next message for the connection that the relay calls `id`; `nil` if there is none.
     ///
-    /// - Parameters:
-    ///   - id: The relay's name for the connection.
-    ///   - now: The time.
-    ///   - hasMore: Set to whether the connection has more after it.
-    ///   - isDeadlineChanged: Set to whether `deadline` has changed.
-    /// - Returns: The message; `nil` if there is none.
+    /// Sets `isDeadlineChanged` to whether `deadline` has changed.
     mutating func nextMessage(
         for id: SlotID,
         at now: MonotonicInstant,
-        hasMore: inout Bool,
-        isDeadlineChanged: inout Bool
-    ) -> OutgoingMessage? {
-        guard let (message, isLast) = relay.nextMessage(for: id, at: now) else {
-            hasMore = false
-            isDeadlineChanged = performEffects()
-            return nil
-        }
-        hasMore = !isLast
+        _ isDeadlineChanged: inout Bool
+    ) -> OutgoingMessage.Turn? {
+        let turn = relay.nextMessage(for: id, at: now)
         isDeadlineChanged = performEffects()
-        return message
+        return turn
     }
 
     /// Carries out the relay's decisions on the sockets.

@@ -16,8 +16,6 @@ final class RelayService: WebSocketHandler {
 
     private var desk: Desk
     private var generator = SystemRandomNumberGenerator()
-    /// Whether the connection that was asked last has more to send.
-    private var hasMore = false
     /// Requests a call of `timerFired` at a time; this replaces the earlier request.
     private var setAlarm: ((MonotonicInstant) -> Void)?
     /// Called when a connection ends and none is left.
@@ -66,18 +64,11 @@ final class RelayService: WebSocketHandler {
         performEffects()
     }
 
-    func hasMessage(for connection: WebSocketConnection) -> Bool {
-        // It is asked after each message, before another connection's.
-        hasMore
-    }
-
-    func nextMessage(for connection: WebSocketConnection, at now: MonotonicInstant) -> OutgoingMessage? {
-        let id = SlotID(rawValue: connection.tag)
-        var (hasMore, isDeadlineChanged) = (false, false)
-        let message = desk.nextMessage(for: id, at: now, hasMore: &hasMore, isDeadlineChanged: &isDeadlineChanged)
-        self.hasMore = hasMore
+    func nextMessage(for connection: WebSocketConnection, at now: MonotonicInstant) -> OutgoingMessage.Turn? {
+        var isDeadlineChanged = false
+        let turn = desk.nextMessage(for: SlotID(rawValue: connection.tag), at: now, &isDeadlineChanged)
         if isDeadlineChanged { armAlarm() }
-        return message
+        return turn
     }
 
     func closed(_ connection: WebSocketConnection, _ closure: WebSocketClosure) {

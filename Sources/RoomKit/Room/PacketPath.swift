@@ -94,8 +94,8 @@ final class PacketPath {
         isAcknowledgementDue || !signals.isEmpty || lanes.contains { !$0.sendQueue.isEmpty }
     }
 
-    /// The next message to send, which counts as written; `nil` if nothing waits.
-    private func nextMessage(at now: MonotonicInstant) -> OutgoingMessage? {
+    /// Takes the message to send next, which counts as written; `nil` if nothing waits.
+    private func takeMessage(at now: MonotonicInstant) -> OutgoingMessage? {
         // Behind other messages, an acknowledgement would show a queue that is our own.
         if isAcknowledgementDue, let acknowledgement = acknowledgement(at: now) {
             uplink.wroteAcknowledgement(acknowledgement.count)
@@ -174,17 +174,15 @@ final class PacketPath {
         }
         note(header, at: now)
         guard let reception = receptions[header.trackAlias] else { return }
-        let foreignFrames = reception.assembler.foreignFrames
-        let encryptedFrames = reception.assembler.encryptedFrames
-        let frame = try reception.assembler.receive(packet, header: header) { count in packets.take(count: count) }
-        guard let frame else {
-            if reception.assembler.foreignFrames > foreignFrames { noteForeignFrame(of: reception) }
-            if reception.assembler.encryptedFrames > encryptedFrames { reception.receiver.receiveEncrypted() }
-            return
+        switch try reception.assembler.receive(packet, header: header, makeBuffer: { packets.take(count: $0) }) {
+        case .incomplete: break
+        case .foreign: noteForeignFrame(of: reception)
+        case .encrypted: reception.receiver.receiveEncrypted()
+        case .frame(let frame):
+            reception.foreignInARow = 0
+            let isAfterLoss = reception.continuity.isLoss(before: frame.header)
+            reception.receiver.receive(frame, isAfterLoss: isAfterLoss, at: now)
         }
-        reception.foreignInARow = 0
-        let isAfterLoss = reception.continuity.isLoss(before: frame.header)
-        reception.receiver.receive(frame, isAfterLoss: isAfterLoss, at: now)
     }
 
     /// Requests a keyframe, once, if the server has changed to another simulcast layer without one.
@@ -233,10 +231,8 @@ extension PacketPath: WebSocketHandler {
         try? receive(message)
     }
 
-    func hasMessage(for connection: WebSocketConnection) -> Bool { hasMessage }
-
-    func nextMessage(for connection: WebSocketConnection, at now: MonotonicInstant) -> OutgoingMessage? {
-        nextMessage(at: now)
+    func nextMessage(for connection: WebSocketConnection, at now: MonotonicInstant) -> OutgoingMessage.Turn? {
+        takeMessage(at: now).map { (message: $0, isLast: !hasMessage) }
     }
 
     func closed(_ connection: WebSocketConnection, _ closure: WebSocketClosure) {
