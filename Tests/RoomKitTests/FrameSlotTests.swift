@@ -6,8 +6,10 @@ import Threading
 
 @Suite("Frame slot", .timeLimit(.minutes(1)))
 struct FrameSlotTests {
-    private func frame(_ ticket: UInt64) -> FrameSlot.Picture {
-        FrameSlot.Picture(frame: picture(16, 16), ticket: ticket)
+    private let size = Dimensions(width: 16, height: 16)
+
+    private func frame(_ ticket: UInt64, largest: Dimensions? = nil) -> FrameSlot.Picture {
+        FrameSlot.Picture(frame: picture(16, 16), ticket: ticket, largest: largest ?? size)
     }
 
     @Test("The newest picture wins, and an older one is dropped by the reason why it waited")
@@ -15,10 +17,10 @@ struct FrameSlotTests {
         let slot = FrameSlot()
         #expect(slot.put(frame(1)) == nil)
         #expect(slot.put(frame(2)) == FrameSlot.Loss(ticket: 1, reason: .encoderBusy), "nobody has looked at it")
-        #expect(slot.look(by: nil) == FrameSlot.Look(isNewFrame: true))
+        #expect(slot.look(by: nil) == FrameSlot.Look(isNewFrame: true, largest: size))
         slot.hold(.network)
         #expect(slot.put(frame(3)) == FrameSlot.Loss(ticket: 2, reason: .network))
-        #expect(slot.look(by: nil) == FrameSlot.Look(isNewFrame: true))
+        #expect(slot.look(by: nil) == FrameSlot.Look(isNewFrame: true, largest: size))
         #expect(slot.take()?.ticket == 3 && slot.take() == nil)
         #expect(slot.put(frame(4)) == nil)
         #expect(slot.put(frame(5)) == FrameSlot.Loss(ticket: 4, reason: .encoderBusy), "the encoder is at work")
@@ -31,21 +33,22 @@ struct FrameSlotTests {
         #expect(slot.look(by: nil)?.isNewFrame == true)
         slot.hold(.network)
         slot.nudge()
-        #expect(slot.look(by: nil) == FrameSlot.Look(isNewFrame: false))
-        #expect(slot.look(by: MonotonicClock.now) == FrameSlot.Look(isNewFrame: false))
+        #expect(slot.look(by: nil) == FrameSlot.Look(isNewFrame: false, largest: size))
+        #expect(slot.look(by: MonotonicClock.now) == FrameSlot.Look(isNewFrame: false, largest: size))
         #expect(slot.take()?.ticket == 1)
     }
 
-    @Test("A picture goes back into the slot unless a newer one has come")
-    func putBack() throws {
+    @Test("A newer picture of another size is not taken in place of the one that was looked at")
+    func anotherSize() {
         let slot = FrameSlot()
         _ = slot.put(frame(1))
-        let first = try #require(slot.take())
-        #expect(slot.putBack(first) == nil)
-        let again = try #require(slot.take())
-        _ = slot.put(frame(2))
-        #expect(slot.putBack(again) == FrameSlot.Loss(ticket: 1, reason: .encoderBusy))
-        #expect(slot.take()?.ticket == 2)
+        #expect(slot.look(by: nil)?.largest == size)
+        let half = Dimensions(width: 8, height: 8)
+        _ = slot.put(frame(2, largest: half))
+        #expect(slot.take(in: size) == nil)
+        #expect(slot.look(by: nil) == FrameSlot.Look(isNewFrame: true, largest: half))
+        #expect(slot.take(in: half)?.ticket == 2)
+        #expect(slot.look(by: MonotonicClock.now) == FrameSlot.Look(isNewFrame: false, largest: nil))
     }
 
     @Test("Once closed, every look ends, and what comes is dropped as late")
@@ -56,7 +59,6 @@ struct FrameSlotTests {
         #expect(slot.close() == nil)
         #expect(slot.look(by: nil) == nil && slot.look(by: MonotonicClock.now) == nil)
         #expect(slot.put(frame(2)) == FrameSlot.Loss(ticket: 2, reason: .late))
-        #expect(slot.putBack(frame(3)) == FrameSlot.Loss(ticket: 3, reason: .late))
         slot.nudge()
         #expect(slot.take() == nil)
     }
@@ -77,7 +79,7 @@ struct FrameSlotTests {
         wait { looks.withLock { $0.count } == 1 }
         _ = slot.close()
         thread.join()
-        #expect(looks.withLock { $0 } == [FrameSlot.Look(isNewFrame: true), nil])
+        #expect(looks.withLock { $0 } == [FrameSlot.Look(isNewFrame: true, largest: size), nil])
     }
 }
 

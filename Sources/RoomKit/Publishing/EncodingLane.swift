@@ -19,8 +19,6 @@ final class EncodingLane: Sendable {
         var route: PublishingRoute
         var chain: ScalingChain
         var tally: PictureTally
-        /// How pictures are brought to the size that was requested from the source and that it does not make itself.
-        var sizing: Monitor<FrameTransform>
         /// Holds the frames of a source that compresses them itself; `nil` for a source of pictures.
         var relay: RelaySlot?
         /// Asks the source for a frame although its picture has not changed.

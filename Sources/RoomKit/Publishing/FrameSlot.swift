@@ -1,5 +1,6 @@
 import MediaCore
 import Threading
+import VideoProcessing
 
 /// Holds the newest picture for an encoding, until the encoder takes it.
 ///
@@ -11,6 +12,10 @@ final class FrameSlot: Sendable {
     struct Picture: Sendable {
         var frame: VideoFrame
         var ticket: UInt64
+        /// How the picture is brought to the size that was requested from the source and that it does not make itself.
+        var sizing = FrameTransform()
+        /// The largest size that it can be encoded in.
+        var largest: Dimensions
     }
 
     /// A picture that is not encoded.
@@ -23,6 +28,8 @@ final class FrameSlot: Sendable {
     struct Look: Hashable, Sendable {
         /// Whether the picture has not been looked at before.
         var isNewFrame: Bool
+        /// The largest size that it can be encoded in; `nil` if there is no picture.
+        var largest: Dimensions?
     }
 
     private struct State: Sendable {
@@ -65,9 +72,9 @@ final class FrameSlot: Sendable {
             if state.isClosed { return .some(nil) }
             guard state.picture != nil, state.isNew || state.isNudged else { return nil }
             defer { (state.isNew, state.isNudged) = (false, false) }
-            return Look(isNewFrame: state.isNew)
+            return Look(isNewFrame: state.isNew, largest: state.picture?.largest)
         }
-        return look ?? Look(isNewFrame: false)
+        return look ?? monitor.withLock { Look(isNewFrame: false, largest: $0.picture?.largest) }
     }
 
     /// Leaves the picture in the slot; a picture that replaces it counts it as dropped for `reason`.
@@ -75,23 +82,15 @@ final class FrameSlot: Sendable {
         monitor.withLock { $0.reason = reason }
     }
 
-    /// Takes the picture out; pictures that come and go before the next look count as dropped by a busy encoder.
-    func take() -> Picture? {
+    /// Takes the picture out, if its largest size is `largest` or that is `nil`: since the last look, a newer one of
+    /// another size may have come.
+    ///
+    /// Pictures that come and go before the next look count as dropped by a busy encoder.
+    func take(in largest: Dimensions? = nil) -> Picture? {
         monitor.withLock { state in
+            guard largest == nil || state.picture?.largest == largest else { return nil }
             defer { (state.picture, state.isNew, state.reason) = (nil, false, .encoderBusy) }
             return state.picture
-        }
-    }
-
-    /// Puts a picture back that was taken, unless a newer one has come.
-    ///
-    /// - Returns: The picture as dropped, if it was not put back.
-    func putBack(_ picture: Picture) -> Loss? {
-        monitor.withLock { state in
-            if state.isClosed { return Loss(ticket: picture.ticket, reason: .late) }
-            if state.picture != nil { return Loss(ticket: picture.ticket, reason: .encoderBusy) }
-            state.picture = picture
-            return nil
         }
     }
 

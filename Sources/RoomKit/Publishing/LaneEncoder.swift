@@ -5,9 +5,8 @@ import VideoProcessing
 
 /// The work of an encoding's thread: looks at the newest picture, and encodes it when the uplink allows that.
 struct LaneEncoder: ~Copyable {
-    /// How a picture is to be encoded.
+    /// What the next frame owes to receivers.
     private struct Order {
-        var sizing: FrameTransform
         var isKeyframeDue: Bool
         /// When the keyframe became due.
         var mark: KeyframeDemand.Mark
@@ -41,52 +40,35 @@ struct LaneEncoder: ~Copyable {
     /// Works until the lane is closed.
     mutating func run() {
         var time: MonotonicInstant?
-        while let look = lane.slot.look(by: time) { time = consider(isNewFrame: look.isNewFrame) }
+        while let look = lane.slot.look(by: time) { time = consider(look) }
     }
 
     /// Looks at the picture in the slot, and encodes it if that may be done now.
     ///
     /// - Returns: When to look again, at the latest.
-    private mutating func consider(isNewFrame: Bool) -> MonotonicInstant? {
+    private mutating func consider(_ look: FrameSlot.Look) -> MonotonicInstant? {
         guard lane.isActive else {
             lastEncoded = nil
             drop(lane.slot.take(), .notWanted)
             return nil
         }
+        if let size = look.largest, size != largest {
+            // The source's size has changed, and with it what the uplink may choose.
+            largest = size
+            track.route.uplink.replace(lane.seat, with: lane.plan.lane(of: track.route, in: size))
+            lane.demand.withLock { $0.begin() }
+        }
         let order = makeOrder()
-        let decision = track.route.uplink.decide(lane.seat, isNewFrame: isNewFrame, keyframeDue: order.isKeyframeDue)
-        switch decision {
+        let isNew = look.isNewFrame
+        switch track.route.uplink.decide(lane.seat, isNewFrame: isNew, keyframeDue: order.isKeyframeDue) {
         case .notWanted:
             lastEncoded = nil
             drop(lane.slot.take(), .notWanted)
         case .wait(let time, let reason):
-            wait(reason, isNewFrame: isNewFrame)
+            wait(reason, isNewFrame: isNew)
             return time
         case .encode(let target):
-            guard let picture = lane.slot.take() else { return nil }
-            let size = track.chain.largestDimensions(of: picture.frame, sizing: order.sizing)
-            guard size == largest else {
-                // The source's size has changed, and with it what the uplink may choose.
-                largest = size
-                track.route.uplink.replace(lane.seat, with: lane.plan.lane(of: track.route, in: size))
-                lane.demand.withLock { $0.begin() }
-                return retry(picture, makeOrder())
-            }
-            encode(picture, target, order)
-        }
-        return nil
-    }
-
-    /// Asks again for a picture of a new size, which is out of the slot.
-    private mutating func retry(_ picture: FrameSlot.Picture, _ order: Order) -> MonotonicInstant? {
-        switch track.route.uplink.decide(lane.seat, isNewFrame: false, keyframeDue: order.isKeyframeDue) {
-        case .notWanted:
-            drop(picture, .notWanted)
-        case .wait(let time, let reason):
-            if let loss = lane.slot.putBack(picture) { track.tally.dropped(loss) }
-            wait(reason, isNewFrame: false)
-            return time
-        case .encode(let target):
+            guard let picture = lane.slot.take(in: largest) else { return nil }
             encode(picture, target, order)
         }
         return nil
@@ -100,11 +82,10 @@ struct LaneEncoder: ~Copyable {
 
     private func makeOrder() -> Order {
         let isBroken = lane.sendQueue.takeBroken()
-        let sizing = track.sizing.withLock { $0 }
         return lane.demand.withLock { demand in
             if isBroken { demand.begin() }
             let isDue = demand.isDue(mayAnswer: track.route.uplink.mayEncodeKeyframe(lane.seat))
-            return Order(sizing: sizing, isKeyframeDue: isDue, mark: demand.mark)
+            return Order(isKeyframeDue: isDue, mark: demand.mark)
         }
     }
 
@@ -112,7 +93,7 @@ struct LaneEncoder: ~Copyable {
         let began = MonotonicClock.now
         var scaled = track.chain.picture(
             picture.frame,
-            sizing: order.sizing,
+            sizing: picture.sizing,
             dimensions: target.dimensions,
             for: lane.plan.simulcastLayer
         )
@@ -132,7 +113,7 @@ struct LaneEncoder: ~Copyable {
             )
             guard let info else {
                 track.route.uplink.encoded(nil, of: lane.seat)
-                repeatAgain(picture)
+                if picture.frame.isRepeat { track.requestFrame() }
                 return drop(picture, .rateControl)
             }
             let report = EncodingReport(
@@ -144,7 +125,7 @@ struct LaneEncoder: ~Copyable {
             )
             lastEncoded = picture.frame.buffer
             // Before the frame counts as encoded, so that whoever waits for that finds the request made.
-            if !encoding.isSharp { repeatAgain(picture) }
+            if picture.frame.isRepeat, !encoding.isSharp { track.requestFrame() }
             finish(picture, info, report, order)
         } catch {
             // No frame may refer to a picture that was not sent.
@@ -153,11 +134,6 @@ struct LaneEncoder: ~Copyable {
             track.note(error)
             drop(picture, .corrupt)
         }
-    }
-
-    /// Asks for another repeat of a picture that stands still, which is not sharp yet.
-    private func repeatAgain(_ picture: FrameSlot.Picture) {
-        if picture.frame.isRepeat { track.requestFrame() }
     }
 
     /// Queues the frame that was encoded, and counts it.

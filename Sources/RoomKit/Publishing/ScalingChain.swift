@@ -50,12 +50,6 @@ final class ScalingChain: Sendable {
         return limited(oriented(sizing, frame), for: size).outputDimensions(for: size)
     }
 
-    /// The size in which viewers see `frame`, after `sizing`.
-    func uprightDimensions(of frame: VideoFrame, sizing: FrameTransform) -> Dimensions {
-        let size = largestDimensions(of: frame, sizing: sizing)
-        return keepsOrientation && frame.rotation.swapsDimensions ? size.transposed : size
-    }
-
     /// The picture in the size `dimensions`, for the encoding number `encoding`.
     ///
     /// `dimensions` is at most `largestDimensions`. Both sides of a smaller size must be even.

@@ -70,13 +70,19 @@ final class VideoPublisher: EncodedVideoSink, Sendable {
     }
 
     func onVideoFrame(_ frame: VideoFrame) {
+        let isTransposed = options.orientation == .tagged && frame.rotation.swapsDimensions
+        let sizing = sizing.withLock { $0 }
         if firstFrame.current == nil {
-            let upright = sizing.withLock { $0 }.outputDimensions(for: frame.uprightDimensions)
-            firstFrame.fulfill((upright, isTransposed(frame) ? upright.transposed : upright))
+            let upright = sizing.outputDimensions(for: frame.uprightDimensions)
+            firstFrame.fulfill((upright, isTransposed ? upright.transposed : upright))
         }
-        let lanes = lanes(for: frame)
-        noteSize(of: frame, lanes.first?.track.chain)
-        offer(frame, to: lanes)
+        let lanes = lanes(isTransposed: isTransposed)
+        if let largest = lanes.first?.track.chain.largestDimensions(of: frame, sizing: sizing) {
+            note(isTransposed ? largest.transposed : largest)
+            offer(frame, sizing, largest, to: lanes)
+        } else {
+            tally.capturedAndDropped(.notWanted)
+        }
         renderers.offer(frame)
     }
 
@@ -90,27 +96,15 @@ final class VideoPublisher: EncodedVideoSink, Sendable {
         relay?.put(frame, at: MonotonicClock.now)
     }
 
-    /// Whether the picture is encoded with the rows and columns of its upright form exchanged.
-    private func isTransposed(_ frame: VideoFrame) -> Bool {
-        options.orientation == .tagged && frame.rotation.swapsDimensions
-    }
-
-    /// The encodings, with bounds that suit how `frame` is turned.
-    private func lanes(for frame: VideoFrame) -> [EncodingLane] {
-        let isTransposed = isTransposed(frame)
-        return state.withLock { state in
+    /// The encodings, with bounds that suit a picture whose rows and columns are exchanged, or are not.
+    private func lanes(isTransposed: Bool) -> [EncodingLane] {
+        state.withLock { state in
             if state.isTransposed != isTransposed {
                 state.isTransposed = isTransposed
                 for lane in state.lanes { lane.setWanted(bounds(of: lane, state)) }
             }
             return state.lanes
         }
-    }
-
-    /// Notes the size in which a picture is published.
-    private func noteSize(of frame: VideoFrame, _ chain: ScalingChain?) {
-        guard let chain else { return }
-        note(chain.uprightDimensions(of: frame, sizing: sizing.withLock { $0 }))
     }
 
     /// Notes the upright size of what is published, and reports it if it is another one.
@@ -123,14 +117,19 @@ final class VideoPublisher: EncodedVideoSink, Sendable {
     }
 
     /// Counts a picture, and puts it into the slots of the encodings that somebody receives.
-    private func offer(_ frame: VideoFrame, to lanes: [EncodingLane]) {
+    private func offer(
+        _ frame: VideoFrame,
+        _ sizing: FrameTransform,
+        _ largest: Dimensions,
+        to lanes: [EncodingLane]
+    ) {
         // An encoding may become active or stop being so at any time. Asked once, each answers for its ticket.
         var active: UInt64 = 0
         for (index, lane) in lanes.enumerated() where lane.isActive { active |= 1 << UInt64(index) }
         guard active != 0 else { return tally.capturedAndDropped(.notWanted) }
         let ticket = tally.captured(for: active.nonzeroBitCount)
         for (index, lane) in lanes.enumerated() where active & 1 << UInt64(index) != 0 {
-            lane.put(FrameSlot.Picture(frame: frame, ticket: ticket))
+            lane.put(FrameSlot.Picture(frame: frame, ticket: ticket, sizing: sizing, largest: largest))
         }
     }
 
@@ -190,7 +189,6 @@ final class VideoPublisher: EncodedVideoSink, Sendable {
                 keepsOrientation: options.orientation == .tagged
             ),
             tally: tally,
-            sizing: sizing,
             relay: relay,
             requestFrame: requestFrame,
             note: { [weak self] error in self?.note(error, route) }
