@@ -138,7 +138,11 @@ package enum EncodedVideoFormat: String, CaseIterable, Sendable {
         case UInt64(IVF.signature): return try IVFReader(file)
         case UInt64(EBMLID.header.rawValue): return try WebMReader(file)
         default:
-            let reason = "its content is neither WebM nor IVF; it is damaged, or another kind of file"
+            let isY4M = file.bigEndian(at: 0, count: 4) == 0x5955_5634
+            let reason =
+                isY4M
+                ? "it is Y4M, which is encoded here: say file: and not vp8:"
+                : "its content is neither WebM nor IVF; it is damaged, or another kind of file"
             throw MediaFileError(.wrongFormat, .open, path, reason)
         }
     }

@@ -110,9 +110,9 @@ package struct MediaFileError: Error, Hashable, Sendable {
     private static func meaning(of status: Int32, _ operation: Operation) -> (Code, String) {
         switch status {
         case ENOTDIR where operation == .makeDirectory:
-            (.systemFailure, "a file stands in its place, or above it; name another")
+            (.systemFailure, "it, or a directory above it, is a file; name another")
         case ENOENT where operation == .makeDirectory:
-            (.notFound, "nothing can be made there; name another")
+            (.notFound, "this file system takes no new directories; name another")
         case EACCES where operation == .makeDirectory, EPERM where operation == .makeDirectory,
             EROFS where operation == .makeDirectory:
             (.notPermitted, "permission denied; check the owner and mode of it and of the one above (ls -ld)")

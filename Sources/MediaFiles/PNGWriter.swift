@@ -51,7 +51,7 @@ package final class PNGWriter {
         if unsafe lstat(path, &status) == 0 {
             if status.st_mode & S_IFMT == S_IFDIR { throw MediaFileError(.create, path, status: EISDIR) }
             guard status.st_mode & S_IFMT == S_IFREG else {
-                throw MediaFileError(.notRegular, .create, path, "it is no regular file; name another")
+                throw MediaFileError(.notRegular, .create, path, "it is a link, a pipe or a device; name another")
             }
         } else if errno != ENOENT {
             throw MediaFileError(.create, path, status: errno)

@@ -187,14 +187,13 @@ struct CameraDirectory {
 
     private func notFound(_ text: String) -> CameraError {
         let known = devices()
+        if known.isEmpty, case .failure(let error) = Result(catching: firstDevice) { return error }
         let list = known.map(\.description).joined(separator: "; ")
         return CameraError(
             .noSuchDevice,
             device: text,
             attempt: "find camera",
-            explanation: known.isEmpty
-                ? "there is no camera that can be opened; plug one in, and see that this user is in the group `video`"
-                : "there is none of that name; the cameras are: \(list)"
+            explanation: "there is none of that name; the cameras are: \(list)"
         )
     }
 

@@ -79,7 +79,7 @@ struct ListeningSocket: ~Copyable {
                 .badAddress,
                 attempted: attempted,
                 status: failure.status,
-                advice: "\(failure.text); give a numeric address of this machine, such as 127.0.0.1 or 0.0.0.0."
+                advice: "\(failure.text); give a numeric address of this machine, such as 127.0.0.1."
             )
         }
         var status = EADDRNOTAVAIL

@@ -60,14 +60,6 @@ struct ConnectCommand: AsyncParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "The track's share if the network does not carry all that this program sends: low, standard or high.",
-            valueName: "priority"
-        )
-    )
-    var priority = VideoPublishOptions.Priority.standard
-
-    @Option(
-        help: ArgumentHelp(
             "What to keep when the network or the CPU is too slow: framerate (smaller pictures), resolution (fewer "
                 + "pictures) or balanced (some of both); default balanced, for a screen resolution.",
             valueName: "preference"
@@ -224,7 +216,6 @@ struct ConnectCommand: AsyncParsableCommand {
         options.maxBitrate = maxBitrate ?? source.noiseBitrate
         options.minBitrate = minBitrate
         options.simulcast = simulcast.map { $0 == .on }
-        options.priority = priority
         options.degradationPreference = degradation?.preference
         options.orientation = source.orientation
         return options

@@ -97,8 +97,6 @@ enum DumpFormat: String, CaseIterable, ExpressibleByArgument {
 
 extension VideoPublishOptions.Orientation: ExpressibleByArgument {}
 
-extension VideoPublishOptions.Priority: ExpressibleByArgument {}
-
 /// A feature that is on or off: the values of `--simulcast`.
 enum Switch: String, CaseIterable, ExpressibleByArgument {
     case on, off

@@ -34,8 +34,14 @@ struct SourceOptions: ParsableArguments {
 
         static func advice(for text: String) -> String {
             let isFile = text.contains("/") || text.contains(".")
-            let isEncoded = text.hasSuffix(".ivf") || text.hasSuffix(".webm")
-            if isFile { return "say \(isEncoded ? "vp8" : "file"):\(text) for a clip" }
+            let name = text.lowercased()
+            if name.hasSuffix(".ivf") || name.hasSuffix(".webm") { return "say vp8:\(text) for a clip" }
+            if name.hasSuffix(".y4m") { return "say file:\(text) for a clip" }
+            if isFile {
+                return "clips are Y4M (file:CLIP.y4m), or VP8 in IVF or WebM (vp8:CLIP.ivf); "
+                    + "another one goes through a pipe: ffmpeg -i \(text) -pix_fmt yuv420p -f yuv4mpegpipe - | "
+                    + "room-client connect --source file:-"
+            }
             return "give camera, screen, pattern, noise, file:CLIP.y4m, vp8:CLIP.ivf, file:- or vp8:-"
         }
 
@@ -279,7 +285,10 @@ struct SourceOptions: ParsableArguments {
         case .vp8(let path):
             if Y4MReader.canBeOpenedAgain(path) { try VP8Source.check(path: path) }
             return MadeSource(VP8Source(path: path, loop: loop))
-        case .screen: return MadeSource(screen.makeSource(VideoFormatRequest(dimensions: size, frameRate: fps)))
+        case .screen:
+            // Check the display before joining the room.
+            _ = try ScreenSource.windows(display: screen.display)
+            return MadeSource(screen.makeSource(VideoFormatRequest(dimensions: size, frameRate: fps)))
         case .camera: return MadeSource(camera: try makeCamera(rotator))
         }
     }

@@ -102,6 +102,10 @@ struct VerifyCommand: AsyncParsableCommand {
         var drawing = DumpPlot()
         for file in files { try drawing.add(file) }
         guard !drawing.isEmpty else {
+            // If there is no dump, that is what is wrong.
+            for file in files where unsafe access(file, R_OK) != 0 {
+                throw MediaFileError(.open, file, status: errno)
+            }
             throw MediaFileError(
                 .notFound,
                 .read,

@@ -9,7 +9,7 @@ struct ProgramDoctorTests {
     /// What it writes with everything that this machine has: a server and a screen.
     static func events(of server: ServerProgram) async throws -> [JSONObject] {
         let screen = try await XServer(Dimensions(width: 320, height: 200))
-        let arguments = ["--json", "--seconds", "2", "--source", "screen", "--display", screen.display]
+        let arguments = ["--json", "--seconds", "5", "--source", "screen", "--display", screen.display]
         let program = try Program("room-client", ["doctor", "--url", server.url] + arguments)
         let ending = try await program.end()
         let events = try program.events()
@@ -57,7 +57,7 @@ struct ProgramDoctorTests {
     @Test(
         "Options that cannot be used are refused with what to do",
         arguments: [
-            (["--only", "camera"], "cameras, screen"), (["--seconds", "1"], "2 to 120"),
+            (["--only", "camera"], "cameras, screen"), (["--seconds", "4"], "5 to 120"),
             (["--source", "pattern"], "camera or screen"), (["--device", "0", "--source", "screen"], "--device"),
             (["--only", "server", "--skip", "server"], "nothing to look at"),
             (["--only", "server", "--device", "2"], "--device is for cameras"),

@@ -57,7 +57,7 @@ struct ProgramOptionTests {
         ["--loop"], ["--source", "noise", "--loop"], ["--source", "file:-", "--loop"],
         ["--max-bitrate", "0"], ["--max-bitrate", "-1"], ["--max-bitrate", "x"], ["--max-bitrate", "1e99M"],
         ["--min-bitrate", "5k"], ["--min-bitrate", "2M", "--max-bitrate", "1M"], ["--simulcast", "yes"],
-        ["--simulcast", ""], ["--priority", "highest"], ["--degradation", "x"], ["--degradation", ""],
+        ["--simulcast", ""], ["--degradation", "x"], ["--degradation", ""],
         ["--degradation", "size"],
         ["--duration", "-1"], ["--duration", "0"], ["--duration", "inf"], ["--duration", "1e300"],
         ["--source", "unknown"], ["--source", "file:"], ["--source", ""], ["--rotate", "45"],
@@ -162,11 +162,14 @@ struct ProgramOptionTests {
         let url = "ws://127.0.0.1:\(try SilentServer().port)"
         mkdir(directory("d.png"), 0o700)
         let cases: [(arguments: [String], code: Int32, word: String)] = [
-            (["--dump", directory("file")], 74, "\(directory("file")): a file stands in its place, or above it; "),
-            (["--dump", directory("file/x")], 74, "a file stands in its place, or above it; "),
+            (["--dump", directory("file")], 74, "\(directory("file")): it, or a directory above it, is a file; "),
+            (["--dump", directory("file/x")], 74, "it, or a directory above it, is a file; "),
             (["--snapshot", directory("no/s.png")], 66, "\(directory("no/s.png")): its directory does not exist"),
-            (["--snapshot", directory("f.png")], 74, "\(directory("f.png")): it is no regular file; name another"),
-            (["--snapshot", directory("l.png")], 74, "it is no regular file; name another"),
+            (
+                ["--snapshot", directory("f.png")], 74,
+                "\(directory("f.png")): it is a link, a pipe or a device; name another"
+            ),
+            (["--snapshot", directory("l.png")], 74, "it is a link, a pipe or a device; name another"),
             (["--snapshot", directory("d.png")], 74, "it is a directory; name a file in it"),
         ]
         for (arguments, code, word) in cases {

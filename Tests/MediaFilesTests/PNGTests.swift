@@ -134,7 +134,7 @@ struct PNGTests {
         for path in [pipe, link] {
             let error = #expect(throws: MediaFileError.self) { try writer.write(frame, to: path, replacing: true) }
             #expect(error?.code == .notRegular)
-            #expect(error?.description == "Cannot create \(path): it is no regular file; name another")
+            #expect(error?.description == "Cannot create \(path): it is a link, a pipe or a device; name another")
         }
         // This name is not too long, but that of the file that is renamed is.
         let long = directory(String(repeating: "x", count: 255))

@@ -117,7 +117,7 @@ package struct Relay: ~Copyable, Sendable {
             let sentence = "this server speaks the WebSocket subprotocol \"\(WireFormat.subprotocol)\"; "
             fail(id, ErrorMessage(.notSupported, sentence + "the client asked for \(offer)", fatal: true), at: now)
         } else if roomPath == nil {
-            let sentence = "the path of the URL is \"/rooms/\" and a room's name, or \"/\""
+            let sentence = "the URL names no room; its path has to be \"/rooms/\" and a room's name, or \"/\""
             fail(id, ErrorMessage(.invalidArgument, sentence, fatal: true), at: now)
         }
         return id

@@ -153,8 +153,11 @@ extension RelayServer.Options {
         var options = self
         for (name, number) in values.sorted(by: { $0.key < $1.key }) {
             guard let setting = ServerSetting.all.first(where: { $0.name == name }) else {
+                let isConstant = name.hasPrefix("WireFormat.") || name.hasPrefix("Dimensions.")
                 throw SettingsError(
-                    "there is no setting “\(name.prefix(64))”; docs/protocol.md, section 11, has them all"
+                    isConstant
+                        ? "\(name.prefix(64)) belongs to the protocol and cannot be set"
+                        : "there is no setting “\(name.prefix(64))”; docs/protocol.md, section 11, has them all"
                 )
             }
             try setting.set(number.value ?? .nan, in: &options)

@@ -201,7 +201,7 @@ struct RoomServer: AsyncParsableCommand {
         do {
             return try file.read(upToCount: 1 << 20) ?? Data()
         } catch {
-            throw failure("\(path) cannot be read: it is no file, or its disk failed.", code: 74)
+            throw failure("\(path) cannot be read: it is a directory, or its disk failed.", code: 74)
         }
     }
 

@@ -90,7 +90,7 @@ struct DoctorCommand: AsyncParsableCommand {
 
     @Option(
         parsing: .unconditional,
-        help: ArgumentHelp("Measure the network for this many seconds: 2 to 120; default 8.", valueName: "seconds"),
+        help: ArgumentHelp("Measure the network for this many seconds: 5 to 120; default 8.", valueName: "seconds"),
         transform: { try Seconds.read($0) }
     )
     var seconds: Seconds?
@@ -117,8 +117,8 @@ struct DoctorCommand: AsyncParsableCommand {
         if pixelFormat != nil, device == nil, source != .camera {
             throw ValidationError("--pixel-format is for cameras; add --source camera or --device.")
         }
-        if let seconds, !(.seconds(2) ... .seconds(120)).contains(seconds.duration) {
-            throw ValidationError("--seconds takes 2 to 120.")
+        if let seconds, !(.seconds(5) ... .seconds(120)).contains(seconds.duration) {
+            throw ValidationError("--seconds takes 5 to 120.")
         }
         let largest = VideoPublishOptions.maximumDimensions
         if let size, size.area > largest.area {

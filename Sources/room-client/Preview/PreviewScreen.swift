@@ -159,8 +159,7 @@ struct PreviewOptions: ParsableArguments {
         guard preview else { return }
         guard !isJSON else { throw ValidationError("--preview and --json both need standard output: leave one out.") }
         guard isatty(STDOUT_FILENO) == 1 else {
-            let advice = "use --snapshot or --dump"
-            throw ValidationError("--preview draws on a terminal, and standard output is none; \(advice).")
+            throw ValidationError("--preview needs standard output to be a terminal; run it in one, or leave it out.")
         }
     }
 
