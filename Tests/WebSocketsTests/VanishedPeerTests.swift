@@ -13,7 +13,7 @@ extension Order {
     fileprivate func note(_ name: String) { change { $0.append(name) } }
 }
 
-@Suite("Peers that do not take what they are sent", .timeLimit(.minutes(1)))
+@Suite("Peers that do not take what they are sent", .timeLimit(.minutes(3)))
 struct StuckPeerTests {
     /// A server with a peer that reads nothing, and more for it than sockets and libwebsockets take at once.
     private func stuckPeer(settings: LoopSettings) throws -> (server: Server, peer: RawPeer, handler: Recorder) {
@@ -80,7 +80,7 @@ struct StuckPeerTests {
 
 @Suite(
     "Peers that vanish",
-    .timeLimit(.minutes(1)),
+    .timeLimit(.minutes(3)),
     .enabled(if: NetworkNamespaces.arePossible, NetworkNamespaces.absence)
 )
 struct VanishedPeerTests {
