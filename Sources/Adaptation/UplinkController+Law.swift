@@ -58,7 +58,8 @@ extension UplinkController {
 
     private mutating func take(_ acknowledgement: MediaAcknowledgement, at now: Int64) {
         let sample = path.acknowledged(acknowledgement, at: now)
-        if let train = path.train {
+        // What waited for the end of a stall comes at the rate of the link, whatever the path carries.
+        if let train = path.train, sample?.isAfterStall != true {
             controller.note(train, at: now)
             controller.grow(by: train, at: now)
         }

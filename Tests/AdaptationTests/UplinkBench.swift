@@ -1,6 +1,7 @@
 import Adaptation
 import MediaCore
 import RoomProtocol
+import Testing
 
 /// A controller with a path that takes and acknowledges all at once.
 struct UplinkBench {
@@ -66,7 +67,10 @@ struct UplinkBench {
 
     /// Sends the first frame of a track, whose bytes come one after another in `milliseconds`.
     mutating func playTrain(_ id: Int, bytes: Int, milliseconds: Int64) {
-        guard case .encode = decide(id, keyframeDue: true) else { return }
+        guard case .encode = decide(id, keyframeDue: true) else {
+            Issue.record("the frame has to wait")
+            return
+        }
         encoded(id, bytes: bytes, isKeyframe: true)
         write(bytes)
         let first = now + 20_000

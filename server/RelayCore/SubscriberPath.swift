@@ -239,7 +239,7 @@ package struct SubscriberPath: Sendable {
         // The law allows for the time that a frame itself takes, which differs with the time between frames.
         var told = sample
         told.standingQueue = sample.standingDelay
-        if let train = estimator.train { controller?.note(train, at: now) }
+        if let train = estimator.train, !sample.isAfterStall { controller?.note(train, at: now) }
         controller?.update(told, roundTrip: roundTrip, at: now)
         estimator.holdReference(controller?.isCompeting ?? false)
         if isQueueing || sent.bitsPerSecond(at: now) > 0.7 * (controller?.rate ?? 0) { lastLimited = now }
