@@ -20,12 +20,10 @@ final class Senders {
     private var urgent: [WebSocketConnection] = []
     /// The ordinary senders of this turn of the loop.
     ///
-    /// Like the next two it is empty otherwise; the arrays are kept to reuse their memory.
+    /// Like the next one it is empty otherwise; the arrays are kept to reuse their memory.
     private var waiting: [WebSocketConnection] = []
     /// The connections whose turn it is.
     private var current: [WebSocketConnection] = []
-    /// Connections that have a message to deliver in this round.
-    private var deliveries: [WebSocketConnection] = []
 
     var isEmpty: Bool { ordinary.isEmpty && urgent.isEmpty }
 
@@ -34,11 +32,6 @@ final class Senders {
     /// The connection makes sure that it is listed only once of each kind.
     func add(_ connection: WebSocketConnection, isUrgent: Bool = false) {
         if isUrgent { urgent.append(connection) } else { ordinary.append(connection) }
-    }
-
-    /// Delivers `connection`'s message at the end of this round.
-    func deliverSoon(_ connection: WebSocketConnection) {
-        deliveries.append(connection)
     }
 
     /// Sends for the connections that requested it, the urgent ones first; requests made meanwhile are for the next
@@ -90,19 +83,10 @@ final class Senders {
             count += senders.count
             let now = MonotonicClock.now
             for sender in senders { sender.lookForRoom() }
-            senders.removeAll { !$0.sendNext(isUrgent: areUrgent, at: now) }
-            deliver()
+            for sender in senders { sender.askForNext(isUrgent: areUrgent, at: now) }
+            senders.removeAll { !$0.sendNext() }
         }
         swap(&senders, &current)
         return count
-    }
-
-    /// Sends what the connections have left in this round.
-    private func deliver() {
-        var delivering: [WebSocketConnection] = []
-        swap(&delivering, &deliveries)
-        for connection in delivering { connection.deliver() }
-        delivering.removeAll(keepingCapacity: true)
-        swap(&delivering, &deliveries)
     }
 }

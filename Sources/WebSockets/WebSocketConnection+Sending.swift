@@ -32,7 +32,7 @@ extension WebSocketConnection {
         return 0
     }
 
-    /// Finds out whether the socket can take a message, for `sendNext` in the same round.
+    /// Finds out whether the socket can take a message, for `askForNext` in the same round.
     func lookForRoom() {
         guard phase == .open, let wsi = unsafe wsi else {
             isRoomSeen = false
@@ -43,15 +43,24 @@ extension WebSocketConnection {
 
     /// Asks the handler for its next message; `isUrgent` names the list of senders that the connection stood on.
     ///
-    /// A text is sent at once. A binary message is left for `deliver`, which the loop calls before it asks again.
-    ///
-    /// - Returns: Whether the handler has more, and the connection stays listed.
-    func sendNext(isUrgent: Bool, at now: MonotonicInstant) -> Bool {
-        precondition(outgoing == nil, "a second message for \(peerAddress) before the first one is delivered")
+    /// A text is sent at once. A binary message is left for `sendNext`, which the loop calls before it asks again.
+    func askForNext(isUrgent: Bool, at now: MonotonicInstant) {
+        precondition(outgoing == nil, "a second message for \(peerAddress) before the first one is sent")
         setListed(false, isUrgent: isUrgent)
+        hasMore = takeNext(at: now)
+        if !hasMore { return }
+        // If a request has come meanwhile, the connection is already listed for the next turn.
+        hasMore = !isListed(isUrgent: isUrgent)
+        setListed(true, isUrgent: isUrgent)
+    }
+
+    /// Takes the handler's next message, if the socket has room.
+    ///
+    /// - Returns: Whether the handler has more.
+    private func takeNext(at now: MonotonicInstant) -> Bool {
         guard phase == .open, isRoomSeen, let wsi = unsafe wsi, let handler else { return false }
         guard let (message, isLast) = handler.nextMessage(for: self, at: now), phase == .open else {
-            self.isUrgent = false
+            isUrgent = false
             return false
         }
         switch message {
@@ -61,28 +70,30 @@ extension WebSocketConnection {
                 return false
             }
             uncheckedByteCount += count
-        case .shared(let packet):
-            deliverSoon(frameToShare(packet))
-        case .exclusive(let packet):
-            deliverSoon(frame(packet))
+        case .shared(let packet): outgoing = frameToShare(packet)
+        case .exclusive(let packet): outgoing = frame(packet)
         case .close(let code, let reason):
             close(code: code, reason: reason)
             return false
         }
-        if isLast {
-            self.isUrgent = false
-            return false
-        }
-        // If a request has come meanwhile, the connection is already listed for the next turn.
-        guard !isListed(isUrgent: isUrgent) else { return false }
-        setListed(true, isUrgent: isUrgent)
-        return true
+        if isLast { isUrgent = false }
+        return !isLast
     }
 
-    private func deliverSoon(_ packet: PacketBuffer) {
+    /// Sends the message that `askForNext` has left, if it has.
+    ///
+    /// `lookForRoom` has seen in this round that libwebsockets keeps no bytes of an earlier write. Nothing is written
+    /// to the socket in between, because `askForNext` refuses a second message and libwebsockets runs only between
+    /// rounds.
+    ///
+    /// - Returns: Whether the handler has more, and the connection stays listed.
+    func sendNext() -> Bool {
+        guard let packet = outgoing else { return hasMore }
+        outgoing = nil
         uncheckedByteCount += packet.count
-        outgoing = packet
-        service.senders.deliverSoon(self)
+        guard let wsi = unsafe wsi else { return hasMore }
+        if unsafe !transmit(packet, on: wsi, isNothingKept: true) { breakOff() }
+        return hasMore
     }
 
     private var isServer: Bool { if case .accepted = role { true } else { false } }
@@ -193,18 +204,6 @@ extension WebSocketConnection {
             )
         }
         return unsafe write(memory, count, LWS_WRITE_TEXT, on: wsi) ? count : nil
-    }
-
-    /// Sends the message that `sendNext` has left.
-    ///
-    /// `lookForRoom` has seen in this round that libwebsockets keeps no bytes of an earlier write. Nothing is written
-    /// to the socket in between, because `sendNext` refuses a second message and libwebsockets runs only between
-    /// rounds.
-    func deliver() {
-        guard let packet = outgoing else { return }
-        outgoing = nil
-        guard let wsi = unsafe wsi else { return }
-        if unsafe !transmit(packet, on: wsi, isNothingKept: true) { breakOff() }
     }
 
     private func transmit(_ packet: PacketBuffer, on wsi: OpaquePointer, isNothingKept: Bool) -> Bool {

@@ -40,6 +40,8 @@ import Threading
     var mediaConduct: MediaConduct
     /// Whether the socket could take a message at the beginning of this round.
     var isRoomSeen = false
+    /// Whether the connection is asked for another message after this round.
+    var hasMore = false
     /// Whether libwebsockets will call `writable`.
     var isAwaitingRoom = false
     /// Whether binary messages go to the socket directly by `send()`, without libwebsockets; never on a socket with
@@ -47,7 +49,7 @@ import Threading
     var sendsDirectly = false
     /// The socket's descriptor while messages can be sent.
     private(set) var socket: Int32 = -1
-    /// The message with its header that will be delivered at the end of this round.
+    /// The message with its header that will be sent at the end of this round.
     var outgoing: PacketBuffer?
     /// A number for the handler: the connection's place in the handler's own tables.
     package var tag = 0
