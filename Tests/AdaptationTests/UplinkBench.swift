@@ -65,15 +65,15 @@ struct UplinkBench {
         )
     }
 
-    /// Sends the first frame of a track, whose bytes come one after another in `milliseconds`.
-    mutating func playTrain(_ id: Int, bytes: Int, milliseconds: Int64) {
+    /// Sends the first frame of a track, whose bytes come one after another in `milliseconds`, `after` so many.
+    mutating func playTrain(_ id: Int, bytes: Int, milliseconds: Int64, after: Int64 = 20) {
         guard case .encode = decide(id, keyframeDue: true) else {
             Issue.record("the frame has to wait")
             return
         }
         encoded(id, bytes: bytes, isKeyframe: true)
         write(bytes)
-        let first = now + 20_000
+        let first = now + after * 1000
         now = first + milliseconds * 1000
         uplink.acknowledged(
             MediaAcknowledgement(

@@ -101,4 +101,15 @@ struct UplinkControllerTests {
         bench.playTrain(id, bytes: 115_000, milliseconds: 5)
         #expect(bench.uplink.status.rate <= before)
     }
+
+    // What waited for the end of a stall comes at the rate of the last hop, whatever the rest of the path carries.
+    @Test("A frame that came at once behind a stall does not show what the path carries", arguments: [300, 400, 1000])
+    func largeFrameAfterStall(milliseconds: Int64) {
+        var bench = UplinkBench()
+        let id = bench.add(6000)
+        _ = bench.play(id, seconds: 0.3)
+        let before = bench.uplink.status.rate
+        bench.playTrain(id, bytes: 115_000, milliseconds: 5, after: milliseconds)
+        #expect(bench.uplink.status.rate <= before)
+    }
 }
