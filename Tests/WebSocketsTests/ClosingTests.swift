@@ -6,7 +6,7 @@ import Threading
 
 @testable import WebSockets
 
-@Suite("Closing", .timeLimit(.minutes(1)))
+@Suite("Closing", .timeLimit(.minutes(3)))
 struct ClosingTests {
     @Test("Both sides see code and reason, whoever closes")
     func codes() throws {
@@ -60,7 +60,10 @@ struct ClosingTests {
 
     @Test("The end that closes waits for the peer's answer, and messages under way cause no reset")
     func waitsForAnswer() throws {
-        let server = try Server(echoes: false)
+        var settings = LoopSettings()
+        // Longer than this test may be held up.
+        settings.closeGrace = .seconds(60)
+        let server = try Server(echoes: false, settings: settings)
         defer { server.loop.shutdown() }
         let peer = try RawPeer(port: server.port)
         _ = peer.handshake()

@@ -6,7 +6,7 @@ import Threading
 
 @testable import WebSockets
 
-@Suite("Connecting and listening", .timeLimit(.minutes(1)))
+@Suite("Connecting and listening", .timeLimit(.minutes(3)))
 struct ConnectingTests {
     private func outcome(
         port: UInt16,
@@ -89,7 +89,7 @@ struct ConnectingTests {
             return handler
         }
         for handler in handlers { #expect(try failureCode(handler.closure()) == .timedOut) }
-        let order = ended.wait(until: MonotonicClock.now + .seconds(5)) { $0.count == 2 ? $0 : nil }
+        let order = ended.waitPatiently { $0.count == 2 ? $0 : nil }
         #expect(order == times.sorted())
     }
 
@@ -113,7 +113,7 @@ struct ConnectingTests {
         })
         loop.connect(options, handler: handler)
         let peer = silent.accept()
-        let deadline = MonotonicClock.now + .seconds(5)
+        let deadline = MonotonicClock.now + .seconds(15)
         if sends {
             #expect(bystander.state.wait(until: deadline) { $0.events.contains(.text("gone")) ? true : nil } == true)
         } else {
@@ -194,7 +194,8 @@ struct ConnectingTests {
         for hosts in [[silent.host, "127.0.0.1"], [silent.host, "255.255.255.255", "127.0.0.3", "127.0.0.1"]] {
             #expect(try outcome(hosts, timeout: .seconds(20)) == .opened)
         }
-        #expect(MonotonicClock.now.duration(since: began) < .seconds(10), "its share of the time is no more than 1 s")
+        // Twice a whole timeout is 40 s.
+        #expect(MonotonicClock.now.duration(since: began) < .seconds(20), "its share of the time is no more than 1 s")
         for hosts in [[silent.host, silent.host], [silent.host, "127.0.0.3"], [silent.host]] {
             guard case .closed(let closure)? = try outcome(hosts, timeout: .milliseconds(600)) else {
                 throw TestFailure("it did not fail")

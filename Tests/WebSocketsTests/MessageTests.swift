@@ -197,12 +197,15 @@ struct MessageTests {
         let loop = try WebSocketLoop(name: "alarms")
         defer { loop.shutdown() }
         let rung = Monitor([String]())
-        loop.setAlarm(at: MonotonicClock.now + .milliseconds(50)) { rung.change { $0.append("replaced") } }
-        let time = MonotonicClock.now + .milliseconds(100)
-        loop.setAlarm(at: time) {
-            let isEarly = MonotonicClock.now < time - .milliseconds(2)
-            rung.change { $0.append(loop.isCurrent && !isEarly ? "first" : "first, wrongly") }
-            loop.setAlarm(at: MonotonicClock.now - .seconds(1)) { rung.change { $0.append("overdue") } }
+        // In one turn of the loop, so that the first does not ring before the second is set.
+        loop.execute {
+            loop.setAlarm(at: MonotonicClock.now + .milliseconds(50)) { rung.change { $0.append("replaced") } }
+            let time = MonotonicClock.now + .milliseconds(100)
+            loop.setAlarm(at: time) {
+                let isEarly = MonotonicClock.now < time - .milliseconds(2)
+                rung.change { $0.append(loop.isCurrent && !isEarly ? "first" : "first, wrongly") }
+                loop.setAlarm(at: MonotonicClock.now - .seconds(1)) { rung.change { $0.append("overdue") } }
+            }
         }
         #expect(rung.wait { $0.count == 2 ? $0 : nil } == ["first", "overdue"])
         usleep(50_000)

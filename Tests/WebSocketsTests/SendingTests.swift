@@ -7,7 +7,7 @@ import Threading
 @testable import WebSockets
 
 /// The ways to a socket: `send()`, and libwebsockets, which TLS will need.
-@Suite("Sending", .timeLimit(.minutes(1)))
+@Suite("Sending", .timeLimit(.minutes(3)))
 struct SendingTests {
     /// Asks for more with each message it gives, as often as it is asked.
     private final class Insistent: WebSocketHandler {

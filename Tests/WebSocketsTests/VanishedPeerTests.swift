@@ -37,7 +37,7 @@ struct StuckPeerTests {
         let order = Order([])
         server.loop.execute {
             handler.whenClosed = { order.note("cut off") }
-            server.loop.setAlarm(at: MonotonicClock.now + .seconds(2)) { order.note("alarm") }
+            server.loop.setAlarm(at: MonotonicClock.now + patience) { order.note("alarm") }
             handler.connection?.close(code: 4000, reason: "enough")
         }
         #expect(order.wait { $0.first } == "cut off")
@@ -52,7 +52,7 @@ struct StuckPeerTests {
         let order = Order([])
         server.loop.execute {
             handler.whenClosed = { order.note("hung up") }
-            server.loop.setAlarm(at: MonotonicClock.now + .seconds(1)) { order.note("alarm") }
+            server.loop.setAlarm(at: MonotonicClock.now + patience) { order.note("alarm") }
             handler.connection?.hangUp(reason: "it reads nothing.")
             order.note("returned")
         }
@@ -70,7 +70,7 @@ struct StuckPeerTests {
         let order = Order([])
         server.onLoop {
             handler.whenClosed = { order.note("cut off") }
-            server.loop.setAlarm(at: MonotonicClock.now + .seconds(2)) { order.note("alarm") }
+            server.loop.setAlarm(at: MonotonicClock.now + patience) { order.note("alarm") }
         }
         peer.endSending()
         #expect(order.wait { $0.first } == "cut off")
