@@ -97,7 +97,9 @@ struct DecodableStreamTests {
             codec: .forPublishing,
             clock: ClockBox(),
             start: .init(),
-            subscribed: MonotonicClock.now
+            subscribed: MonotonicClock.now,
+            // A picture that is late, as when this process is stopped, is not shown.
+            now: { timestamp(at: 0) }
         )
         func give(_ frame: FrameAssembler.Frame, isAfterLoss: Bool = false) {
             receiver.receive(frame, isAfterLoss: isAfterLoss, at: MonotonicClock.now)

@@ -8,7 +8,7 @@ import Threading
 
 @testable import RoomKit
 
-@Suite("Track recorder", .timeLimit(.minutes(1)))
+@Suite("Track recorder", .timeLimit(.minutes(3)))
 struct TrackRecorderTests {
     typealias Format = TrackRecorder.Format
 
