@@ -12,7 +12,7 @@ private let second = CaptureDevice(path: "/dev/video1", name: "Second", busInfo:
 private let third = CaptureDevice(path: "/dev/video2", name: "Third", busInfo: "test-3", driver: "scripted")
 
 /// What becomes of changes, and of the present camera, while something else takes long.
-@Suite("Changes of cameras that overlap", .timeLimit(.minutes(1)))
+@Suite("Changes of cameras that overlap", .timeLimit(.minutes(3)))
 struct CameraQueueTests {
     /// The result of a change; `nil` until it is known.
     private typealias Answer = Monitor<Result<Duration, any Error>?>

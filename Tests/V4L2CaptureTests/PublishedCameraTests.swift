@@ -57,7 +57,10 @@ struct PublishedCameraTests {
         let (robot, viewer) = (try await stage.join("robot"), try await stage.join("viewer"))
         let camera = camera(VideoFormatRequest(dimensions: size), transform)
         let local = LocalVideoTrack(source: camera)
-        try await robot.room.localParticipant.publish(local)
+        var options = VideoPublishOptions()
+        // On a busy machine, the size is otherwise what the CPU takes.
+        options.degradationPreference = .maintainResolution
+        try await robot.room.localParticipant.publish(local, options: options)
         #expect(local.dimensions == expected)
         #expect(camera.captureFormat?.dimensions == Dimensions(width: 1280, height: 720))
         let track = try await viewer.subscribedTrack()
