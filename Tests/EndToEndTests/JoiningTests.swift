@@ -5,6 +5,7 @@ import RoomKit
 import RoomProtocol
 import TestSupport
 import Testing
+import Threading
 
 @Suite("Joining late and in crowds", .timeLimit(.minutes(2)))
 struct JoiningTests {
@@ -29,8 +30,10 @@ struct JoiningTests {
         let renderer = CountingRenderer()
         remote.addRenderer(renderer)
         try await eventually("live frames come") { remote.statistics.frameAge != nil && renderer.frames >= 3 }
-        #expect(track.statistics.keyframes == 1)
-        #expect(remote.statistics.keyframes == 1)
+        // Who falls behind on a busy machine counts what it drops, and may need another one.
+        let dropped = [try await viewer.subscribedTrack(), remote].map(\.statistics.framesDropped).reduce(0, +)
+        #expect(track.statistics.keyframes <= 1 + dropped)
+        #expect(remote.statistics.keyframes <= 1 + dropped)
         // What came from the cache was decoded, and not shown.
         #expect(renderer.frames < remote.statistics.framesDecoded)
         // A frame that has just come may still wait for the decoder.
@@ -57,7 +60,8 @@ struct JoiningTests {
         #expect(dump.log.first?.number == 0)
         #expect(dump.log.first?.catchUp == true)
         #expect(dump.log.last?.catchUp == false)
-        #expect(track.statistics.keyframes == 1)
+        let dropped = [try await viewer.subscribedTrack(), remote].map(\.statistics.framesDropped).reduce(0, +)
+        #expect(track.statistics.keyframes <= 1 + dropped + recorder.statistics.framesDropped)
     }
 
     // What nobody receives is not encoded; the pause upset the encoder's rate control for good.
@@ -99,6 +103,7 @@ struct JoiningTests {
     @Test("A hundred joiners at once, with nothing in the relay's cache, cost one keyframe")
     func crowdWithoutCache() async throws {
         let strict = try Stage { $0.relay.stream.cacheAge = .zero }
+        let began = MonotonicClock.now
         let viewer = try await strict.join("viewer")
         let author = try await strict.join("author")
         let track = makePattern()
@@ -110,9 +115,9 @@ struct JoiningTests {
         try await eventually("all get a keyframe") { crowd.allSatisfy { $0.packets.first?.isKeyframe ?? false } }
         // The first subscriber's, then at most one a second; the joiners are in well before a third is due on an idle
         // machine, and on a busy one the requests are no closer.
-        let seconds =
-            Int(try #require(remote.statistics.timeToFirstFrame).seconds) + track.statistics.framesCaptured / 30
-        #expect(track.statistics.keyframes <= 2 + seconds)
+        let keyframes = track.statistics.keyframes
+        let seconds = Int(MonotonicClock.now.duration(since: began).seconds)
+        #expect(keyframes <= 2 + seconds, "\(keyframes) in \(seconds) s")
         for peer in crowd { peer.close() }
         for member in [author, viewer] { await member.room.disconnect() }
     }
@@ -145,7 +150,8 @@ struct JoiningTests {
 
         await viewer.room.subscribe(to: right)
         try await eventually("frames come again") { right.statistics.framesDecoded >= received + 3 }
-        #expect(tracks[1].statistics.keyframes == 2)
+        let keyframes = tracks[1].statistics.keyframes
+        #expect(keyframes >= 2 && keyframes <= 2 + right.statistics.framesDropped, "\(keyframes)")
         for member in [author, viewer] { await member.room.disconnect() }
         #expect(tracks.map(\.statistics.unaccounted) == [0, 0])
     }

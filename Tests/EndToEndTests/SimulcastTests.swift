@@ -88,7 +88,9 @@ struct SimulcastTests {
         want([1], peer)
         try await eventually("the large one is back") { frames(peer, 1).count > large }
         let next = frames(peer, 1)[large]
-        #expect(next.isKeyframe && next.frameNumber == UInt32(large))
+        // The numbers go on, and those of frames that became too late to be sent are missing.
+        let missing = Int(next.frameNumber) - large
+        #expect(next.isKeyframe && missing >= 0 && missing <= track.statistics.framesExpired, "\(missing) are missing")
         await member.room.disconnect()
         let statistics = track.statistics
         #expect(statistics.unaccounted == 0)
