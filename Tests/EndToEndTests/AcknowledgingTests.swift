@@ -5,13 +5,13 @@ import TestSupport
 import TestTools
 import Testing
 
-@Suite("What a client acknowledges", .timeLimit(.minutes(1)))
+@Suite("What a client acknowledges", .timeLimit(.minutes(3)))
 struct AcknowledgingTests {
-    @Test("A packet that takes half a second is acknowledged in parts while it comes")
+    @Test("A packet that takes a second is acknowledged in parts while it comes")
     func parts() async throws {
         let server = try ScriptedServer()
         defer { server.stop() }
-        let link = try ThinLink(to: server.port, rate: .kilobitsPerSecond(200))
+        let link = try ThinLink(to: server.port, rate: .kilobitsPerSecond(100))
         defer { link.stop() }
         var options = ConnectOptions(roomName: "stage")
         options.url = "ws://127.0.0.1:\(link.port)"

@@ -25,12 +25,10 @@ struct RenderingTests {
         remote.addRenderer(second)
         try await eventually("the second is shown pictures") { second.frames >= 5 }
         remote.removeRenderer(first)
-        // One picture may be on its way to the first.
-        let after = second.frames
-        try await eventually("the second goes on") { second.frames >= after + 2 }
-        let shown = first.frames
+        let (shown, after) = (first.frames, second.frames)
         try await eventually("the second goes on") { second.frames >= after + 7 }
-        #expect(first.frames == shown)
+        // One picture may have been on its way to the first, however long its thread took for it.
+        #expect(first.frames <= shown + 1)
         #expect(first.frames <= remote.statistics.framesDecoded)
         #expect(first.sizes == [testSize])
         for member in [viewer, author] { await member.room.disconnect() }

@@ -4,6 +4,7 @@ import RoomKit
 import RoomProtocol
 import TestSupport
 import Testing
+import Threading
 
 @Suite("The statistics of a received track", .timeLimit(.minutes(2)))
 struct TrackStatisticsTests {
@@ -26,10 +27,15 @@ struct TrackStatisticsTests {
         let pattern = makePattern()
         let author = try await stage.join("author") { $0.videoTracks = [pattern] }
         let track = try await viewer.subscribedTrack()
-        try await eventually("pictures are shown") { track.statistics.framesRendered >= 40 }
-        let live = track.statistics
+        // Rates and recent ages are those of the last second or two, which may have been one of a stop of this machine.
+        let live = try await eventual("pictures are shown, also in this moment") {
+            let statistics = track.statistics
+            let hasRates = statistics.bitrate.bitsPerSecond > 0 && statistics.framesPerSecond > 0
+            let hasTimes = statistics.recentFrameAge != nil && statistics.decodeTime != nil
+            return statistics.framesRendered >= 40 && hasRates && hasTimes ? statistics : nil
+        }
         #expect(live.framesReceived >= live.framesDecoded && live.framesDecoded >= live.framesRendered)
-        #expect(live.keyframes >= 1 && live.bytes > 0 && live.bitrate.bitsPerSecond > 0 && live.framesPerSecond > 0)
+        #expect(live.keyframes >= 1 && live.bytes > 0)
         #expect(live.dimensions == testSize && live.sizeChanges == 0 && live.simulcastLayer == 0)
         #expect(try #require(live.decodeTime) > .zero && live.totalDecodeTime > .zero)
         let (all, recent) = (try #require(live.frameAge), try #require(live.recentFrameAge))
@@ -58,13 +64,16 @@ struct TrackStatisticsTests {
                 return false
             }
         }
+        let began = MonotonicClock.now
         try await sendUntilShown(12)
         let before = track.statistics
-        try await Task.sleep(for: .milliseconds(700))
+        // A freeze is measured by the intervals before it, which were long on a busy machine.
+        let silence = max(.milliseconds(700), MonotonicClock.now.duration(since: began))
+        try await Task.sleep(for: silence)
         try await sendUntilShown(before.framesRendered + 1)
         let frozen = track.statistics
         #expect(frozen.freezeCount > before.freezeCount)
-        #expect(frozen.totalFreezesDuration - before.totalFreezesDuration >= .milliseconds(700))
+        #expect(frozen.totalFreezesDuration - before.totalFreezesDuration >= silence)
         let large = Dimensions(width: 2 * testSize.width, height: 2 * testSize.height)
         var other = try EncodedPattern(alias: 7, size: large)
         for _ in 0..<3 { for packet in try other.next() { peer.send(inLayer(1, packet)) } }
@@ -85,13 +94,16 @@ struct TrackStatisticsTests {
         for packet in try pattern.next() { peer.send(packet) }
         try await eventually("the keyframe is decoded") { track.statistics.framesDecoded == 1 }
         _ = try other.next()
+        let began = MonotonicClock.now
         for _ in 0..<5 { for packet in try other.next() { peer.send(inLayer(1, packet)) } }
-        try await eventually("a keyframe is requested") { requests(peer) == 1 }
+        try await eventually("a keyframe is requested") { requests(peer) >= 1 }
         for packet in try other.next(isKeyframe: true) { peer.send(inLayer(1, packet)) }
         for packet in try other.next() { peer.send(inLayer(1, packet)) }
         try await eventually("the layer is decoded from its keyframe on") { track.statistics.framesDecoded == 3 }
         #expect(track.statistics.framesDroppedByReason.total == 0 && track.statistics.simulcastLayer == 1)
-        #expect(requests(peer) == 1)
+        // What is not answered for a second is requested again.
+        let asked = requests(peer)
+        #expect(asked <= 1 + Int(MonotonicClock.now.duration(since: began).seconds), "\(asked)")
         await member.room.disconnect()
     }
 
@@ -130,13 +142,13 @@ struct TrackStatisticsTests {
     func statusLine() async throws {
         let server = try await ServerProgram()
         let publisher = try await server.publisher(["--identity", "robot"])
-        let command = "\(Program.path(of: "room-client")) subscribe --url \(server.url) --room stage --duration 4"
+        let command = "\(Program.path(of: "room-client")) subscribe --url \(server.url) --room stage --duration 6"
         let terminal = try Program("script", ["-qefc", command, "/dev/null"], areLeaksSought: false)
         #expect(try await terminal.end() == .exit(0))
-        let line = try #require(terminal.text.split(separator: "\r").last { $0.contains(" fps  ") })
-        for part in ["robot/pattern  320x180  ", "bit/s  age p50 ", " ms, same clock", "  decode "] {
-            #expect(line.contains(part), "\(part) in \(line)")
-        }
+        // A line of a moment without pictures has less.
+        let parts = ["robot/pattern  320x180  ", " fps  ", "bit/s  age p50 ", " ms, same clock", "  decode "]
+        let lines = terminal.text.split(separator: "\r")
+        #expect(lines.contains { line in parts.allSatisfy { line.contains($0) } }, "\(lines)")
         #expect(try await end([publisher], with: SIGINT) == [.exit(0)])
     }
 }
