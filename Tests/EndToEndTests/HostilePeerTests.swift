@@ -21,9 +21,10 @@ struct HostilePeerTests {
             options.relay.maximumOutbox = .kibibytes(64)
             // Under a sanitizer, a slow machine floods with little more than the usual 2,000 packets a second.
             options.relay.media.trackPackets = 200
-            options.relay.joinTimeout = .seconds(2)
+            // Longer than this process may be stopped between the parts of a peer's joining.
+            options.relay.joinTimeout = .seconds(5)
             options.relay.closeTimeout = .milliseconds(500)
-            options.handshakeTimeout = .seconds(2)
+            options.handshakeTimeout = .seconds(5)
         }
         bystanders = try await Bystanders(on: stage)
     }

@@ -11,12 +11,12 @@ import WebSockets
 @Suite("Readers that are slow, or not there at all", .timeLimit(.minutes(2)))
 struct SlowReaderTests {
     /// The relay gives a lagging reader up after this, and no sooner, so that a busy machine is not taken for one.
-    private static let patienceOfRelay: Duration = .milliseconds(1500)
+    private static let patienceOfRelay: Duration = .seconds(3)
 
     private func stage(_ change: (inout RelayServer.Options) -> Void = { _ in }) throws -> Stage {
         try Stage { options in
-            options.relay.forwarding.dropTopLayerAfter = .milliseconds(1000)
-            options.relay.forwarding.dropMiddleLayerAfter = .milliseconds(1200)
+            options.relay.forwarding.dropTopLayerAfter = .milliseconds(2000)
+            options.relay.forwarding.dropMiddleLayerAfter = .milliseconds(2400)
             options.relay.forwarding.skipAfter = Self.patienceOfRelay
             options.relay.stream.liveWindow = Self.patienceOfRelay
             change(&options)
@@ -57,9 +57,9 @@ struct SlowReaderTests {
             read(slow, rate: .kilobitsPerSecond(200), until: isOver)
         }
         var cached = 0
-        try await eventually("five seconds of pictures are sent") {
+        try await eventually("eight seconds of pictures are sent") {
             cached = max(cached, await stage.server.statistics().storedBytes)
-            return noise.statistics.framesSent >= 150
+            return noise.statistics.framesSent >= 240
         }
         let (sent, keyframes) = (noise.statistics.framesSent, noise.statistics.keyframes)
         try await eventually("the quick ones have them") {
@@ -74,7 +74,7 @@ struct SlowReaderTests {
         // A subscriber that falls behind asks at once, then after 1, 2, 4 … s; here two do, each for some seconds.
         #expect(keyframes <= 1 + 2 * 4, "\(keyframes) keyframes")
         #expect(cached <= 4 << 20)
-        // Pictures, packets and what this test itself keeps of them: 20 times 5 s at 1 Mbit/s are 15 MB.
+        // Pictures, packets and what this test itself keeps of them: 20 times 8 s at 1 Mbit/s are 20 MB.
         #expect(try residentGrowth(since: before) < 60_000_000)
         try expectDecodable(received)
         await author.room.disconnect()
@@ -109,7 +109,8 @@ struct SlowReaderTests {
     @Test("A client that answers no ping is hung up on, and the others learn of it; one that answers is not")
     func noPong() async throws {
         let stage = try stage { options in
-            options.idle = IdlePolicy(pingAfter: .milliseconds(300), hangUpAfter: .seconds(1))
+            // The witness answers, though this process may be stopped between a ping and its answer.
+            options.idle = IdlePolicy(pingAfter: .milliseconds(300), hangUpAfter: .seconds(4))
         }
         let witness = try await stage.join("witness")
         let dead = try RawPeer(joining: "stage", as: "dead", port: stage.server.port)
