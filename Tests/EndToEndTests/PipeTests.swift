@@ -33,7 +33,7 @@ struct ProgramPipeTests {
         ]
         let input = format == "raw" ? "-f rawvideo -pixel_format yuv420p -video_size 320x180" : "-f yuv4mpegpipe"
         let count = "-count_frames -show_entries stream=width,height,nb_read_frames -of csv=p=0"
-        let options = "--participant \(try await identity(of: publishers[0])) --format \(format) --duration 2 --json"
+        let options = "--participant \(try await identity(of: publishers[0])) --format \(format) --duration 5 --json"
         let reader = try pipeline(options, into: "ffprobe -v error \(input) \(count) -")
         #expect(try await reader.end() == .exit(0))
         let fields = reader.text.split { $0 == "," || $0 == "\n" }.compactMap { Int($0) }
@@ -56,7 +56,7 @@ struct ProgramPipeTests {
         // 1031 is F_SETPIPE_SZ (linux/fcntl.h).
         let shrink = "fcntl.fcntl(1, 1031, 4096); fcntl.fcntl(1, fcntl.F_SETFL, os.O_WRONLY | os.O_NONBLOCK)"
         let python = "import fcntl, os, sys; \(shrink); os.execv(sys.argv[1], sys.argv[1:])"
-        let options = "--url \(server.url) --room stage --json --status-interval 0.1 --duration 3"
+        let options = "--url \(server.url) --room stage --json --status-interval 0.1 --duration 6"
         let client = "python3 -c '\(python)' \(Program.path(of: "room-client")) subscribe \(options)"
         let subscriber = try Program("sh", ["-c", "{ \(client); echo $? >\(directory("code")); } | { sleep 2; cat; }"])
         #expect(try await subscriber.end() == .exit(0))
@@ -81,13 +81,14 @@ struct ProgramPipeTests {
         let publisher = try await server.publisher()
         // It ends after the subscriber, and reads nothing.
         let waiting = "while [ ! -s \(directory("code")) ]; do sleep 0.1; done"
-        let reader = try pipeline("--format raw --duration 3 --json", into: "(\(waiting))")
+        let reader = try pipeline("--format raw --duration 6 --json", into: "(\(waiting))")
         #expect(try await reader.end() == .exit(0))
         #expect(try text("code") == "0\n")
         let log = try text("log")
         let summary = try #require(log.split(separator: "\n").first { $0.contains("\"summary\"") })
         let track = try #require(JSONObject(reading: summary).objects("tracks").first)
-        #expect(track.number("framesDecoded") ?? 0 > 45 && track.number("framesDropped") == 0)
+        // The pipe has no room for the first picture.
+        #expect(track.number("framesDecoded") ?? 0 > 20 && track.number("framesDropped") == 0)
         #expect(log.contains("incomplete"))
         #expect(try await end([publisher], with: SIGINT) == [.exit(0)])
     }

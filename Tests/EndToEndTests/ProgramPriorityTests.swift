@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@Suite("The priority of a program's threads", .enabled(if: Program.isAllowed), .timeLimit(.minutes(1)))
+@Suite("The priority of a program's threads", .enabled(if: Program.isAllowed), .timeLimit(.minutes(2)))
 struct ProgramPriorityTests {
     // libdispatch gives its threads a nice value of its own, and those that they started had it too.
     @Test("Threads for media run at the nice value that the program was started with")

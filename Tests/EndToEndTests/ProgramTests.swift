@@ -71,7 +71,7 @@ struct ProgramTests {
     func snapshot() async throws {
         let publisher = try await server.publisher()
         let path = directory("now.png")
-        let subscriber = try server.client("subscribe", ["--snapshot", path, "--duration", "1"])
+        let subscriber = try server.client("subscribe", ["--snapshot", path, "--duration", "5"])
         #expect(try await subscriber.end() == .exit(0))
         #expect(subscriber.errors == "room-client: The newest picture is in \(path).\n")
         let player = try Program(
@@ -86,7 +86,7 @@ struct ProgramTests {
     @Test("A snapshot is the newest picture at the end, and not the first one")
     func newestSnapshot() async throws {
         let publisher = try await server.publisher()
-        let subscriber = try server.client("subscribe", ["--snapshot", directory("now.png"), "--duration", "3"])
+        let subscriber = try server.client("subscribe", ["--snapshot", directory("now.png"), "--duration", "6"])
         try await subscriber.says("Receiving")
         let begun = MonotonicClock.now
         #expect(try await subscriber.end() == .exit(0))

@@ -225,10 +225,14 @@ struct ProgramViewTests {
     @Test("A window that shows nothing new costs next to no CPU time")
     func idle() async throws {
         let view = try await theatre.view()
-        let before = try cpuSeconds(of: view)
-        try await Task.sleep(for: .seconds(4))
-        let spent = try cpuSeconds(of: view) - before
-        #expect(spent < 0.4, "\(spent) s in 4 s")
+        var spent = 0.0
+        // A window that is there may still be busy with its beginning.
+        try await eventually("it rests: \(spent) s in 4 s") {
+            let before = try cpuSeconds(of: view)
+            try await Task.sleep(for: .seconds(4))
+            spent = try cpuSeconds(of: view) - before
+            return spent < 0.4
+        }
         #expect(try await end([view], with: SIGINT) == [.exit(0)])
         await theatre.close()
     }

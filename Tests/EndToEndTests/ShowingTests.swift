@@ -22,7 +22,7 @@ struct ProgramShowingTests {
     @Test("A preview takes the terminal over, draws half blocks with a status, and gives the terminal back")
     func preview() async throws {
         let publisher = try await server.publisher()
-        let preview = try onTerminal("subscribe --preview --duration 2")
+        let preview = try onTerminal("subscribe --preview --duration 5")
         #expect(try await preview.end() == .exit(0))
         let text = preview.text
         let begin = try #require(text.firstRange(of: "\u{1B}[?1049h"))
@@ -38,7 +38,7 @@ struct ProgramShowingTests {
     func pipedInput() async throws {
         let publisher = try await server.publisher()
         let client = Program.path(of: "room-client")
-        let options = "--source pattern --preview --duration 1 --url \(server.url) --room stage"
+        let options = "--source pattern --preview --duration 5 --url \(server.url) --room stage"
         let command = "\(client) connect \(options) </dev/null"
         let preview = try Program("script", ["-qec", command, "/dev/null"])
         #expect(try await preview.end() == .exit(0))
