@@ -5,7 +5,7 @@ import Threading
 
 @testable import Capture
 
-@Suite("Frame extraction", .timeLimit(.minutes(1)))
+@Suite("Frame extraction", .timeLimit(.minutes(3)))
 struct FrameStreamTests {
     /// Keeps the frames that it is given.
     private final class FrameSink: VideoSink {
@@ -142,7 +142,7 @@ struct FrameStreamTests {
     }
 }
 
-@Suite("Frame extractor", .timeLimit(.minutes(1)))
+@Suite("Frame extractor", .timeLimit(.minutes(5)))
 struct FrameExtractorTests {
     /// Its methods run on the actor, as those of a main-actor class run on the main thread.
     private actor Collector: FrameExtractorDelegate {

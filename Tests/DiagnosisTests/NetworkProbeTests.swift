@@ -33,12 +33,29 @@ struct NetworkProbeTests {
         return measurement
     }
 
+    /// Measures up to three times, until a measurement is as expected: while this machine is busy or stopped, the ways
+    /// carry less than otherwise.
+    private func expect(
+        _ isExpected: (NetworkMeasurement) -> Bool,
+        sourceLocation: SourceLocation = #_sourceLocation,
+        of measure: () async throws -> NetworkMeasurement
+    ) async throws {
+        var measurements: [NetworkMeasurement] = []
+        for _ in 0..<3 {
+            let measurement = try await measure()
+            if isExpected(measurement) { return }
+            measurements.append(measurement)
+        }
+        Issue.record("\(measurements)", sourceLocation: sourceLocation)
+    }
+
     @Test("On this machine both ways carry something, and nobody of the measurement stays in the room")
     func free() async throws {
-        let measurement = try await measure(port: stage.server.port, viewerPort: stage.server.port)
-        #expect(!measurement.isUpLimited, "\(measurement)")
-        #expect(measurement.up.bitsPerSecond > 0 && measurement.down.bitsPerSecond > 0, "\(measurement)")
-        #expect(measurement.roundTrip != nil && measurement.loadedRoundTrip != nil && measurement.frameAge != nil)
+        func isFree(_ measurement: NetworkMeasurement) -> Bool {
+            !measurement.isUpLimited && measurement.up.bitsPerSecond > 0 && measurement.down.bitsPerSecond > 0
+                && measurement.roundTrip != nil && measurement.loadedRoundTrip != nil && measurement.frameAge != nil
+        }
+        try await expect(isFree) { try await measure(port: stage.server.port, viewerPort: stage.server.port) }
         let witness = try await stage.join("witness", room: "doctor-test")
         #expect(await witness.room.remoteParticipants.isEmpty)
         await witness.room.disconnect()
@@ -46,23 +63,30 @@ struct NetworkProbeTests {
 
     @Test("A thin way to the server is the rate that is found")
     func thinUplink() async throws {
-        let link = try ThinLink(to: stage.server.port, rate: .kilobitsPerSecond(400), direction: .fromClient)
-        defer { link.stop() }
-        let measurement = try await measure(port: link.port, viewerPort: stage.server.port)
-        #expect(measurement.isUpLimited, "\(measurement)")
         // It was the rate of what was sent, at a time when the rate was still far from that of the way.
-        #expect(measurement.up > .kilobitsPerSecond(250) && measurement.up < .kilobitsPerSecond(600), "\(measurement)")
+        func isFound(_ measurement: NetworkMeasurement) -> Bool {
+            measurement.isUpLimited && measurement.up > .kilobitsPerSecond(250)
+                && measurement.up < .kilobitsPerSecond(600)
+        }
+        try await expect(isFound) {
+            let link = try ThinLink(to: stage.server.port, rate: .kilobitsPerSecond(400), direction: .fromClient)
+            defer { link.stop() }
+            return try await measure(port: link.port, viewerPort: stage.server.port)
+        }
     }
 
     @Test("A thin way back limits what comes back, and not what goes there")
     func thinDownlink() async throws {
-        let link = try ThinLink(to: stage.server.port, rate: .kilobitsPerSecond(300))
-        defer { link.stop() }
-        let measurement = try await measure(port: stage.server.port, viewerPort: link.port)
-        #expect(!measurement.isUpLimited, "\(measurement)")
-        #expect(measurement.isDownLimited && measurement.down < measurement.up, "\(measurement)")
         // It was that of the track after it had begun anew.
-        #expect(measurement.down > .kilobitsPerSecond(150), "\(measurement)")
+        func isFound(_ measurement: NetworkMeasurement) -> Bool {
+            !measurement.isUpLimited && measurement.isDownLimited && measurement.down < measurement.up
+                && measurement.down > .kilobitsPerSecond(150)
+        }
+        try await expect(isFound) {
+            let link = try ThinLink(to: stage.server.port, rate: .kilobitsPerSecond(300))
+            defer { link.stop() }
+            return try await measure(port: stage.server.port, viewerPort: link.port)
+        }
     }
 }
 
