@@ -60,6 +60,7 @@ let tools: [Target] = [
 
 let values: [Target] =
     library("MediaCore", [])
+    + library("Wording", [])
     + library("Threading", ["MediaCore"])
     + library("Capture", ["MediaCore", "Threading"])
 
@@ -126,7 +127,7 @@ let assembly: [Target] =
     + library(
         "RelayServer",
         path: "server/RelayServer",
-        ["MediaCore", "Threading", "RoomProtocol", "RelayCore", "WebSockets", "CPrefetch", logging]
+        ["MediaCore", "Threading", "Wording", "RoomProtocol", "RelayCore", "WebSockets", "CPrefetch", logging]
     )
 
 let programs: [Target] =
@@ -149,7 +150,8 @@ let programs: [Target] =
         .executableTarget(
             name: "room-client",
             dependencies: [
-                "ClientCommandLine", "Diagnosis", "RoomKit", "RoomProtocol", "MediaCore", "Threading", "MediaFiles",
+                "ClientCommandLine", "Wording", "Diagnosis", "RoomKit", "RoomProtocol", "MediaCore", "Threading",
+                "MediaFiles",
                 "SyntheticSources", "VP8Codec", "VideoProcessing", "Adaptation", "Charts",
                 argumentParser, unixSignals,
             ],
@@ -159,7 +161,8 @@ let programs: [Target] =
         .executableTarget(
             name: "room-view",
             dependencies: [
-                "ClientCommandLine", "Tiles", "RoomKit", "MediaCore", "Threading", "MediaFiles", "VideoProcessing",
+                "ClientCommandLine", "Wording", "Tiles", "RoomKit", "MediaCore", "Threading", "MediaFiles",
+                "VideoProcessing",
                 "CSDL",
                 argumentParser, unixSignals,
             ],
@@ -177,8 +180,8 @@ let programs: [Target] =
             name: "room-server",
             // RelayCore too: its settings lie in RelayServer's options, and a change of their layout must reach here.
             dependencies: [
-                "RelayServer", "RelayCore", "WebSockets", "MediaCore", "Threading", argumentParser, logging,
-                unixSignals,
+                "RelayServer", "RelayCore", "WebSockets", "MediaCore", "Threading", "Wording", argumentParser,
+                logging, unixSignals,
             ],
             path: "server/room-server",
             swiftSettings: strict

@@ -2,6 +2,7 @@ import ArgumentParser
 import ClientCommandLine
 import Glibc
 import RoomKit
+import Wording
 
 /// The room client's commands.
 @main
@@ -52,11 +53,9 @@ struct RoomClientCommand: AsyncParsableCommand {
     private static func end(with error: any Error, isJSON: Bool) -> Never {
         let code = exitCode(for: error)
         guard code == .validationFailure, !(error is ExitCode) else { exit(withError: error) }
-        // The library's own text adds the option's help and usage. Its last line names the command for more.
-        let problem = message(for: error)
-        let advice = fullMessage(for: error, columns: 80).split(separator: "\n").last?.drop { $0 == " " } ?? ""
-        let sentence = problem.last.map { ".?!".contains($0) } == true ? problem : "\(problem)."
-        Reporter(isJSON: isJSON).reportFailure(FailureEvent(advice.isEmpty ? sentence : "\(sentence) \(advice)"))
+        let screen = fullMessage(for: error, columns: 80)
+        let sentence = UsageComplaint.sentence(problem: message(for: error), screen: screen)
+        Reporter(isJSON: isJSON).reportFailure(FailureEvent(sentence))
         Glibc.exit(code.rawValue)
     }
 }
@@ -100,9 +99,8 @@ extension RoomClientCommand {
 
     /// The sentence about a word that is none of `commands`, which can follow the commands `known`.
     private static func advice(on word: String, after known: [String], of commands: [String]) -> String {
-        let nearest = commands.min { distance(word, $0) < distance(word, $1) } ?? ""
         let other = known.isEmpty ? otherNames[word.lowercased()] : nil
-        let meant = other ?? (distance(word, nearest) <= 2 ? nearest : nil)
+        let meant = other ?? Spelling.nearest(to: word, among: commands)
         let whole = { (last: String) in (known + [last]).joined(separator: " ") }
         let advice = meant.map { "did you mean \(whole($0))?" } ?? "say \(list(of: commands.map(whole)))."
         return "There is no command \"\(whole(word))\"; \(advice)"
@@ -110,22 +108,5 @@ extension RoomClientCommand {
 
     private static func list(of words: [String]) -> String {
         words.dropLast().joined(separator: ", ") + " or " + (words.last ?? "")
-    }
-
-    /// The number of characters to insert, remove or replace to get from one word to another (Levenshtein).
-    private static func distance(_ first: String, _ second: String) -> Int {
-        // A command is short. A word that is much longer is no typing error.
-        guard first.count <= 32 else { return .max }
-        var row = Array(0...second.count)
-        for (line, letter) in first.enumerated() {
-            var diagonal = row[0]
-            row[0] = line + 1
-            for (column, other) in second.enumerated() {
-                let replaced = diagonal + (letter == other ? 0 : 1)
-                diagonal = row[column + 1]
-                row[column + 1] = min(replaced, diagonal + 1, row[column] + 1)
-            }
-        }
-        return row[second.count]
     }
 }

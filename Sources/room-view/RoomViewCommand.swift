@@ -2,6 +2,7 @@ import ArgumentParser
 import ClientCommandLine
 import Foundation
 import RoomKit
+import Wording
 
 /// The program: a window with the tracks of a room.
 @main
@@ -39,7 +40,20 @@ struct RoomViewCommand: ParsableCommand {
     /// Runs the program.
     static func main() {
         StandardStreams.openMissing()
-        main(nil)
+        do {
+            var command = try parseAsRoot()
+            try command.run()
+        } catch {
+            end(with: error)
+        }
+    }
+
+    /// Ends the program with a help screen, with a code alone, or with a sentence about unusable arguments.
+    private static func end(with error: any Error) -> Never {
+        let code = exitCode(for: error)
+        guard code == .validationFailure, !(error is ExitCode) else { exit(withError: error) }
+        complain(UsageComplaint.sentence(problem: message(for: error), screen: fullMessage(for: error, columns: 80)))
+        exit(withError: ExitCode(code.rawValue))
     }
 
     /// How long the room is waited for without a window: an error that comes at once needs none.

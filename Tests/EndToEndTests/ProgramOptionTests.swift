@@ -249,6 +249,8 @@ struct ProgramOptionTests {
         (["subscribe", "--room", "r", "--dump", "-", "--format", "webm"], "Only raw pictures can be piped"),
         (["subscribe", "--room", "r", "--dump", "d", "--format", "raw"], "--format raw is for a pipe: --dump -"),
         (["subscribe", "--room", "r", "--track", ""], "--track needs a name"),
+        (["view", "--room", "r", "--dump", "x"], "Unknown option '--dump'. See 'room-client view --help'"),
+        (["subscribe", "--room", "r", "--dmp", "x"], "Unknown option '--dmp'. Did you mean '--dump'?"),
     ]
 
     @Test("An unusable command line gets one sentence that says what to do, and with --json a failure with it")
@@ -265,6 +267,14 @@ struct ProgramOptionTests {
             #expect(events.map { $0.string("event") } == ["failure"], "\(arguments.prefix(6))")
             #expect(events.first?.string("error")?.contains(words) == true)
         }
+    }
+
+    @Test("The program of the window says in one line what is wrong with its options")
+    func windowOptions() async throws {
+        let program = try Program("room-view", ["--room", "r", "--dump", "x"], areLeaksSought: false)
+        #expect(try await program.end() == .exit(64))
+        let sentence = "room-view: Unknown option '--dump'. See 'room-view --help' for more information.\n"
+        #expect(program.errors == sentence)
     }
 
     @Test("Without a camera, connect and devices say why there is none", .enabled(if: access("/dev/video0", F_OK) != 0))

@@ -5,6 +5,7 @@ import RelayServer
 import Threading
 import UnixSignals
 import WebSockets
+import Wording
 
 /// Runs the signaling and relay server.
 @main
@@ -52,7 +53,25 @@ struct RoomServer: AsyncParsableCommand {
         var number: Int32
         repeat { number = unsafe open("/dev/null", O_RDWR | O_CLOEXEC) } while (0...STDERR_FILENO).contains(number)
         close(number)
-        await main(nil)
+        do {
+            var command = try parseAsRoot()
+            if var asynchronous = command as? any AsyncParsableCommand {
+                try await asynchronous.run()
+            } else {
+                try command.run()
+            }
+        } catch {
+            end(with: error)
+        }
+    }
+
+    /// Ends the program with a help screen, with a code alone, or with a sentence about unusable arguments.
+    private static func end(with error: any Error) -> Never {
+        let code = exitCode(for: error)
+        guard code == .validationFailure, !(error is ExitCode) else { exit(withError: error) }
+        let screen = fullMessage(for: error, columns: 80)
+        let sentence = UsageComplaint.sentence(problem: message(for: error), screen: screen)
+        exit(withError: failure(sentence, code: code.rawValue))
     }
 
     @Option(
@@ -133,7 +152,7 @@ struct RoomServer: AsyncParsableCommand {
             guard insecureListen == nil, RelayServer.isReachableFromElsewhere(inherited: descriptor) else { return }
             throw ValidationError(
                 """
-                The socket handed over by LISTEN_FDS is reachable from other machines, and this version has no access
+                The socket handed over by LISTEN_FDS is reachable from other machines, and this version has no access \
                 tokens: anybody could join. For a lab network where that is meant, say --insecure-listen inherited.
                 """
             )
@@ -145,8 +164,8 @@ struct RoomServer: AsyncParsableCommand {
         guard RelayServer.isReachableFromElsewhere(host: host) else { return }
         throw ValidationError(
             """
-            --host \(host) is reachable from other machines, and this version has no access tokens: anybody could join.
-            For a lab network where that is meant, say --insecure-listen \(host).
+            --host \(host) is reachable from other machines, and this version has no access tokens: anybody \
+            could join. For a lab network where that is meant, say --insecure-listen \(host).
             """
         )
     }

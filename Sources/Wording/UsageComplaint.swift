@@ -1,0 +1,27 @@
+/// What a program says about a command line that it cannot use.
+package enum UsageComplaint {
+    /// Makes one line of what the argument parser says.
+    ///
+    /// The parser always suggests the option that is the nearest, however far it is. Such a suggestion is left out.
+    ///
+    /// - Parameters:
+    ///   - problem: The parser's message.
+    ///   - screen: The whole text that the parser would print, with the option's help and usage. Its last line names
+    ///     the command for more.
+    /// - Returns: The problem as a sentence, and that last line.
+    package static func sentence(problem: String, screen: String) -> String {
+        let problem = withoutFarSuggestion(problem)
+        let sentence = problem.last.map { ".?!".contains($0) } == true ? problem : "\(problem)."
+        let advice = screen.split(separator: "\n").last?.drop { $0 == " " } ?? ""
+        return advice.isEmpty ? sentence : "\(sentence) \(advice)"
+    }
+
+    /// The text without its suggestion, if that is far, such as `--url` for `--dump`.
+    private static func withoutFarSuggestion(_ problem: String) -> String {
+        let parts = problem.split(separator: "'", omittingEmptySubsequences: false)
+        guard parts.count == 5, parts[2] == ". Did you mean ", parts[4] == "?" else { return problem }
+        let (given, suggested) = (parts[1].drop { $0 == "-" }, parts[3].drop { $0 == "-" })
+        guard !Spelling.isNear(String(given), String(suggested)) else { return problem }
+        return "\(parts[0])'\(parts[1])'"
+    }
+}
