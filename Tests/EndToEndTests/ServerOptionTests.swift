@@ -22,6 +22,8 @@ struct ServerOptionTests {
         for (text, code, words) in [
             ("{\"maximumRoms\": 1}", 65, "“maximumRoms”"), ("{\"joinTimeout\": 0}", 65, "“joinTimeout”"),
             ("[]", 65, "JSON object"), (nil, 66, "cannot be read"),
+            ("{\"joinBurst\": 1, \"joinBurst\": 2}", 65, "“joinBurst” is set twice"),
+            ("{\"joinBurst\": 1,\n}", 65, "line 1, column 16: nothing follows this comma"),
         ] {
             if let text { try write(text, to: file) } else { unlink(file) }
             let program = try Program("room-server", ["--port", "0", "--config", file])

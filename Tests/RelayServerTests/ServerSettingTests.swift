@@ -80,7 +80,7 @@ struct ServerSettingTests {
     @Test(
         "An unusable setting is refused with a sentence that names it, and changes nothing",
         arguments: [
-            ("", "JSON object"), ("[1]", "JSON object"), ("{\"maximumRooms\": 1", "JSON object"), ("7", "JSON object"),
+            ("", "JSON object"), ("[1]", "JSON object"), ("7", "JSON object"),
             ("{\"maximumRoms\": 7}", "“maximumRoms”"),
             ("{\"maximumRooms\": 0}", "“maximumRooms” must be a whole number"),
             ("{\"maximumRooms\": 1.5}", "“maximumRooms”"), ("{\"maximumRooms\": \"7\"}", "“maximumRooms”"),
@@ -98,5 +98,82 @@ struct ServerSettingTests {
         }
         #expect("\(try #require(error))".contains(words))
         #expect(options.relay.maximumRooms == RelaySettings().maximumRooms)
+    }
+
+    // The decoder of Foundation took the last of several values, passed over a comma too many, and said of every other
+    // mistake only that the file is no object.
+    @Test(
+        "A file that is not strict JSON, or sets something twice, is refused with the place",
+        arguments: [
+            ("{\"joinBurst\": 3, \"joinBurst\": 4}", "“joinBurst” is set twice, at line 1, column 2 and line 1, "),
+            ("{\"joinTimeout\": 3,\n \"join\\u0054imeout\": 3}", "twice, at line 1, column 2 and line 2, column 2"),
+            ("{\"joinTimeout\": 3,}", "line 1, column 18: nothing follows this comma; leave it out"),
+            ("{\"joinTimeout\": 3", "line 1, column 18: a comma or “}” must be here, and the file ends"),
+            ("{\r\n  \"joinBurst\": 3\r\n  \"x\": 4\r\n}", "line 3, column 3: a comma or “}” must be here, not “\"”"),
+            ("{\"joinTimeout\": }", "line 1, column 17: a number must be here, not “}”"),
+            ("{\"joinTimeout\" 3}", "line 1, column 16: a colon must be here, not “3”"),
+            ("{joinTimeout: 3}", "line 1, column 2: a name in double quotes must be here, not “j”"),
+            ("{'joinTimeout': 3}", "line 1, column 2: a name in double quotes must be here, not “'”"),
+            ("{\"joinTimeout\": 3} // x", "line 1, column 20: nothing but the end of the file must be here, not “/”"),
+            ("{\"joinTimeout\": 03}", "line 1, column 17: “03” is no number in JSON"),
+            ("{\"joinTimeout\": +3}", "“+3” is no number"), ("{\"joinTimeout\": .3}", "“.3” is no number"),
+            ("{\"joinTimeout\": 3.}", "“3.” is no number"), ("{\"joinTimeout\": 0x3}", "“0x3” is no number"),
+            ("{\"joinTimeout\": NaN}", "“NaN” is no number"), ("{\"joinTimeout\": 5s}", "“5s” is no number"),
+            ("{\"join\nTimeout\": 3}", "line 1, column 2: the closing quote of this text is missing"),
+            ("{\"join", "line 1, column 2: the closing quote"), ("{\"join\\", "line 1, column 2: the closing quote"),
+            ("{\"join\\x\": 3}", "line 1, column 2: this text has a backslash"),
+            ("{", "column 2: a name in double quotes must be here, and the file ends"),
+            ("{\"é\": ?}", "line 1, column 7: a number must be here, not “?”"),
+        ]
+    )
+    func notJSON(json: String, words: String) throws {
+        let error = #expect(throws: SettingsError.self) { _ = try applied(json) }
+        #expect("\(try #require(error))".contains(words))
+    }
+
+    @Test(
+        "A name that is nearly a setting's, or its last part, is answered with that setting's",
+        arguments: [
+            ("maximumRoms", "there is no setting “maximumRoms”; did you mean “maximumRooms”? All are in docs"),
+            ("jointimeout", "did you mean “joinTimeout”?"), ("liveWindow", "did you mean “stream.liveWindow”?"),
+            ("colour", "there is no setting “colour”; all are in docs/protocol.md, section 11"),
+            ("WireFormat.x", "“WireFormat.x” belongs to the protocol"), ("a\\u001b[1m", "“a\u{FFFD}[1m”"),
+        ]
+    )
+    func unknown(name: String, words: String) throws {
+        let error = #expect(throws: SettingsError.self) { _ = try applied("{\n\"\(name)\": 1}") }
+        let text = "\(try #require(error))"
+        #expect(text.hasPrefix("line 2, column 1: ") && text.contains(words), "\(text)")
+    }
+
+    @Test(
+        "A value that is no number is answered with what it must be, and what it is",
+        arguments: [
+            ("\"5\"", "a text"), ("true", "true"), ("null", "null"), ("[5]", "a list"), ("{\"a\": 5}", "an object"),
+        ]
+    )
+    func wrongType(value: String, kind: String) throws {
+        let error = #expect(throws: SettingsError.self) { _ = try applied("{\"joinTimeout\": \(value)}") }
+        let rule = "“joinTimeout” must be a number of seconds, above 0 and at most 86400"
+        #expect("\(try #require(error))" == "line 1, column 2: \(rule), not \(kind)")
+    }
+
+    @Test("Strict JSON of any layout is read, also with a byte order mark")
+    func layouts() throws {
+        for json in ["\u{FEFF}{\"joinTimeout\":2.5e0}", " {\t\"joinTimeout\"\r\n:\n2.50 ,\"joinBurst\": 3}\n"] {
+            #expect(try applied(json).relay.joinTimeout == .milliseconds(2500))
+        }
+        #expect(try applied(" { } ").relay.joinTimeout == RelaySettings().joinTimeout)
+        var options = RelayServer.Options()
+        let error = #expect(throws: SettingsError.self) { try options.apply(settings: Data([0x7B, 0xFF, 0x7D])) }
+        #expect(error?.description == "it is not text in UTF-8")
+    }
+
+    @Test("A settings file that is cut anywhere is refused")
+    func truncated() throws {
+        let whole = "{\"joinTimeout\": 2.5, \"maximumRooms\": 10}"
+        for length in 0..<whole.utf8.count {
+            #expect(throws: SettingsError.self) { _ = try applied(String(whole.prefix(length))) }
+        }
     }
 }

@@ -2,6 +2,7 @@ package import FoundationEssentials
 import MediaCore
 import RelayCore
 import WebSockets
+import Wording
 
 /// One of a server's limits, under the name that the table in section 11 of docs/protocol.md gives it.
 package struct ServerSetting: Sendable {
@@ -99,11 +100,15 @@ package struct ServerSetting: Sendable {
         }
     }
 
-    /// Sets the value to `number`, which is in the unit of files.
-    fileprivate func set(_ number: Double, in options: inout RelayServer.Options) throws(SettingsError) {
-        guard number > 0, number <= maximum, isTime || number == number.rounded() else {
-            throw SettingsError("“\(name)” must be \(meaning), above 0 and at most \(Int(maximum))")
+    /// Sets the value to the one of a file.
+    fileprivate func set(_ value: SettingsFile.Value, in options: inout RelayServer.Options) throws(SettingsError) {
+        let rule = "“\(name)” must be \(meaning), above 0 and at most \(Int(maximum))"
+        let number: Double
+        switch value {
+        case .number(let given): number = given
+        case .other(let kind): throw SettingsError("\(rule), not \(kind)")
         }
+        guard number > 0, number <= maximum, isTime || number == number.rounded() else { throw SettingsError(rule) }
         switch place {
         case .count(let field): options[keyPath: field] = Int(number)
         case .time(let field): options[keyPath: field] = .seconds(number)
@@ -126,44 +131,39 @@ package struct SettingsError: Error, Equatable, CustomStringConvertible {
 }
 
 extension RelayServer.Options {
-    /// A value of a settings file, which must be a number.
-    private struct Number: Decodable {
-        /// `nil` for a value that is not a number.
-        let value: Double?
-
-        init(from decoder: any Decoder) throws {
-            value = try? decoder.singleValueContainer().decode(Double.self)
-        }
-    }
-
     /// Applies the settings in `file`; a setting that is not in it stays as it is.
     ///
     /// The file is a JSON object whose keys are the names of `ServerSetting.all`. Times are in seconds, sizes in bytes,
     /// and rates in bits per second. If the file cannot be used, nothing is changed.
     ///
-    /// - Throws: `SettingsError` if the file is not such an object, has an unknown name, has a value out of range, or
-    ///   has values that contradict each other.
+    /// - Throws: `SettingsError` if the file is not such an object in strict JSON, has an unknown or a repeated name,
+    ///   has a value out of range, or has values that contradict each other.
     package mutating func apply(settings file: Data) throws(SettingsError) {
-        let values: [String: Number]
-        do {
-            values = try JSONDecoder().decode([String: Number].self, from: file)
-        } catch {
-            throw SettingsError("it is not a JSON object, such as {\"maximumRooms\": 10, \"joinTimeout\": 5}")
-        }
         var options = self
-        for (name, number) in values.sorted(by: { $0.key < $1.key }) {
-            guard let setting = ServerSetting.all.first(where: { $0.name == name }) else {
-                let isConstant = name.hasPrefix("WireFormat.") || name.hasPrefix("Dimensions.")
-                throw SettingsError(
-                    isConstant
-                        ? "\(name.prefix(64)) belongs to the protocol and cannot be set"
-                        : "there is no setting “\(name.prefix(64))”; docs/protocol.md, section 11, has them all"
-                )
+        for member in try SettingsFile.members(of: file) {
+            guard let setting = ServerSetting.all.first(where: { $0.name == member.name }) else {
+                throw SettingsError("\(member.place): \(Self.advice(onUnknown: member.name))")
             }
-            try setting.set(number.value ?? .nan, in: &options)
+            do throws(SettingsError) {
+                try setting.set(member.value, in: &options)
+            } catch {
+                throw SettingsError("\(member.place): \(error)")
+            }
         }
         try options.checkOrder()
         self = options
+    }
+
+    private static func advice(onUnknown name: String) -> String {
+        let quoted = SettingsError.quoted(name)
+        if name.hasPrefix("WireFormat.") || name.hasPrefix("Dimensions.") {
+            return "\(quoted) belongs to the protocol and cannot be set"
+        }
+        let names = ServerSetting.all.map(\.name)
+        // "liveWindow" alone is as clear as a misspelled name.
+        let meant = names.first { $0.hasSuffix(".\(name)") } ?? Spelling.nearest(to: name, among: names)
+        let suggestion = meant.map { "did you mean “\($0)”? All are" } ?? "all are"
+        return "there is no setting \(quoted); \(suggestion) in docs/protocol.md, section 11"
     }
 
     /// Checks the settings that depend on each other.
