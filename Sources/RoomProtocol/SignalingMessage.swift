@@ -202,10 +202,24 @@ private func summary(of error: any Error) -> String {
     switch error {
     case .keyNotFound(let key, let context): return "\"\(path(context, key).prefix(utf8Bytes: 64))\" is missing"
     case .typeMismatch(_, let context) where context.codingPath.isEmpty: return "not a JSON object"
-    case .typeMismatch(let type, let context): return "\"\(path(context).prefix(utf8Bytes: 64))\" is no \(type)"
-    case .valueNotFound(_, let context): return "\"\(path(context).prefix(utf8Bytes: 64))\" is null"
+    case .typeMismatch(let type, let context), .valueNotFound(let type, let context):
+        return "\"\(path(context).prefix(utf8Bytes: 64))\" must be \(kind(of: type))"
     // The decoder does not distinguish the two causes, nor does it name the field.
     default: return "not JSON, or a number that its field cannot hold"
+    }
+}
+
+/// What a field of the type `type` holds in JSON, in words.
+private func kind(of type: any Any.Type) -> String {
+    switch type {
+    case is String.Type: "a text"
+    case is Bool.Type: "true or false"
+    case is any BinaryInteger.Type: "a whole number"
+    case is any BinaryFloatingPoint.Type: "a number"
+    // The decoder names its own types for these two, and a type of ours for a value that is null.
+    case is [Any].Type: "a list"
+    case is any ExpressibleByArrayLiteral.Type: "a list"
+    default: "an object"
     }
 }
 

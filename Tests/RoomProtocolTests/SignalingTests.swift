@@ -306,15 +306,23 @@ struct SignalingTests {
         "The error names the field that is missing or has the wrong type",
         arguments: [
             (#"{"type":"join","version":1,"identity":"a"}"#, "\"room\""),
-            (#"{"type":"join","version":"1","room":"r","identity":"a"}"#, "\"version\""),
-            (#"{"type":"join","version":null,"room":"r","identity":"a"}"#, "\"version\""),
-            (#"{"type":"join","version":1,"room":7,"identity":"a"}"#, "\"room\""),
+            (#"{"type":"join","version":"1","room":"r","identity":"a"}"#, "\"version\" must be a whole number"),
+            (#"{"type":"join","version":null,"room":"r","identity":"a"}"#, "\"version\" must be a whole number"),
+            (#"{"type":"join","version":1,"room":7,"identity":"a"}"#, "\"room\" must be a text"),
             (
                 #"{"type":"join","version":1,"room":"r","identity":"a","automaticSubscription":1}"#,
-                "\"automaticSubscription\""
+                "\"automaticSubscription\" must be true or false"
             ),
-            (#"{"type":"timeSync","clientTime":{}}"#, "\"clientTime\""),
-            (#"{"type":7}"#, "\"type\""),
+            (#"{"type":"timeSync","clientTime":{}}"#, "\"clientTime\" must be a whole number"),
+            (
+                #"{"type":"publish","requestId":1,"name":"n","kind":"video","source":"camera","codec":"vp8","#
+                    + #""width":1,"height":1,"frameRate":"x"}"#, "\"frameRate\" must be a number"
+            ),
+            (
+                #"{"type":"publish","requestId":1,"name":"n","kind":"video","source":"camera","codec":"vp8","#
+                    + #""width":1,"height":1,"frameRate":1,"simulcastLayers":3}"#, "\"simulcastLayers\" must be a list"
+            ),
+            (#"{"type":7}"#, "\"type\" must be a text"),
             (#"{"typ":"join"}"#, "\"type\""),
             (#"{}"#, "\"type\""),
         ]
