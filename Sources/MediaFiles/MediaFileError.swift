@@ -137,7 +137,7 @@ package struct MediaFileError: Error, Hashable, Sendable {
         case EIO:
             (.systemFailure, "the disk failed; check it, and the kernel's log (dmesg)")
         default:
-            (.systemFailure, "\(text(of: status)) (errno \(status)); check the file system that it lies on")
+            (.systemFailure, "\(text(of: status)); check the file system that it lies on")
         }
     }
 

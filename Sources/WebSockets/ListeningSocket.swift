@@ -141,7 +141,7 @@ struct ListeningSocket: ~Copyable {
             case ENOENT, ENOTDIR:
                 (.noSuchDirectory, "its directory does not exist; create that first (mkdir -p).")
             case EACCES, EPERM, EROFS:
-                (.permissionDenied, "permission denied; check the owner and mode of its directory (ls -ld).")
+                (.permissionDenied, "check the owner and mode of its directory (ls -ld).")
             default:
                 (.systemFailure, "\(systemText(status)).")
             }

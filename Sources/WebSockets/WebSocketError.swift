@@ -61,9 +61,15 @@ package struct WebSocketError: Error, Equatable, Sendable {
 
 extension WebSocketError: CustomStringConvertible {
     /// One line: what was attempted, what happened, what to do.
-    package var description: String {
-        let status = status.map { " (\($0))" } ?? ""
-        return "Cannot \(attempted)\(status): \(advice)"
+    package var description: String { "Cannot \(attempted)\(systemWords): \(advice)" }
+
+    /// The system's own words for the status, if the advice does not contain them.
+    private var systemWords: String {
+        guard let status, [.addressInUse, .permissionDenied, .badAddress, .noSuchDirectory].contains(code) else {
+            return ""
+        }
+        // The numbers of `getaddrinfo` are negative, and the advice contains its words.
+        return status > 0 ? " (\(systemText(status)))" : ""
     }
 }
 
