@@ -21,12 +21,13 @@ package enum ExitStatus: Int32 {
           1   doctor found a problem
           64  an option that cannot be used
           65  a file whose content is damaged, or a dump in which verify found faults
-          66  no such camera, file or directory
-          69  no room server answered, the connection was lost, the camera is busy,
-              was unplugged or gives no picture, no picture came for --snapshot, or
-              there is no room-view or no display for a window
+          66  no such camera, monitor, window, file or directory, or no X display is
+              named to capture; also if the directory of an output does not exist
+          69  no room server or X server answered, the connection was lost, the camera
+              is busy, was unplugged or gives no picture, no picture came for
+              --snapshot, or there is no room-view or no display for a window
           70  an internal fault
-          74  a file or disk could not be read or written
+          74  a file or disk could not be read or written, or an output exists already
           76  the server refused the client, or broke the protocol
           77  no permission
         """
@@ -54,7 +55,7 @@ package enum ExitStatus: Int32 {
         // Pictures cannot be encoded if --size or --max-bitrate is too large.
         case .invalidURL, .encodingFailed: .usage
         case .refused, .protocolViolation: .protocol
-        case .logFailed: .inputOutput
+        case .logFailed: error.fileError.map { code(for: $0) } ?? .inputOutput
         case .noFramesCaptured, .outOfResources, .serverUnavailable, .connectionLost, .notConnected: .unavailable
         default: .software
         }
@@ -72,7 +73,7 @@ package enum ExitStatus: Int32 {
     private static func code(for error: ScreenError) -> ExitStatus {
         switch error.code {
         case .noDisplay, .noSuchMonitor, .noSuchWindow: .noInput
-        case .ambiguousWindow, .unsupportedFormat: .usage
+        case .invalidDisplay, .ambiguousWindow, .unsupportedFormat: .usage
         default: .unavailable
         }
     }

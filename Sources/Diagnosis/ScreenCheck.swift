@@ -66,6 +66,9 @@ package struct ScreenCheck: Sendable {
                 "log in to an X11 session (\"Xorg\"), or pipe a recorder: wf-recorder … | room-client connect "
                     + "--source file:-"
             )
+        case .invalidDisplay:
+            let advice = "give a display such as :0 by --display, or set DISPLAY"
+            return .problem(.screen, code, "\(error.target): \(error.explanation)", advice)
         case .displayUnreachable:
             return .problem(
                 .screen,

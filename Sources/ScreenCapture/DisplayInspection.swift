@@ -25,7 +25,7 @@ package struct DisplayInspection: Sendable {
     /// XFIXES, DAMAGE and RANDR are there if nothing is thrown.
     ///
     /// - Parameter display: The X display, as in `:0`; `nil` for that of the environment's `DISPLAY`.
-    /// - Throws: `noDisplay`, `waylandSession`, `displayUnreachable`, `displayLost`, `noAnswer`, or `serverFailed` if
+    /// - Throws: `noDisplay`, `invalidDisplay`, `waylandSession`, `displayUnreachable`, `displayLost`, `noAnswer`, or `serverFailed` if
     ///   an extension is missing.
     package init(of display: String?) throws(ScreenError) {
         let name = try SessionEnvironment.current.displayName(given: display)

@@ -11,6 +11,8 @@ public struct ScreenError: Error, Hashable, Sendable {
 
         /// No display is named, and the environment names none.
         public static let noDisplay = Code(name: "noDisplay")
+        /// The display's name cannot be used: it is none, or names a screen that the display does not have.
+        public static let invalidDisplay = Code(name: "invalidDisplay")
         /// The X server cannot be reached, or does not let this user in.
         public static let displayUnreachable = Code(name: "displayUnreachable")
         /// The display belongs to a Wayland session, whose screen no X11 program can see.

@@ -20,8 +20,8 @@ import Threading
 
     /// Connects to `display`.
     ///
-    /// - Throws: `noAnswer`, `stopped`; as `explained` `displayUnreachable`, `outOfResources`, or `serverFailed` if an
-    ///   extension is missing.
+    /// - Throws: `noAnswer`, `stopped`; as `explained` `invalidDisplay`, `displayUnreachable`, `outOfResources`, or
+    ///   `serverFailed` if an extension is missing.
     init(display: String, isStopRequested: @escaping () -> Bool = { false }) throws(XFailure) {
         self.display = display
         self.isStopRequested = isStopRequested
@@ -33,7 +33,9 @@ import Threading
         guard status == 0, let found = opened.extensions, let screen = unsafe Self.screen(opened.screen, of: handle)
         else {
             unsafe xcb_disconnect(handle)
-            throw .explained(ScreenError(.displayUnreachable, target: "display \(display)", Self.explain(status)))
+            let isBadName = [XCB_CONN_CLOSED_PARSE_ERR, XCB_CONN_CLOSED_INVALID_SCREEN].contains(status)
+            let code: ScreenError.Code = isBadName ? .invalidDisplay : .displayUnreachable
+            throw .explained(ScreenError(code, target: "display \(display)", Self.explain(status)))
         }
         unsafe self.handle = handle
         unsafe self.screen = screen

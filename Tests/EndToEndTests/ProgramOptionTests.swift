@@ -47,6 +47,25 @@ struct ProgramOptionTests {
         #expect(try Data(contentsOf: URL(filePath: directory("log"))) == Data("mine".utf8))
     }
 
+    // It was 74 for every reason, and 69 for the display.
+    @Test("A log of the rate control without a directory ends the program with 66, a display that is none with 64")
+    func exitCodes() async throws {
+        let directory = try TemporaryDirectory()
+        let url = "ws://127.0.0.1:\(try SilentServer().port)"
+        var cases: [(options: [String], code: Int32, word: String)] = [
+            (["--source", "pattern", "--adapt-log", directory("no/log")], 66, "create that first (mkdir -p)"),
+            (["--source", "screen", "--display", "foo"], 64, "this is no name of a display"),
+            (["--source", "screen", "--display", ":7654"], 69, "there is no X server"),
+        ]
+        if let forbidden = ForbiddenDirectory.path {
+            cases.append((["--source", "pattern", "--adapt-log", "\(forbidden)/log"], 77, "permission denied"))
+        }
+        for (options, code, word) in cases {
+            let (ending, errors) = try await run(["connect", "--room", "r", "--url", url] + options)
+            #expect(ending == .exit(code) && errors.contains(word), "\(options): \(errors)")
+        }
+    }
+
     /// Options that cannot be used, whatever the server.
     private static let badOptions: [[String]] = [
         ["--size", "0x0"], ["--size", "100000x100000"], ["--size", "320"], ["--size", "-1x5"], ["--size", "1x"],

@@ -133,11 +133,14 @@ struct ScreenDirectoryTests {
 
     @Test(
         "A display that cannot be reached is an error that says what to do",
-        arguments: [(":4711", "there is no X server"), ("nonsense", "no name of a display")]
+        arguments: [
+            (":4711", ScreenError.Code.displayUnreachable, "there is no X server"),
+            ("nonsense", .invalidDisplay, "no name of a display"),
+        ]
     )
-    func unreachable(display: String, words: String) throws {
+    func unreachable(display: String, code: ScreenError.Code, words: String) throws {
         let error = #expect(throws: ScreenError.self) { try ScreenSource.windows(display: display) }
-        #expect(error?.code == .displayUnreachable)
+        #expect(error?.code == code)
         #expect(error?.description.contains(words) == true, "\(String(describing: error))")
     }
 

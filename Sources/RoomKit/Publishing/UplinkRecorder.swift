@@ -83,7 +83,7 @@ private final class LogFile: Sendable {
     init(creating path: String) throws(RoomError) {
         descriptor = unsafe open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o644)
         self.path = path
-        guard descriptor >= 0 else { throw RoomError(.logFailed, "\(MediaFileError(.create, path, status: errno))") }
+        guard descriptor >= 0 else { throw RoomError(logFailed: MediaFileError(.create, path, status: errno)) }
     }
 
     deinit {
@@ -107,6 +107,6 @@ private final class LogFile: Sendable {
             }
             return 0
         }
-        guard status == 0 else { throw RoomError(.logFailed, "\(MediaFileError(.write, path, status: status))") }
+        guard status == 0 else { throw RoomError(logFailed: MediaFileError(.write, path, status: status)) }
     }
 }

@@ -1,4 +1,5 @@
 public import MediaCore
+package import MediaFiles
 import RoomProtocol
 
 /// What went wrong between this program and a room.
@@ -46,6 +47,8 @@ public struct RoomError: Error, Hashable, Sendable {
     public let code: Code
     /// The number that the server gave as its reason (`docs/protocol.md`, section 12); `nil` unless it refused.
     public let serverCode: Int?
+    /// Why the file of `ConnectOptions.adaptationLog` failed, if the system said so.
+    package let fileError: MediaFileError?
     private let sentence: String
 
     /// Whether the same request may succeed later, because the reason is a state of the server or of the network.
@@ -61,6 +64,16 @@ public struct RoomError: Error, Hashable, Sendable {
         self.code = code
         self.serverCode = serverCode
         self.sentence = sentence
+        fileError = nil
+    }
+
+    /// Creates the error for a log of the rate control that cannot be written.
+    init(logFailed cause: MediaFileError) {
+        code = .logFailed
+        serverCode = nil
+        isTemporary = false
+        sentence = "\(cause)"
+        fileError = cause
     }
 }
 
