@@ -196,7 +196,8 @@ struct ConnectCommand: AsyncParsableCommand {
         reporter.endStatus()
         let failure = failure(of: ending, track) ?? room.adaptationLogFailure
         if let failure { reporter.reportOnce(FailureEvent(failure)) }
-        report(PublisherSummary(track.statistics, elapsed: started.duration(to: .now)), of: track, to: reporter)
+        let summary = PublisherSummary(track.statistics, elapsed: started.duration(to: .now))
+        reporter.report(summary, summary.words(isEncoded: source.source.isEncoded))
         if let failure { throw failure }
     }
 
@@ -275,20 +276,6 @@ struct ConnectCommand: AsyncParsableCommand {
         let rate = track.frameRate.flatMap { $0 == format.frameRate ? nil : "\($0) fps" }
         let published = [size, rate].compactMap(\.self).joined(separator: " ")
         return "\"\(track.name)\" (\(published)\(published.isEmpty ? "" : " from ")\(format))"
-    }
-
-    private func report(_ summary: PublisherSummary, of track: LocalVideoTrack, to reporter: Reporter) {
-        let drops = summary.framesDropped.sorted { $0.key < $1.key }.filter { $0.value > 0 }
-            .map { "\($0.value) \($0.key)" }
-        reporter.report(
-            summary,
-            """
-            \(summary.framesCaptured) frames captured, \(summary.framesEncoded) encoded, \(summary.framesSent) sent \
-            (\(DataSize(bytes: summary.bytesSent)), \(counted(summary.keyframes, "keyframe"))) in \
-            \(String(format: "%.1f", summary.seconds)) s\(drops.isEmpty ? "" : "; dropped: " + drops.joined(separator: ", ")).\
-            \(summary.encodings)\(summary.limitations)
-            """
-        )
     }
 
     /// The error with which the command fails; `nil` if it succeeded.

@@ -204,8 +204,28 @@ struct PublisherSummary: Encodable {
         layers = statistics.layers.map { PublisherLayer($0) }
     }
 
+    /// The summary as text for people.
+    ///
+    /// - Parameter isEncoded: Whether the source's frames were encoded elsewhere.
+    /// - Returns: What happened to the frames, or that there were none.
+    func words(isEncoded: Bool) -> String {
+        let time = String(format: "%.1f", seconds)
+        guard framesCaptured > 0 else {
+            return "The source gave no \(isEncoded ? "frame" : "picture") in \(time) s, so nothing was sent."
+        }
+        let drops = framesDropped.sorted { $0.key < $1.key }.filter { $0.value > 0 }.map { "\($0.value) \($0.key)" }
+        let frames = counted(framesCaptured, "frame")
+        return """
+            \(frames) \(isEncoded ? "read" : "captured"), \
+            \(framesEncoded) \(isEncoded ? "passed on as they were" : "encoded"), \(framesSent) sent \
+            (\(DataSize(bytes: bytesSent)), \(counted(keyframes, "keyframe"))) in \
+            \(time) s\(drops.isEmpty ? "" : "; dropped: " + drops.joined(separator: ", ")).\
+            \(encodings)\(limitations)
+            """
+    }
+
     /// What each encoding sent, for people; empty if there was one.
-    var encodings: String {
+    private var encodings: String {
         let totals = layers.compactMap(\.total)
         return totals.count > 1 ? " Encodings: \(totals.joined(separator: "; "))." : ""
     }
@@ -213,7 +233,7 @@ struct PublisherSummary: Encodable {
     /// What limited the quality and for how long, for people; empty if nothing did.
     ///
     /// WebRTC's "other" is left out: frames that came encoded cannot be limited, and viewers may want less than all.
-    var limitations: String {
+    private var limitations: String {
         let reasons = layers.flatMap { layer in
             layer.qualityLimitationSeconds.filter { !["none", "other"].contains($0.key) && $0.value >= 0.05 }
                 .sorted { $0.key < $1.key }

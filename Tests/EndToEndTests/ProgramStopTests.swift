@@ -30,7 +30,7 @@ struct ProgramStopTests {
         let publisher = try server.client("connect", ["--source", "file:\(directory("clip"))"])
         try await publisher.says("Waiting for the first picture")
         #expect(try await end([publisher], with: SIGTERM) == [.exit(0)])
-        #expect(publisher.text.contains("0 frames captured"), "\(publisher.text)")
+        #expect(publisher.text.contains("The source gave no picture in "), "\(publisher.text)")
         #expect(publisher.errors == "")
     }
 
@@ -46,7 +46,7 @@ struct ProgramStopTests {
         try await publisher.says("Publishing")
         if !isByDuration { publisher.send(SIGTERM) }
         #expect(try await publisher.end() == .exit(0), "\(publisher.errors)")
-        #expect(publisher.text.contains("frames captured"), "\(publisher.text)")
+        #expect(publisher.text.contains(" captured, "), "\(publisher.text)")
         #expect(publisher.errors == "")
     }
 
@@ -65,7 +65,8 @@ struct ProgramStopTests {
         let publisher = try server.client("connect", ["--source", "file:\(directory("clip"))"])
         try await publisher.says("Joined")
         #expect(try await end([publisher], with: SIGTERM) == [.exit(0)])
-        #expect(publisher.text.contains("0 frames captured") && publisher.errors == "", "\(publisher.text)")
+        #expect(publisher.text.contains("The source gave no picture in "), "\(publisher.text)")
+        #expect(publisher.errors == "")
         trickle.cancel()
         await trickle.value
     }
