@@ -125,3 +125,28 @@ struct DeviceEvent: Encodable {
         return [line] + control.menu.map { "      \($0.value): \($0.name)" }
     }
 }
+
+/// The end of a list: how much there is.
+struct DevicesSummary: Encodable {
+    var event = "summary"
+    /// `null` with `--screens`.
+    @Nullable var cameras: Int?
+    /// `null` without `--screens`.
+    @Nullable var monitors: Int?
+    @Nullable var windows: Int?
+    /// Why there is no camera, and what to do.
+    @Nullable var error: String?
+    /// The kind of reason.
+    @Nullable var code: String?
+
+    init(cameras: Int, _ absence: CameraError?) {
+        self.cameras = cameras
+        error = absence.map { "No cameras: \($0.explanation)." }
+        code = absence?.codeName
+    }
+
+    init(monitors: Int, windows: Int) {
+        self.monitors = monitors
+        self.windows = windows
+    }
+}

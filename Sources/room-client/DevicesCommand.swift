@@ -62,13 +62,15 @@ struct DevicesCommand: AsyncParsableCommand {
             if watch { return await watch(reporter) }
             if screens { return try listScreens(to: reporter) }
             let devices = try device.map { [try CameraSource.captureDevice(matching: $0)] } ?? CameraSource.devices()
-            if devices.isEmpty { try reportAbsence(to: reporter) }
+            let absence = try devices.isEmpty ? absence() : nil
+            if let absence { reporter.say("No cameras: \(absence.explanation).") }
             for device in devices {
                 let formats = self.formats ? try CameraSource.captureFormats(captureDevice: device) : nil
                 let controls = self.controls ? try CameraSource.controls(captureDevice: device) : nil
                 let event = DeviceEvent(device, formats: formats, controls: controls)
                 reporter.report(event, event.words)
             }
+            reporter.report(DevicesSummary(cameras: devices.count, absence), nil)
         }
     }
 
@@ -108,21 +110,25 @@ struct DevicesCommand: AsyncParsableCommand {
             let event = MonitorEvent(monitor)
             reporter.report(event, event.words)
         }
-        for window in try ScreenSource.windows(display: display) {
+        let windows = try ScreenSource.windows(display: display)
+        for window in windows {
             let event = WindowEvent(window)
             reporter.report(event, event.words)
         }
+        reporter.report(DevicesSummary(monitors: monitors.count, windows: windows.count), nil)
     }
 
-    /// Says why there is no camera.
+    /// Finds out why there is no camera.
     ///
+    /// - Returns: The reason; `nil` if there is one by now.
     /// - Throws: `CameraError` if there are cameras but this user may not open them.
-    private func reportAbsence(to reporter: Reporter) throws {
+    private func absence() throws -> CameraError? {
         do throws(CameraError) {
             _ = try CameraSource.defaultDevice()
+            return nil
         } catch {
             guard error.code == .noSuchDevice else { throw error }
-            reporter.say("No cameras: \(error.explanation).")
+            return error
         }
     }
 }

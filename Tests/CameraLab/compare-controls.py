@@ -40,7 +40,8 @@ def from_v4l2_ctl(path):
 
 
 def from_json(path):
-    devices = [json.loads(line) for line in open(path) if line.strip()]
+    lines = [json.loads(line) for line in open(path) if line.strip()]
+    devices = [line for line in lines if line["event"] == "device"]
     if len(devices) != 1:
         sys.exit(f"{len(devices)} cameras listed instead of 1")
     return {control["name"]: control for control in devices[0]["controls"]}

@@ -24,8 +24,9 @@ def from_v4l2_ctl(path):
 
 def from_json(path):
     """The same of the one camera that the program lists, and the formats that it supports."""
-    devices = [json.loads(line) for line in open(path) if line.strip()]
-    if len(devices) != 1 or devices[0].get("event") != "device":
+    lines = [json.loads(line) for line in open(path) if line.strip()]
+    devices = [line for line in lines if line["event"] == "device"]
+    if len(devices) != 1:
         sys.exit(f"{len(devices)} cameras listed instead of 1")
     entries = devices[0]["formats"]
     combinations = {

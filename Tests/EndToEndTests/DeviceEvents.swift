@@ -41,7 +41,7 @@ enum DeviceEvents {
             change.event = name
             return change
         }
-        return try ([device] + changes).map { try object($0) }
+        return try ([device] + changes).map { try object($0) } + [object(DevicesSummary(cameras: 1, nil))]
     }
 
     /// The events of `devices --screens`.

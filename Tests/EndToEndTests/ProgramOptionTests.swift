@@ -308,6 +308,12 @@ struct ProgramOptionTests {
         let devices = try Program("room-client", ["devices"])
         #expect(try await devices.end() == .exit(0))
         #expect(devices.text.contains("no /dev/video node exists"), "\(devices.text)")
+        // Standard output was empty, as if the program had not run.
+        let listing = try Program("room-client", ["devices", "--json"])
+        #expect(try await listing.end() == .exit(0))
+        let summary = try #require(try listing.events().last)
+        #expect(try listing.events().count == 1 && summary.string("event") == "summary", "\(listing.text)")
+        #expect(summary.number("cameras") == 0 && summary.string("code") == "noSuchDevice", "\(listing.text)")
     }
 
     @Test("No line of a help screen is broken but between words, and only the first screen has the exit codes")

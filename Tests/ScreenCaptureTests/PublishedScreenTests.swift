@@ -171,8 +171,10 @@ struct PublishedScreenTests {
         let list = try Program("room-client", ["devices", "--screens", "--display", display.name, "--json"])
         #expect(try await list.end() == .exit(0))
         let listed = try list.events()
-        #expect(listed.map { $0.string("event") } == ["monitor", "window"])
-        #expect(listed.last?.string("title") == "Slides" && listed.last?.number("width") == 320)
+        #expect(listed.map { $0.string("event") } == ["monitor", "window", "summary"])
+        #expect(listed.dropLast().last?.string("title") == "Slides")
+        #expect(listed.dropLast().last?.number("width") == 320)
+        #expect(listed.last?.number("windows") == 1 && listed.last?.number("monitors") == 1)
         let server = try await ServerProgram()
         let options = ["--source", "screen", "--display", display.name, "--window", "Slides", "--json"]
         let client = try server.client("connect", options)
