@@ -50,6 +50,10 @@ struct RecordingEvent: Encodable {
     var participant: String
     var track: String
     var files: [String]
+    /// The last picture as PNG, or else the last of `files`.
+    @Nullable var lastFile: String?
+    /// With PNG, the number of pictures.
+    var fileCount: Int
     var framesRecorded: Int
     var framesNotRecorded: Int
 
@@ -57,6 +61,8 @@ struct RecordingEvent: Encodable {
         participant = track.publisherIdentity
         self.track = track.name
         files = recording.files
+        lastFile = recording.lastFile
+        fileCount = recording.fileCount
         framesRecorded = recording.framesWritten
         framesNotRecorded = recording.framesDropped
     }
@@ -64,8 +70,15 @@ struct RecordingEvent: Encodable {
     /// The event as text for people; `nil` if there is no file.
     var words: String? {
         guard !files.isEmpty else { return nil }
-        return "\(participant)/\(track): \(counted(framesRecorded, "frame")) -> \(files.joined(separator: ", "))"
+        let names = listed(first: files[0], last: lastFile, count: fileCount)
+        return "\(participant)/\(track): \(counted(framesRecorded, "frame")) -> \(names)"
     }
+}
+
+/// The files of a dump, for people: one, or the first and the last of many.
+func listed(first: String, last: String?, count: Int) -> String {
+    guard let last, last != first else { return first }
+    return "\(first) to \(last) (\(counted(count, "file")))"
 }
 
 /// The subscriber's counts, written at a fixed interval.
@@ -133,6 +146,8 @@ struct SubscriberSummary: Encodable {
         /// In seconds.
         var totalDecodeTime: Double
         @Nullable var file: String?
+        @Nullable var lastFile: String?
+        @Nullable var fileCount: Int?
         @Nullable var framesRecorded: Int?
         @Nullable var framesNotRecorded: Int?
         @Nullable var firstFrameMs: Double?

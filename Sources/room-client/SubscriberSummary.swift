@@ -23,6 +23,8 @@ extension SubscriberSummary.Track {
         frameWidth = statistics.dimensions?.width
         frameHeight = statistics.dimensions?.height
         file = recording?.files.first
+        lastFile = recording?.lastFile
+        fileCount = recording?.fileCount
         framesRecorded = recording?.framesWritten
         framesNotRecorded = recording?.framesDropped
         firstFrameMs = statistics.timeToFirstFrame?.milliseconds
@@ -119,11 +121,13 @@ extension SubscriberSummary {
                 track.freezeCount > 0
                 ? String(format: "; %d freezes, %.2f s", track.freezeCount, track.totalFreezesDuration) : ""
             let dropped = track.framesDropped > 0 ? ", \(track.framesDropped) dropped" : ""
-            let file = track.file.map { "\n    -> \($0)" } ?? ""
+            let file = track.file.map { file in
+                "\n    -> \(listed(first: file, last: track.lastFile, count: track.fileCount ?? 1))"
+            }
             let keyframes = counted(track.keyframes, "keyframe")
             return """
                 \(track.participant)/\(track.track): \(track.framesReceived) frames received, \(track.framesDecoded) \
-                decoded\(dropped) (\(DataSize(bytes: track.bytes)), \(keyframes))\(age ?? "")\(freezes)\(file)
+                decoded\(dropped) (\(DataSize(bytes: track.bytes)), \(keyframes))\(age ?? "")\(freezes)\(file ?? "")
                 """
         }.joined(separator: "\n") + (tracksOmitted > 0 ? "\n\(tracksOmitted) earlier tracks are not listed." : "")
     }

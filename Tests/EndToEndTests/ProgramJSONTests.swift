@@ -209,9 +209,10 @@ struct ProgramJSONTests {
         let track = try #require(try subscriber.events().last?.objects("tracks").first)
         #expect(
             track.keys.joined(separator: " ")
-                == "bytes clock clockErrorMs file firstFrameMs frameAgeMs frameHeight frameWidth framesDecoded "
-                + "framesDropped framesDroppedByReason framesNotRecorded framesReceived framesRecorded framesRendered "
-                + "framesRepeated freezeCount keyframes participant sizeChanges totalDecodeTime totalFreezesDuration track"
+                == "bytes clock clockErrorMs file fileCount firstFrameMs frameAgeMs frameHeight frameWidth "
+                + "framesDecoded framesDropped framesDroppedByReason framesNotRecorded framesReceived framesRecorded "
+                + "framesRendered framesRepeated freezeCount keyframes lastFile participant sizeChanges "
+                + "totalDecodeTime totalFreezesDuration track"
         )
         for key in ["file", "framesRecorded", "framesNotRecorded"] { #expect(track.fields[key] == .null, "\(key)") }
     }

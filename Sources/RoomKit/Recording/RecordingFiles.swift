@@ -52,9 +52,19 @@ struct RecordingFiles: ~Copyable {
         self.frameRate = FrameRate(numerator: Int((rate * 1000).rounded()), denominator: 1000)
     }
 
-    /// Writes a frame; returns the path of the file if this frame began it.
-    mutating func write(_ frame: ReceivedFrame) throws(RecordingError) -> String? {
-        let newFile = try beginFile(for: frame)
+    /// A file that a frame began.
+    struct BegunFile {
+        var path: String
+        /// Whether it is no further picture of the same recording.
+        var isFirst: Bool
+    }
+
+    /// Writes a frame.
+    ///
+    /// - Returns: The file that this frame began, if it did.
+    /// - Throws: `RecordingError` if a file cannot be made or written.
+    mutating func write(_ frame: ReceivedFrame) throws(RecordingError) -> BegunFile? {
+        var begun = try beginFile(for: frame).map { BegunFile(path: $0, isFirst: true) }
         do throws(MediaFileError) {
             switch video {
             case .none: return nil
@@ -64,13 +74,15 @@ struct RecordingFiles: ~Copyable {
             case .pictures(let writer, let path):
                 guard let picture = frame.picture else { return nil }
                 picturesWritten += 1
-                try writer.write(picture, to: self.path(ofFile: path, number: picturesWritten))
+                let file = self.path(ofFile: path, number: picturesWritten)
+                try writer.write(picture, to: file)
+                begun = begun ?? BegunFile(path: file, isFirst: false)
             }
         } catch {
             throw RecordingError(error)
         }
         try log?.write(frame)
-        return newFile
+        return begun
     }
 
     /// Completes the current file.

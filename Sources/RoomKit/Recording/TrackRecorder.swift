@@ -32,6 +32,10 @@ public struct RecordingError: CodedError, Hashable, Sendable, CustomStringConver
 public struct RecordingStatistics: Hashable, Sendable {
     /// The path of the file, once it has been begun; for `png` that of the first picture.
     public var files: [String] = []
+    /// The path of the file that was written to last; for `png` that of the last picture.
+    public var lastFile: String?
+    /// How many files were written: for `png` one for each picture.
+    public var fileCount = 0
     /// Frames that were written to the files.
     public var framesWritten = 0
     /// Frames that were left out, because the disk was too slow or full.
@@ -152,10 +156,13 @@ public final class TrackRecorder: Sendable {
                     statistics.withLock { $0.framesDropped += 1 }
                     continue
                 }
-                let newFile = try files.write(frame)
+                let begun = try files.write(frame)
                 statistics.withLock { statistics in
                     statistics.framesWritten += 1
-                    if let newFile { statistics.files.append(newFile) }
+                    guard let begun else { return }
+                    if begun.isFirst { statistics.files.append(begun.path) }
+                    statistics.lastFile = begun.path
+                    statistics.fileCount += 1
                 }
             } catch {
                 statistics.withLock { statistics in
