@@ -148,7 +148,8 @@ struct RelayTrackTests {
         bench.send(.unsubscribe(Unsubscribe(trackId: id)), from: viewer)
         bench.send(.unsubscribe(Unsubscribe(trackId: id)), from: viewer)
         bench.pull([robot, viewer])
-        #expect(viewer.messages.last == .error(ErrorMessage(.notFound, notFound(id), fatal: false, trackId: id)))
+        let reason = "this participant is not subscribed to the track \"front\" (\(id)); subscribe to it first"
+        #expect(viewer.messages.last == .error(ErrorMessage(.notFound, reason, fatal: false, trackId: id)))
         #expect(robot.layersWanted == [[], [0], []])
         bench.run(camera, frames: 2, takers: [viewer])
         #expect(viewer.allProblems.isEmpty && viewer.receiver(camera)?.wholeFrames.count == 4)
@@ -163,7 +164,39 @@ struct RelayTrackTests {
         #expect(robot.errors == [.notFound])
     }
 
-    private func notFound(_ id: String) -> String { "no such track in the room, or not yours: \"\(id)\"" }
+    private func notFound(_ id: String) -> String {
+        "this room has no track \"\(id)\"; use the id of one that is published now"
+    }
+
+    // Each was "no such track in the room, or not yours", with the id alone.
+    @Test("A refused request says which track it is about, and whose that is")
+    func refusals() throws {
+        let bench = RelayBench()
+        let (robot, viewer) = (bench.join("robot"), bench.join("viewer"))
+        let stranger = bench.join("stranger", room: "elsewhere")
+        let id = try #require(bench.publish(robot)).track.id
+        bench.send(.unsubscribe(Unsubscribe(trackId: id)), from: viewer)
+        bench.pull([robot, viewer, stranger])
+        let track = "the track \"front\" (\(id))"
+        let cases: [(ClientMessage, Peer, String)] = [
+            (.unpublish(Unpublish(trackId: id)), viewer, "\(track) can only be changed by its publisher, \"robot\""),
+            (.enable(Enable(trackId: id)), viewer, "\(track) can only be changed by its publisher, \"robot\""),
+            (.disable(Disable(trackId: id)), viewer, "\(track) can only be changed by its publisher, \"robot\""),
+            (.subscribe(Subscribe(trackId: id)), robot, "\(track) is this participant's own; only others"),
+            (.unsubscribe(Unsubscribe(trackId: id)), viewer, "this participant is not subscribed to \(track); "),
+            (.subscribe(Subscribe(trackId: id)), stranger, notFound(id)),
+            (.disable(Disable(trackId: "TR_x")), robot, notFound("TR_x")),
+        ]
+        for (message, peer, words) in cases {
+            bench.send(message, from: peer)
+            bench.pull(peer)
+            guard case .error(let error)? = peer.messages.last else {
+                Issue.record("\(message) is not refused")
+                continue
+            }
+            #expect(error.message.hasPrefix(words), "\(error.message)")
+        }
+    }
 
     @Test("A publisher is told when its last subscriber goes and its first comes, and of nobody in between")
     func layersWanted() throws {

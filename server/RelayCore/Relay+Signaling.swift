@@ -108,17 +108,47 @@ extension Relay {
         send(.timeSync(answer), to: id)
     }
 
-    /// Refuses a request about a track that is not there, or that this participant may not change.
-    mutating func sayNotFound(_ trackID: String, _ requestID: Int?, to participant: ParticipantID) {
-        let cited = trackID.prefix(utf8Bytes: 64)
+    /// What a request about a track needs.
+    enum TrackNeed {
+        /// The track is this participant's.
+        case ownership
+        /// The track is another participant's.
+        case otherPublisher
+        /// This participant is subscribed to the track.
+        case subscription
+    }
+
+    /// Refuses a request about a track that is not there, or that this participant may not make.
+    mutating func sayNotFound(
+        _ trackID: String,
+        _ requestID: Int?,
+        to participant: ParticipantID,
+        needing need: TrackNeed
+    ) {
         let error = ErrorMessage(
             .notFound,
-            "no such track in the room, or not yours: \"\(cited)\"",
+            reasonNotFound(trackID, for: participant, need),
             fatal: false,
             requestId: requestID,
-            trackId: cited
+            trackId: trackID.prefix(utf8Bytes: 64)
         )
         send(.error(error), toParticipant: participant)
+    }
+
+    private func reasonNotFound(_ trackID: String, for participant: ParticipantID, _ need: TrackNeed) -> String {
+        guard let track = trackOfID[trackID], let info = tracks[track]?.info,
+            let publisher = participants[tracks.hot[track.index].publisher],
+            publisher.room == participants[participant]?.room
+        else {
+            let cited = trackID.prefix(utf8Bytes: 64)
+            return "this room has no track \"\(cited)\"; use the id of one that is published now"
+        }
+        let name = "the track \"\(info.name)\" (\(trackID))"
+        return switch need {
+        case .ownership: "\(name) can only be changed by its publisher, \"\(publisher.identity)\""
+        case .otherPublisher: "\(name) is this participant's own; only others can subscribe to it"
+        case .subscription: "this participant is not subscribed to \(name); subscribe to it first"
+        }
     }
 
     /// Makes an id of 72 random bits, which cannot be guessed.

@@ -5,7 +5,7 @@ extension Relay {
     mutating func subscribe(_ request: Subscribe, _ id: ParticipantID, at now: MonotonicInstant) {
         guard let track = trackOfID[request.trackId], tracks.hot[track.index].publisher != id,
             participants[tracks.hot[track.index].publisher]?.room == participants[id]?.room
-        else { return sayNotFound(request.trackId, request.requestId, to: id) }
+        else { return sayNotFound(request.trackId, request.requestId, to: id, needing: .otherPublisher) }
         if let problem = SubscriptionWish.problem(with: request) {
             let error = ErrorMessage(
                 .invalidArgument,
@@ -193,7 +193,7 @@ extension Relay {
 
     mutating func keyframeRequested(_ request: KeyframeRequest, by id: ParticipantID, at now: MonotonicInstant) {
         guard let track = trackOfID[request.trackId], let index = participants.hot[id.index].index(of: track) else {
-            return sayNotFound(request.trackId, request.requestId, to: id)
+            return sayNotFound(request.trackId, request.requestId, to: id, needing: .subscription)
         }
         guard !participants.hot[id.index].subscriptions[index].isPaused else { return }
         let isNeeded = participants.hot[id.index].subscriptions[index].cursor.keyframeRequested(

@@ -142,7 +142,7 @@ extension Relay {
 
     mutating func unpublish(_ request: Unpublish, by publisher: ParticipantID) {
         guard let track = ownTrack(request.trackId, of: publisher) else {
-            return sayNotFound(request.trackId, request.requestId, to: publisher)
+            return sayNotFound(request.trackId, request.requestId, to: publisher, needing: .ownership)
         }
         removeTrack(track)
     }
@@ -176,7 +176,7 @@ extension Relay {
 
     mutating func enable(_ request: Enable, by publisher: ParticipantID, at now: MonotonicInstant) {
         guard let track = ownTrack(request.trackId, of: publisher), let participant = participants[publisher] else {
-            return sayNotFound(request.trackId, request.requestId, to: publisher)
+            return sayNotFound(request.trackId, request.requestId, to: publisher, needing: .ownership)
         }
         guard tracks[track]?.info.enabled == false else { return }
         tracks[track]?.info.enabled = true
@@ -191,7 +191,7 @@ extension Relay {
 
     mutating func disable(_ request: Disable, by publisher: ParticipantID) {
         guard let track = ownTrack(request.trackId, of: publisher), let participant = participants[publisher] else {
-            return sayNotFound(request.trackId, request.requestId, to: publisher)
+            return sayNotFound(request.trackId, request.requestId, to: publisher, needing: .ownership)
         }
         guard tracks[track]?.info.enabled == true else { return }
         tracks[track]?.info.enabled = false

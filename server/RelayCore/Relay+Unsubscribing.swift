@@ -4,7 +4,7 @@ import RoomProtocol
 extension Relay {
     mutating func unsubscribe(_ request: Unsubscribe, _ id: ParticipantID, at now: MonotonicInstant) {
         guard let track = trackOfID[request.trackId], let index = participants.hot[id.index].index(of: track) else {
-            return sayNotFound(request.trackId, request.requestId, to: id)
+            return sayNotFound(request.trackId, request.requestId, to: id, needing: .subscription)
         }
         let subscription = participants.hot[id.index].subscriptions.remove(at: index)
         end(subscription, of: id)
