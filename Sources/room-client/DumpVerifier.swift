@@ -4,10 +4,10 @@ import RoomKit
 
 /// Checks one dump: the pictures by their barcodes, the frames by the log beside the dump.
 struct DumpVerifier {
-    /// The result, and the latency of each shown frame in milliseconds.
+    /// The result, and the age of each shown frame in milliseconds.
     struct Outcome {
         var result: VerificationResult
-        var latencies: [Double]
+        var ages: [Double]
     }
 
     private let path: String
@@ -29,7 +29,7 @@ struct DumpVerifier {
         guard let log else {
             judge(readings, into: &result.counts)
             result.counts.sizeChanges = sizes.changes
-            return Outcome(result: result, latencies: [])
+            return Outcome(result: result, ages: [])
         }
         // The dump may still be growing, so the log is read before the file and again after it.
         let logged = Array(log.prefix(readings.count))
@@ -47,9 +47,9 @@ struct DumpVerifier {
         result.simulcastLayers = check.layers.values.sorted { $0.simulcastLayer < $1.simulcastLayer }
         let shown = logged.filter(\.isShown)
         note(shown, into: &result.counts)
-        let latencies = latencies(of: shown)
-        result.latencyMs = Percentiles(of: latencies)
-        return Outcome(result: result, latencies: latencies)
+        let ages = ages(of: shown)
+        result.latencyMs = Percentiles(of: ages)
+        return Outcome(result: result, ages: ages)
     }
 
     /// Sets what the barcodes of the pictures say.
@@ -65,7 +65,7 @@ struct DumpVerifier {
         counts.notSent = checker.counts.notSent
     }
 
-    /// Sets the worst clock behind the latencies.
+    /// Sets the worst clock behind the frame ages.
     private func note(_ shown: [FrameLogEntry], into counts: inout DumpCounts) {
         guard !shown.isEmpty else { return }
         counts.clock = shown.allSatisfy { $0.clock == "same-host" } ? "same-host" : "estimated"
@@ -88,7 +88,7 @@ struct DumpVerifier {
     }
 
     /// The time from capture to decoding in milliseconds, for every frame that was shown.
-    private func latencies(of shown: [FrameLogEntry]) -> [Double] {
+    private func ages(of shown: [FrameLogEntry]) -> [Double] {
         // As floating point: a damaged log may have any times.
         shown.compactMap { entry in entry.decoded.map { (Double($0) - Double(entry.captured)) / 1000 } }
     }

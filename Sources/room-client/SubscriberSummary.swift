@@ -83,7 +83,7 @@ extension RemoteVideoTrack {
         if let age = statistics.recentFrameAge {
             let clock = clockWords(statistics.clock.rawValue, errorMs: statistics.ageErrorBound.milliseconds)
             let (p50, p95) = (age.p50.milliseconds, age.p95.milliseconds)
-            words.append(String(format: "age p50 %.0f p95 %.0f ms, ", p50, p95) + clock)
+            words.append(String(format: "frame age p50 %.0f p95 %.0f ms, ", p50, p95) + clock)
         }
         if let time = statistics.decodeTime { words.append(String(format: "decode %.1f ms", time.milliseconds)) }
         if let time = statistics.timeSinceLastFrame, time >= .seconds(1) {

@@ -10,6 +10,7 @@ struct VerificationResult: Encodable {
     var counts = DumpCounts()
     /// The counts for each simulcast layer, in which frame numbers count; empty without a log.
     var simulcastLayers: [FrameLogCheck.Layer] = []
+    /// The frame ages, in milliseconds.
     @Nullable var latencyMs: Percentiles? = nil
 
     private enum CodingKeys: CodingKey {
@@ -43,8 +44,8 @@ struct VerificationResult: Encodable {
 
     /// The result as text for people.
     var words: String {
-        let latency = latencyMs.map {
-            String(format: ", latency p50 %.1f p95 %.1f p99 %.1f ms, ", $0.p50, $0.p95, $0.p99 ?? $0.p95)
+        let ages = latencyMs.map {
+            String(format: ", frame age p50 %.1f p95 %.1f p99 %.1f ms, ", $0.p50, $0.p95, $0.p99 ?? $0.p95)
                 + counts.clockInWords
         }
         let missing =
@@ -59,7 +60,7 @@ struct VerificationResult: Encodable {
             + counts.freezeWords
         return """
             \(file): \(width)x\(height), \(counts.frames) frames, \(counts.faultWords), \
-            \(counts.notSent) not sent\(missing)\(barcodeWords)\(smoothness)\(latency ?? "")
+            \(counts.notSent) not sent\(missing)\(barcodeWords)\(smoothness)\(ages ?? "")
             """
     }
 
@@ -78,13 +79,14 @@ struct VerificationSummary: Encodable {
     /// Files among `files` that contain no frame.
     var filesEmpty = 0
     var counts = DumpCounts()
+    /// The frame ages, in milliseconds.
     @Nullable var latencyMs: Percentiles? = nil
 
     private enum CodingKeys: CodingKey {
         case event, files, filesUnreadable, filesEmpty, latencyMs
     }
 
-    private var latencies: [Double] = []
+    private var ages: [Double] = []
 
     /// Whether anything is wrong in one of the files.
     private(set) var hasFaults = false
@@ -94,11 +96,11 @@ struct VerificationSummary: Encodable {
         if outcome.result.counts.frames == 0 { filesEmpty += 1 }
         counts.add(outcome.result.counts)
         hasFaults = hasFaults || outcome.result.hasFaults
-        latencies += outcome.latencies
+        ages += outcome.ages
     }
 
     mutating func finish() {
-        latencyMs = Percentiles(of: latencies)
+        latencyMs = Percentiles(of: ages)
     }
 
     /// Writes the counts beside the other keys.
@@ -119,7 +121,7 @@ struct VerificationSummary: Encodable {
         let missing = counts.notInFile > 0 ? ", \(counts.notInFile) not in their files" : ""
         let empty = filesEmpty > 0 ? ", files without a frame: \(filesEmpty)" : ""
         let ages = latencyMs.map {
-            String(format: ", latency p50 %.1f p95 %.1f max %.1f ms, ", $0.p50, $0.p95, $0.max ?? $0.p95)
+            String(format: ", frame age p50 %.1f p95 %.1f max %.1f ms, ", $0.p50, $0.p95, $0.max ?? $0.p95)
                 + counts.clockInWords
         }
         let result = """

@@ -146,7 +146,7 @@ struct TrackStatisticsTests {
         let terminal = try Program("script", ["-qefc", command, "/dev/null"], areLeaksSought: false)
         #expect(try await terminal.end() == .exit(0))
         // A line of a moment without pictures has less.
-        let parts = ["robot/pattern  320x180  ", " fps  ", "bit/s  age p50 ", " ms, same clock", "  decode "]
+        let parts = ["robot/pattern  320x180  ", " fps  ", "bit/s  frame age p50 ", " ms, same clock", "  decode "]
         let lines = terminal.text.split(separator: "\r")
         #expect(lines.contains { line in parts.allSatisfy { line.contains($0) } }, "\(lines)")
         #expect(try await end([publisher], with: SIGINT) == [.exit(0)])
