@@ -12,7 +12,7 @@ PACKAGES = $(LIBRARIES) $(TOOLCHAIN) $(TOOLS) $(LAB)
 
 SUDO = $(if $(filter 0,$(shell id -u)),,sudo)
 
-.PHONY: all deps build build-ahead release check symbol-graphs api api-check test test-release test-thread test-address lab demo bench bench-network docs clean
+.PHONY: all deps build build-ahead release check symbol-graphs api api-check test test-quick test-release test-thread test-address lab demo bench bench-network docs clean
 
 all: build
 
@@ -40,10 +40,23 @@ check: deps
 	Tests/Mutations/run --check
 	swift build --build-tests --explicit-target-dependency-import-check error
 
+# Tests of values, which know neither threads nor memory of their own.
+VALUES = (Adaptation|RelayCore|RoomProtocol|Charts)Tests
+# Tests of code that runs on its caller's thread alone: none of it has anything that two threads share.
+ONE_THREAD = (VP8Codec|VideoProcessing|MediaFiles)Tests
+# Those of them that encode many hundred pictures, and touch no memory in another way than the others.
+MANY_PICTURES = VP8CodecTests\.(StillPicture|ChangingTarget|FrameLimit)Tests
+
 test: deps
 	Tests/run
 	Examples/check
 	@echo "Left to 'make lab': cameras, which are tested against the kernel's own drivers in a small virtual machine."
+
+# Without the tests that compute for minutes: test-release runs these, in a fraction of the time, and with all checks of a
+# debug build. .ci/run calls both.
+test-quick: deps
+	Tests/run --skip '^$(VALUES)' --skip '^$(ONE_THREAD)'
+	Examples/check
 
 # Each kind of build has a folder of its own.
 RELEASE = --configuration release -Xswiftc -enable-testing --scratch-path .build-release
@@ -58,18 +71,12 @@ test-release: deps release
 	.ci/large-copies .build/release/room-server
 	Tests/run $(RELEASE) --in-process
 
-# Tests of values, which know neither threads nor memory of their own.
-VALUES = --skip '^(Adaptation|RelayCore|RoomProtocol|Charts)Tests'
-
-# Tests of code that runs on its caller's thread alone: none of it has anything that two threads share.
-ONE_THREAD = --skip '^(VP8Codec|VideoProcessing|MediaFiles)Tests'
-
 test-thread: deps
 	TSAN_OPTIONS="suppressions=$(CURDIR)/Tests/ThreadSanitizer.supp" \
-	    Tests/run $(THREAD) --in-process $(VALUES) $(ONE_THREAD)
+	    Tests/run $(THREAD) --in-process --skip '^$(VALUES)' --skip '^$(ONE_THREAD)'
 
 test-address: deps
-	Tests/run $(ADDRESS) --in-process $(VALUES)
+	Tests/run $(ADDRESS) --in-process --skip '^$(VALUES)' --skip '^$(MANY_PICTURES)'
 
 # What the tests in other kinds of builds need, built before they run.
 build-ahead:
