@@ -10,7 +10,8 @@ package enum UsageComplaint {
     ///     the command for more.
     /// - Returns: The problem as a sentence, and that last line.
     package static func sentence(problem: String, screen: String) -> String {
-        let problem = withoutFarSuggestion(problem)
+        let lines = withoutFarSuggestion(problem).split(whereSeparator: \.isNewline)
+        let problem = lines.map { $0.drop { $0 == " " } }.joined(separator: " ")
         let sentence = problem.last.map { ".?!".contains($0) } == true ? problem : "\(problem)."
         let advice = screen.split(separator: "\n").last?.drop { $0 == " " } ?? ""
         return advice.isEmpty ? sentence : "\(sentence) \(advice)"

@@ -3,6 +3,7 @@ import MediaFiles
 import RoomKit
 import Synchronization
 import Threading
+import Wording
 
 /// Writes events and results to standard output, and error messages to standard error.
 enum Terminal {

@@ -6,6 +6,14 @@ import Testing
 
 @Suite("A server that cannot do what it is asked", .enabled(if: Program.isAllowed), .timeLimit(.minutes(2)))
 struct ServerOptionTests {
+    // It trapped: the sentence was written by a call that ends the program if that fails.
+    @Test("An unusable option ends with 64 also where its sentence cannot be written", arguments: ["/dev/full", "&-"])
+    func unwritable(errors: String) async throws {
+        let command = "exec \"$0\" --nonsense 2>\(errors)"
+        let program = try Program("sh", ["-c", command, Program.path(of: "room-server")], areLeaksSought: false)
+        #expect(try await program.end() == .exit(64))
+    }
+
     @Test("A port that is taken ends the server with 69, and it says so")
     func portTaken() async throws {
         let other = try SilentServer()

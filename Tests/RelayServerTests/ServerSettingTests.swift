@@ -86,6 +86,8 @@ struct ServerSettingTests {
             ("{\"maximumRooms\": 1.5}", "“maximumRooms”"), ("{\"maximumRooms\": \"7\"}", "“maximumRooms”"),
             ("{\"maximumRooms\": null}", "“maximumRooms”"), ("{\"maximumRooms\": true}", "“maximumRooms”"),
             ("{\"maximumRooms\": {}}", "“maximumRooms”"), ("{\"maximumRooms\": 1e300}", "“maximumRooms”"),
+            ("{\"joinTimeout\": 1e400}", "“joinTimeout” must be"),
+            ("{\"joinTimeout\": 1e-400}", "“joinTimeout” must be"),
             ("{\"joinTimeout\": -1}", "“joinTimeout” must be a number of seconds"),
             ("{\"joinTimeout\": 86401}", "86400"),
             ("{\"idle.pingAfter\": 46}", "“idle.hangUpAfter”"), ("{\"stream.liveWindow\": 0.5}", "“stream.liveWindow”"),
@@ -123,7 +125,13 @@ struct ServerSettingTests {
             ("{\"join", "line 1, column 2: the closing quote"), ("{\"join\\", "line 1, column 2: the closing quote"),
             ("{\"join\\x\": 3}", "line 1, column 2: this text has a backslash"),
             ("{", "column 2: a name in double quotes must be here, and the file ends"),
-            ("{\"é\": ?}", "line 1, column 7: a number must be here, not “?”"),
+            ("{\"joinBurst\": ?}", "line 1, column 15: a number must be here, not “?”"),
+            ("\u{FEFF}{\"é\": ?}", "line 1, column 7: a number must be here, not “?”"),
+            ("{\"joinBurst\":\u{A0}3}", "line 1, column 14: a number must be here, not U+00A0"),
+            ("{\"joinBurst\": 3[", "line 1, column 16: a comma or “}” must be here, not “[”"),
+            ("{\"joinBurst\": 3{\"joinTimeout\": 5}", "a comma or “}” must be here, not “{”"),
+            ("{\"join\tBurst\": 3}", "line 1, column 7: a tab or another control character in a text; write \\u0009"),
+            ("{\"\\uD800\": 3}", "line 1, column 2: this text has a backslash"),
         ]
     )
     func notJSON(json: String, words: String) throws {

@@ -140,14 +140,21 @@ extension RelayServer.Options {
     ///   has a value out of range, or has values that contradict each other.
     package mutating func apply(settings file: Data) throws(SettingsError) {
         var options = self
-        for member in try SettingsFile.members(of: file) {
+        var reader = try SettingsFile(file)
+        var read: [String: SettingsFile.Member] = [:]
+        while let member = try reader.next() {
+            let place = reader.place(of: member)
+            if let earlier = read.updateValue(member, forKey: member.name) {
+                let places = "\(reader.place(of: earlier)) and \(place)"
+                throw SettingsError("\(SettingsError.quoted(member.name)) is set twice, at \(places); leave one out")
+            }
             guard let setting = ServerSetting.all.first(where: { $0.name == member.name }) else {
-                throw SettingsError("\(member.place): \(Self.advice(onUnknown: member.name))")
+                throw SettingsError("\(place): \(Self.advice(onUnknown: member.name))")
             }
             do throws(SettingsError) {
                 try setting.set(member.value, in: &options)
             } catch {
-                throw SettingsError("\(member.place): \(error)")
+                throw SettingsError("\(place): \(error)")
             }
         }
         try options.checkOrder()

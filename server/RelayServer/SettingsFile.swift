@@ -1,9 +1,10 @@
 import FoundationEssentials
+import Wording
 
 /// Reads a settings file: one JSON object whose values are numbers.
 ///
 /// People write these files. `JSONDecoder` accepts a repeated name and a comma too many without a word, and does not say
-/// where a file is wrong; so the object is taken apart here, and the decoder reads its texts and numbers.
+/// where a file is wrong; so the object is taken apart here, and the decoder reads its texts.
 struct SettingsFile {
     /// A place in the file, both from 1 on; columns count characters.
     struct Place: Equatable, CustomStringConvertible {
@@ -16,83 +17,73 @@ struct SettingsFile {
     /// A value of the object.
     enum Value: Equatable {
         case number(Double)
-        /// Something else, in words such as "a text".
+        /// Something else, in words such as "a text". What a list or an object holds is not read.
         case other(String)
     }
 
     /// A name of the object with its value.
     struct Member: Equatable {
         var name: String
-        /// Where the name is.
-        var place: Place
+        /// The byte at which the name begins.
+        var offset: Int
         var value: Value
     }
 
     private let bytes: [UInt8]
     private var position = 0
+    private var isBegun = false
+    private var isOver = false
 
-    /// Reads the object's members in their order.
+    /// Creates a reader of `file`, before the first member.
     ///
-    /// An array or an object within the object is no setting's value, so nothing is read from there on.
-    ///
-    /// - Returns: The members; no two have the same name.
-    /// - Throws: `SettingsError` if the file is not an object of strict JSON in UTF-8, or if a name is repeated.
-    static func members(of file: Data) throws(SettingsError) -> [Member] {
+    /// - Throws: `SettingsError` if the file is not text in UTF-8.
+    init(_ file: Data) throws(SettingsError) {
         guard String(bytes: file, encoding: .utf8) != nil else { throw SettingsError("it is not text in UTF-8") }
-        var reader = SettingsFile(bytes: Array(file))
-        return try reader.members()
+        let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
+        bytes = Array(file.starts(with: mark) ? file.dropFirst(mark.count) : file)
     }
 
-    private init(bytes: [UInt8]) {
-        self.bytes = bytes
-        if bytes.starts(with: [0xEF, 0xBB, 0xBF]) { position = 3 }
+    /// Reads the next member.
+    ///
+    /// - Returns: The member; `nil` behind the last one.
+    /// - Throws: `SettingsError` if the file is not an object of strict JSON so far.
+    mutating func next() throws(SettingsError) -> Member? {
+        guard !isOver else { return nil }
+        guard try isBegun ? isFollowedByAnother() : isBeginningOfMembers() else {
+            guard peek() == nil else { throw unexpected("nothing but the end of the file") }
+            isOver = true
+            return nil
+        }
+        guard peek() == UInt8(ascii: "\"") else { throw unexpected("a name in double quotes") }
+        let offset = position
+        let name = try text()
+        guard peek() == UInt8(ascii: ":") else { throw unexpected("a colon") }
+        position += 1
+        return Member(name: name, offset: offset, value: try value())
     }
 
-    private mutating func members() throws(SettingsError) -> [Member] {
-        guard next() == UInt8(ascii: "{") else {
+    /// Where a member is.
+    func place(of member: Member) -> Place { place(of: member.offset) }
+
+    /// Passes the object's beginning, and its end if it has no members.
+    private mutating func isBeginningOfMembers() throws(SettingsError) -> Bool {
+        guard peek() == UInt8(ascii: "{") else {
             throw SettingsError("it is not a JSON object, such as {\"maximumRooms\": 10, \"joinTimeout\": 5}")
         }
         position += 1
-        var members: [Member] = []
-        if next() == UInt8(ascii: "}") {
-            position += 1
-        } else {
-            while true {
-                let member = try member()
-                if let other = members.first(where: { $0.name == member.name }) {
-                    let name = SettingsError.quoted(member.name)
-                    throw SettingsError("\(name) is set twice, at \(other.place) and \(member.place); leave one out")
-                }
-                members.append(member)
-                if isContainer { return members }
-                if try !isFollowedByAnother() { break }
-            }
-        }
-        guard next() == nil else { throw unexpected("nothing but the end of the file") }
-        return members
-    }
-
-    private mutating func member() throws(SettingsError) -> Member {
-        guard next() == UInt8(ascii: "\"") else { throw unexpected("a name in double quotes") }
-        let place = place(of: position)
-        let name = try text()
-        guard next() == UInt8(ascii: ":") else { throw unexpected("a colon") }
+        isBegun = true
+        guard peek() == UInt8(ascii: "}") else { return true }
         position += 1
-        return Member(name: name, place: place, value: try value())
-    }
-
-    /// Whether an array or an object begins here.
-    private var isContainer: Bool {
-        position < bytes.count && [UInt8(ascii: "["), UInt8(ascii: "{")].contains(bytes[position])
+        return false
     }
 
     /// Passes the comma before another member, or the object's end.
     private mutating func isFollowedByAnother() throws(SettingsError) -> Bool {
-        switch next() {
+        switch peek() {
         case UInt8(ascii: ","):
             let comma = position
             position += 1
-            guard next() != UInt8(ascii: "}") else {
+            guard peek() != UInt8(ascii: "}") else {
                 throw SettingsError("\(place(of: comma)): nothing follows this comma; leave it out")
             }
             return true
@@ -104,7 +95,7 @@ struct SettingsFile {
     }
 
     private mutating func value() throws(SettingsError) -> Value {
-        switch next() {
+        switch peek() {
         case UInt8(ascii: "\""):
             _ = try text()
             return .other("a text")
@@ -126,9 +117,9 @@ struct SettingsFile {
             position = word.endIndex
             return .other(text)
         }
-        guard let number = try? JSONDecoder().decode(Double.self, from: Data(word)) else {
-            throw SettingsError("\(place(of: position)): \(SettingsError.quoted(text)) is no number in JSON")
-        }
+        // RFC 8259, section 6. What is beyond the range of `Double` becomes infinite or 0, which no setting can be.
+        guard text.wholeMatch(of: /-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?/) != nil, let number = Double(text)
+        else { throw SettingsError("\(place(of: position)): \(SettingsError.quoted(text)) is no number in JSON") }
         position = word.endIndex
         return .number(number)
     }
@@ -140,18 +131,22 @@ struct SettingsFile {
         while end < bytes.count, bytes[end] != UInt8(ascii: "\""), bytes[end] >= 0x20 {
             end += bytes[end] == UInt8(ascii: "\\") ? 2 : 1
         }
-        guard end < bytes.count, bytes[end] == UInt8(ascii: "\"") else {
+        guard end < bytes.count, bytes[end] != 0x0A, bytes[end] != 0x0D else {
             throw SettingsError("\(place(of: start)): the closing quote of this text is missing")
         }
+        guard bytes[end] == UInt8(ascii: "\"") else {
+            let escape = "\\u" + Self.hexadecimal(UInt32(bytes[end]))
+            throw SettingsError("\(place(of: end)): a tab or another control character in a text; write \(escape)")
+        }
         guard let text = try? JSONDecoder().decode(String.self, from: Data(bytes[start...end])) else {
-            throw SettingsError("\(place(of: start)): this text has a backslash that means nothing in JSON")
+            throw SettingsError("\(place(of: start)): this text has a backslash with something that JSON does not know")
         }
         position = end + 1
         return text
     }
 
     /// Passes white space; returns the byte behind it, `nil` at the end.
-    private mutating func next() -> UInt8? {
+    private mutating func peek() -> UInt8? {
         while position < bytes.count, [0x20, 0x09, 0x0A, 0x0D].contains(bytes[position]) { position += 1 }
         return position < bytes.count ? bytes[position] : nil
     }
@@ -159,8 +154,22 @@ struct SettingsFile {
     /// The error for something else than `expected` here.
     private func unexpected(_ expected: String) -> SettingsError {
         let scalar = String(decoding: bytes[position...], as: UTF8.self).unicodeScalars.first
-        let found = scalar.map { "not \(SettingsError.quoted(String($0)))" } ?? "and the file ends"
+        let found = scalar.map { "not \(Self.words(for: $0))" } ?? "and the file ends"
         return SettingsError("\(place(of: position)): \(expected) must be here, \(found)")
+    }
+
+    /// A character in quotes, or its code if it cannot be seen.
+    private static func words(for scalar: Unicode.Scalar) -> String {
+        switch scalar.properties.generalCategory {
+        case .control, .format, .spaceSeparator, .lineSeparator, .paragraphSeparator, .privateUse, .unassigned:
+            "U+" + hexadecimal(scalar.value)
+        default: SettingsError.quoted(String(scalar))
+        }
+    }
+
+    private static func hexadecimal(_ value: UInt32) -> String {
+        let digits = String(value, radix: 16, uppercase: true)
+        return String(repeating: "0", count: max(0, 4 - digits.count)) + digits
     }
 
     private func place(of position: Int) -> Place {
@@ -172,10 +181,9 @@ struct SettingsFile {
 }
 
 extension SettingsError {
-    /// A piece of the file in quotes: its beginning, without control characters.
+    /// A piece of the file in quotes: its beginning, in one line and without control characters.
     static func quoted(_ text: String) -> String {
-        let scalars = text.unicodeScalars.prefix(64)
-            .map { $0.properties.generalCategory == .control || $0.properties.isBidiControl ? "\u{FFFD}" : $0 }
-        return "“\(String(String.UnicodeScalarView(scalars)))”"
+        let beginning = harmless(String(String.UnicodeScalarView(text.unicodeScalars.prefix(64))))
+        return "“\(String(beginning.map { $0.isNewline || $0 == "\t" ? "\u{FFFD}" : $0 }))”"
     }
 }

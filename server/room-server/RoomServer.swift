@@ -204,7 +204,10 @@ struct RoomServer: AsyncParsableCommand {
         return options
     }
 
-    /// Reads a settings file; a megabyte is far more than all settings take.
+    /// The longest settings file; all settings take a few KiB.
+    private static let longestFile = 1 << 20
+
+    /// Reads a settings file.
     private static func read(_ path: String) throws -> Data {
         let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else {
@@ -218,10 +221,12 @@ struct RoomServer: AsyncParsableCommand {
         }
         let file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
         do {
-            return try file.read(upToCount: 1 << 20) ?? Data()
+            let content = try file.read(upToCount: longestFile + 1) ?? Data()
+            if content.count <= longestFile { return content }
         } catch {
             throw failure("\(path) cannot be read: it is a directory, or its disk failed.", code: 74)
         }
+        throw failure("\(path) has more than 1 MiB; that is no file of settings.", code: 65)
     }
 
     func run() async throws {
@@ -269,7 +274,8 @@ struct RoomServer: AsyncParsableCommand {
 
     /// Writes why the server cannot run; returns the exit code.
     private static func failure(_ sentence: String, code: Int32 = 69) -> ExitCode {
-        FileHandle.standardError.write(Data("room-server: \(sentence)\n".utf8))
+        // Without a place to write to, the code must be enough.
+        try? FileHandle.standardError.write(contentsOf: Data("room-server: \(harmless(sentence))\n".utf8))
         return ExitCode(code)
     }
 }

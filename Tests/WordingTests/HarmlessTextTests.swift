@@ -1,5 +1,5 @@
-import ClientCommandLine
 import Testing
+import Wording
 
 @Suite("Text for a terminal")
 struct HarmlessTextTests {
