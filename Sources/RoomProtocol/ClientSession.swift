@@ -161,6 +161,9 @@ package struct ClientSession: Sendable {
             return roster.isFull ? violation(Self.tooMany) : []
         case .participantsComplete:
             return begin(joined, at: now)
+        // These are about no participant or track, and may come at any time.
+        case .error, .timeSync:
+            return handle(message, at: now)
         default:
             return violation("the server broke off the participants after \"joined\"")
         }

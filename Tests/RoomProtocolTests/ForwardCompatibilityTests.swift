@@ -48,7 +48,7 @@ struct ForwardCompatibilityTests {
         "{\"type\": \"subscribed\", \"trackId\": \"\(id)\", \"alias\": \(alias), \"simulcastLayer\": 1, \"catchUpThrough\": 9}"
     }
 
-    @Test("Tracks of unknown kinds are not told of, and their subscriptions are ended")
+    @Test("Tracks of unknown kinds are not reported, and their subscriptions are ended")
     func otherKinds() throws {
         var session = joinedSession()
         guard case .notify(.participantConnected(let told)) = session.received(robot, at: start).first else {
@@ -75,7 +75,7 @@ struct ForwardCompatibilityTests {
         #expect(session.received(published, at: start) == [])
     }
 
-    @Test("A track of an unknown codec, or without a size, is told of, and its subscription fails")
+    @Test("A track of an unknown codec, or without a size, is reported, and its subscription fails")
     func otherCodecs() throws {
         var session = joinedSession()
         _ = session.received(robot, at: start)
@@ -198,7 +198,25 @@ struct ForwardCompatibilityTests {
         }
     }
 
-    @Test("A joined room that does not fit into one message is told of once it is complete")
+    // Both ended the session, although docs/protocol.md, section 4.4, lets them come.
+    @Test("An answer about neither participant nor track may come before a large room is complete")
+    func interrupted() {
+        var session = ClientSession(ClientSession.Settings(join: Join(room: "lab", identity: "viewer")))
+        _ = session.connectionOpened(at: start)
+        #expect(session.received(joined(more: true, participants: [participant(1)]), at: start) == [])
+        let error = ErrorMessage(.limitReached, "too many messages", fatal: false)
+        #expect(session.received(ServerMessage.error(error).text, at: start) == [.notify(.refused(error))])
+        let answer = ServerMessage.timeSync(TimeSync(clientTime: 1, serverTime: 2))
+        #expect(session.received(answer.text, at: start) == [])
+        let actions = session.received(ServerMessage.participantsComplete(ParticipantsComplete()).text, at: start)
+        guard case .notify(.joined(let body)) = actions.first else {
+            Issue.record("\(actions)")
+            return
+        }
+        #expect(body.participants == [participant(1)])
+    }
+
+    @Test("A joined room that does not fit into one message is reported once it is complete")
     func largeRoom() {
         var session = ClientSession(ClientSession.Settings(join: Join(room: "lab", identity: "viewer")))
         _ = session.connectionOpened(at: start)
