@@ -50,6 +50,34 @@ struct ProgramDumpTests {
         #expect(try await end([publisher], with: SIGINT) == [.exit(0)])
     }
 
+    // Each track that had ended kept a thread and two descriptors.
+    @Test("Tracks that have ended leave no threads and descriptors behind in a subscriber that dumps them")
+    func endedTracks() async throws {
+        let staying = try await server.publisher(["--size", "160x90", "--identity", "staying"])
+        let subscriber = try await server.subscriber(["--dump", directory.path, "--json"])
+        let process = "/proc/\(subscriber.identifier)"
+        var before = (threads: 0, descriptors: 0)
+        let rounds = 8
+        for round in 1...rounds {
+            let publisher = try await server.publisher(["--size", "160x90", "--identity", "robot-\(round)"])
+            try await eventually("its dump begins") {
+                fileNames(in: directory.path).contains { $0.hasPrefix("robot-\(round)-") }
+            }
+            #expect(try await end([publisher], with: SIGINT) == [.exit(0)])
+            try await eventually("it ends") { subscriber.text.ranges(of: "\"recordingEnded\"").count == round }
+            if round == 2 {
+                before = (fileNames(in: "\(process)/task").count, fileNames(in: "\(process)/fd").count)
+            }
+        }
+        #expect(before.threads > 0 && before.descriptors > 0)
+        // The runtime may have made another thread of its own for each core.
+        try await eventually("threads and descriptors are given back") {
+            fileNames(in: "\(process)/task").count < before.threads + rounds - 2
+                && fileNames(in: "\(process)/fd").count <= before.descriptors
+        }
+        #expect(try await end([subscriber, staying], with: SIGINT) == [.exit(0), .exit(0)])
+    }
+
     @Test("All formats of dumps are written", arguments: TrackRecorder.Format.allCases)
     func formats(format: TrackRecorder.Format) async throws {
         let publisher = try await server.publisher(["--size", "160x90", "--identity", "robot"])

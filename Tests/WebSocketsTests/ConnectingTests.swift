@@ -59,6 +59,21 @@ struct ConnectingTests {
         #expect(try failureCode(handler.closure()) == .notAWebSocketServer)
     }
 
+    // The reason was found by searching an English text of libwebsockets.
+    @Test("A server that chooses a subprotocol which was not offered is told from one that is none for WebSockets")
+    func foreignSubprotocol() throws {
+        let server = try SilentServer()
+        let loop = try WebSocketLoop(name: "client")
+        defer { loop.shutdown() }
+        let handler = Recorder()
+        loop.connect(ClientOptions(url: try WebSocketURL("ws://127.0.0.1:\(server.port)")), handler: handler)
+        let peer = server.accept()
+        _ = peer.receive()
+        let head = "HTTP/1.1 101 x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+        peer.send("\(head)Sec-WebSocket-Protocol: room.v9\r\nSec-WebSocket-Accept: x\r\n\r\n")
+        #expect(try failureCode(handler.closure()) == .subprotocolRefused)
+    }
+
     @Test("A server that says nothing, or nonsense, is left after the time given", arguments: ["", "SSH-2.0-x\r\n"])
     func silent(words: String) throws {
         let server = try SilentServer()
