@@ -19,7 +19,7 @@ package enum ExitStatus: Int32 {
         Exit codes:
           0   done, also after Ctrl-C, SIGTERM, SIGQUIT or SIGHUP
           1   doctor found a problem
-          64  an option that cannot be used
+          64  an option, or a display in DISPLAY, that cannot be used
           65  a file whose content is damaged, or a dump in which verify found faults
           66  no such camera, monitor, window, file or directory, or no X display is
               named to capture; also if the directory of an output does not exist

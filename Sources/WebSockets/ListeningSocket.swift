@@ -140,7 +140,9 @@ struct ListeningSocket: ~Copyable {
                 (.addressInUse, "a file that is no socket is there; choose another path.")
             case ENOENT, ENOTDIR:
                 (.noSuchDirectory, "its directory does not exist; create that first (mkdir -p).")
-            case EACCES, EPERM, EROFS:
+            case EROFS:
+                (.permissionDenied, "choose a path where files can be written.")
+            case EACCES, EPERM:
                 (.permissionDenied, "check the owner and mode of its directory (ls -ld).")
             default:
                 (.systemFailure, "\(systemText(status)).")

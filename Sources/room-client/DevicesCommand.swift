@@ -63,14 +63,15 @@ struct DevicesCommand: AsyncParsableCommand {
             if screens { return try listScreens(to: reporter) }
             let devices = try device.map { [try CameraSource.captureDevice(matching: $0)] } ?? CameraSource.devices()
             let absence = try devices.isEmpty ? absence() : nil
-            if let absence { reporter.say("No cameras: \(absence.explanation).") }
+            let summary = DevicesSummary(cameras: devices.count, absence)
+            if let error = summary.error { reporter.say(error) }
             for device in devices {
                 let formats = self.formats ? try CameraSource.captureFormats(captureDevice: device) : nil
                 let controls = self.controls ? try CameraSource.controls(captureDevice: device) : nil
                 let event = DeviceEvent(device, formats: formats, controls: controls)
                 reporter.report(event, event.words)
             }
-            reporter.report(DevicesSummary(cameras: devices.count, absence), nil)
+            reporter.report(summary, nil)
         }
     }
 

@@ -40,7 +40,7 @@ struct DumpCounts: Encodable {
     var notInFile = 0
     /// Frames of the file that the log lacks.
     var notInLog = 0
-    /// The worst clock behind the latencies.
+    /// The worst clock behind the frame ages.
     @Nullable var clock: String? = nil
     @Nullable var clockErrorMs: Double? = nil
 
@@ -72,6 +72,6 @@ struct DumpCounts: Encodable {
         return ", freezes: \(freezeCount)\(time)"
     }
 
-    /// Names the clock behind the latencies, for people.
+    /// Names the clock behind the frame ages, for people.
     var clockInWords: String { clockWords(clock ?? "estimated", errorMs: clockErrorMs) }
 }

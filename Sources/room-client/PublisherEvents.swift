@@ -217,7 +217,7 @@ struct PublisherSummary: Encodable {
         let frames = counted(framesCaptured, "frame")
         return """
             \(frames) \(isEncoded ? "read" : "captured"), \
-            \(framesEncoded) \(isEncoded ? "passed on as they were" : "encoded"), \(framesSent) sent \
+            \(framesEncoded) \(isEncoded ? "passed on unchanged" : "encoded"), \(framesSent) sent \
             (\(DataSize(bytes: bytesSent)), \(counted(keyframes, "keyframe"))) in \
             \(time) s\(drops.isEmpty ? "" : "; dropped: " + drops.joined(separator: ", ")).\
             \(encodings)\(limitations)

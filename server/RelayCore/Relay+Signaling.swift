@@ -147,7 +147,7 @@ extension Relay {
         return switch need {
         case .ownership: "\(name) can only be changed by its publisher, \"\(publisher.identity)\""
         case .otherPublisher: "\(name) is this participant's own; only others can subscribe to it"
-        case .subscription: "this participant is not subscribed to \(name); subscribe to it first"
+        case .subscription: "this participant is not subscribed to \(name)"
         }
     }
 
