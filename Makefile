@@ -52,8 +52,8 @@ test: deps
 	Examples/check
 	@echo "Left to 'make lab': cameras, which are tested against the kernel's own drivers in a small virtual machine."
 
-# Without the tests that compute for minutes: test-release runs these, in a fraction of the time, and with all checks of a
-# debug build. .ci/run calls both.
+# Without the targets that compute for minutes: test-release runs them in a fraction of the time, and our code has no checks
+# that only a debug build makes. .ci/run calls both.
 test-quick: deps
 	Tests/run --skip '^$(VALUES)' --skip '^$(ONE_THREAD)'
 	Examples/check

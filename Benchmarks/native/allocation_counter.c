@@ -1,7 +1,7 @@
 /* Counts a program's allocations by thread, for LD_PRELOAD.
  *
  * ALLOCATION_COUNTS names a file of TABLE_BYTES that is mapped and shared: slot after slot, each {thread id,
- * allocations, bytes} as three u64 of the machine's byte order, free slots all zero. Whoever looks at the file sees the
+ * allocations, bytes} as three u64 of the machine's byte order, free slots all zero. A reader of the file sees the
  * counts of the moment, so that the difference of two looks is what happened between them, with nothing asked of the
  * program.
  *

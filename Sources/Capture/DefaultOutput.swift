@@ -3,8 +3,8 @@ package import MediaCore
 /// The largest frames that a camera or a screen delivers unless more is requested.
 ///
 /// 1920x1080 at 30 frames a second is what Twilio's Video SDK recommends as the maximum. A source that has nothing
-/// smaller would otherwise take most of a small machine's CPU for frames that no encoding uses. Who names a
-/// clip, or makes frames of their own, has chosen size and rate, so that those are not limited.
+/// smaller would otherwise take most of a small machine's CPU for frames that no encoding uses. Clips,
+/// and frames that an application makes, are not limited: somebody has chosen their size and rate.
 package enum DefaultOutput {
     /// The largest size; upright or on its side.
     package static let largest = Dimensions(width: 1920, height: 1080)

@@ -25,8 +25,8 @@ package struct DisplayInspection: Sendable {
     /// XFIXES, DAMAGE and RANDR are there if nothing is thrown.
     ///
     /// - Parameter display: The X display, as in `:0`; `nil` for that of the environment's `DISPLAY`.
-    /// - Throws: `noDisplay`, `invalidDisplay`, `waylandSession`, `displayUnreachable`, `displayLost`, `noAnswer`, or `serverFailed` if
-    ///   an extension is missing.
+    /// - Throws: `noDisplay`, `invalidDisplay`, `waylandSession`, `displayUnreachable`, `displayLost`, `noAnswer`, or
+    ///   `serverFailed` if an extension is missing.
     package init(of display: String?) throws(ScreenError) {
         let name = try SessionEnvironment.current.displayName(given: display)
         do throws(XFailure) {

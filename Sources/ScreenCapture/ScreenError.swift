@@ -11,7 +11,7 @@ public struct ScreenError: Error, Hashable, Sendable {
 
         /// No display is named, and the environment names none.
         public static let noDisplay = Code(name: "noDisplay")
-        /// The display's name cannot be used: it is none, or names a screen that the display does not have.
+        /// The display's name is malformed, or names a screen that the display does not have.
         public static let invalidDisplay = Code(name: "invalidDisplay")
         /// The X server cannot be reached, or does not let this user in.
         public static let displayUnreachable = Code(name: "displayUnreachable")

@@ -103,7 +103,8 @@ extension ScreenSource {
     ///
     /// - Parameter display: The X display, as in `:0`; `nil` for that of the environment's `DISPLAY`.
     /// - Returns: The monitors in the server's order; none if the display is Xwayland's.
-    /// - Throws: `noDisplay`, `invalidDisplay`, `waylandSession`, `displayUnreachable`, `displayLost`, `noAnswer`, `serverFailed`.
+    /// - Throws: `noDisplay`, `invalidDisplay`, `waylandSession`, `displayUnreachable`, `displayLost`, `noAnswer`,
+    ///   `serverFailed`.
     public static func monitors(display: String? = nil) throws(ScreenError) -> [ScreenMonitor] {
         try ask(display) { directory throws(XFailure) in try directory.capturableMonitors() }
     }

@@ -22,7 +22,7 @@ struct AppliedTarget: Hashable {
     /// When libvpx was told.
     var time: MonotonicInstant?
 
-    /// Whether libvpx has to be told of `new`.
+    /// Whether libvpx has to be given `new`.
     func differs(from new: AppliedTarget) -> Bool {
         if new.quantizers != quantizers || new.mayDropFrames != mayDropFrames { return true }
         if new.target.dimensions != target.dimensions { return true }

@@ -63,7 +63,7 @@ struct RoomViewCommand: ParsableCommand {
     func run() throws {
         signal(SIGPIPE, SIG_IGN)
         do {
-            // A missing display is told before the room is told of us.
+            // A missing display is an error before the room is joined.
             let video = try VideoSystem()
             let session = RoomSession(participant: viewing.participant, track: viewing.track)
             defer { session.leave() }

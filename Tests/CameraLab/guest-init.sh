@@ -33,7 +33,7 @@ mount_host() {
 }
 
 # One module a line, with its options. The kernel loads further ones by itself,
-# in this root, so it must be told of busybox's modprobe.
+# in this root, so it must be given busybox's modprobe.
 load_camera_modules() {
     mount --bind "/host$MODULE_TREE/lib/modules" /lib/modules
     echo /bin/modprobe >/proc/sys/kernel/modprobe

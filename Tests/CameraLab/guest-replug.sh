@@ -4,7 +4,7 @@
 REPLUGS=${CAMERA_LAB_REPLUGS:-10}
 REPLUG_SECONDS=$((17 * REPLUGS))  # at most; the last return ends the publisher
 
-# Waits until the publisher has told of COUNT interruptions, or of their ends. Usage: when_told NAME EVENT COUNT
+# Waits until the publisher has reported COUNT interruptions, or of their ends. Usage: when_told NAME EVENT COUNT
 when_told() { wait_for "$3 times $2" has_events "/dev/shm/$1/connect.out" "$2" "$3"; }
 
 # Takes the camera away and gives it back, again and again; notes the time of each return, and what the publisher holds.

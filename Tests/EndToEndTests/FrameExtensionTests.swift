@@ -10,7 +10,7 @@ struct FrameExtensionTests {
     /// All bytes but the first of as much metadata as a frame may carry.
     private static let rest = [UInt8](repeating: 7, count: 899)
 
-    /// Keeps what it is told of the pictures that it is shown.
+    /// Keeps the metadata of the pictures that it shows.
     private final class NotingRenderer: VideoRenderer {
         let frames = Monitor<[(metadata: FrameMetadata?, size: Dimensions, isSubstitute: Bool)]>([])
         func render(_ frame: VideoFrame) {

@@ -24,7 +24,7 @@ struct ProgramDevicesTests {
         try await eventually("it heeds the signal") {
             try expectedSignals(watcher.identifier) & (1 << UInt64(signal - 1)) != 0
         }
-        try await eventually("all cameras are told of: \(watcher.text)") { watcher.lines.count >= devices.count }
+        try await eventually("all cameras are listed: \(watcher.text)") { watcher.lines.count >= devices.count }
         #expect(watcher.isRunning, "\(watcher.errors)")
         #expect(try await end([watcher], with: signal) == [.exit(0)])
         let events = try watcher.events()

@@ -89,7 +89,7 @@ struct FreezeDetectorTests {
     private let motion = Array(repeating: (gap: 67, isRepeat: false), count: 40)
     private let stillness = [200, 200, 200, 1000, 1010, 990].map { (gap: $0, isRepeat: true) }
 
-    // The log of a screen that stood still told of a freeze for each pause.
+    // The log of a screen that stood still had a freeze for each pause.
     @Test("Up to a repeat nothing is missed, and after one the picture may stand still for a second")
     func repeats() {
         #expect(freezes(motion + stillness + motion) == [])

@@ -210,7 +210,7 @@ struct RelayRoomTests {
     }
 
     /// `joined` of a large room was one message far beyond the 64 KiB that a text message may have.
-    @Test("A room too large for one `joined` is told of in several messages, each within the limit")
+    @Test("A room too large for one `joined` is sent in several messages, each within the limit")
     func largeRoom() throws {
         let bench = RelayBench()
         for index in 0..<250 {

@@ -152,7 +152,7 @@ struct VideoReceiverTests {
         let receiver = try receiver(for: track, catchUpThrough: 2)
         for frame in frames[..<3] { give(frame, to: receiver, seenBy: renderer) }
         #expect(track.statistics.framesDecoded == 3 && renderer.count == 0)
-        // Both told of frames that nobody saw.
+        // Both counted frames that nobody saw.
         #expect(track.statistics.frameAge == nil && track.statistics.timeToFirstFrame == nil)
         for frame in frames[3...] { give(frame, to: receiver, seenBy: renderer) }
         await receiver.stop()

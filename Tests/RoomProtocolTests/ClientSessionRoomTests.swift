@@ -60,7 +60,7 @@ struct ClientSessionRoomTests: ClientSessionFixture {
         #expect(receive(.subscribed(Subscribed(trackId: "TR_2", alias: 2, catchUpThrough: nil)), &session) == [])
     }
 
-    @Test("A participant that is told of anew brings its tracks anew")
+    @Test("A participant that is announced again brings its tracks anew")
     func participantAgain() {
         var session = joinedSession([track("TR_1")])
         _ = receive(.participantConnected(ParticipantConnected(participant: robot([track("TR_2")]))), &session)
@@ -103,7 +103,7 @@ struct ClientSessionRoomTests: ClientSessionFixture {
         #expect(receive(.error(refusal), &session) == [.notify(.refused(refusal))])
     }
 
-    @Test("A track that is switched off and on is told of, and so is a network's quality from 0 to 5")
+    @Test("A track that is switched off and on is reported, and so is a network's quality from 0 to 5")
     func networkConditions() {
         var session = joinedSession([track("TR_1")])
         let off = TrackSwitchedOff(participantId: "PA_1", trackId: "TR_1", reason: SwitchOffReason.network)

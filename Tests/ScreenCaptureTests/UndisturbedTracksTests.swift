@@ -41,7 +41,7 @@ struct UndisturbedTracksTests {
             try await eventually("\(track.name) goes on") { track.statistics.framesDecoded >= before + frames }
         }
 
-        /// The failures that the robot was told of.
+        /// The failures that the robot heard of.
         var failures: [LocalVideoTrack] {
             robot.events.compactMap { if case .localTrackFailed(let track, _) = $0 { track } else { nil } }
         }

@@ -59,7 +59,7 @@ struct ChangedTrackTests {
         #expect(subscriptions == 1)
     }
 
-    @Test("A size that is requested, and one that is taken back, are told of at both ends")
+    @Test("A size that is requested, and one that is taken back, are reported at both ends")
     func dimensions() async throws {
         let stage = try Stage()
         let (robot, viewer) = (try await stage.join("robot"), try await stage.join("viewer"))

@@ -131,7 +131,7 @@ struct PublishedCameraTests {
         #expect(subscriptions == 1, "viewers never resubscribe")
     }
 
-    @Test("A camera that is unplugged and not waited for is told of, and can be published again")
+    @Test("A camera that is unplugged and not waited for is reported, and can be published again")
     func unplugged() async throws {
         let stage = try Stage()
         let (robot, viewer) = (try await stage.join("robot"), try await stage.join("viewer"))

@@ -1,7 +1,7 @@
 import MediaCore
 import RoomProtocol
 
-/// What participants are told of their networks (`docs/protocol.md`, section 10.2).
+/// Tells participants the quality of their networks (`docs/protocol.md`, section 10.2).
 extension Relay {
     /// How often a participant's network is looked at while media flow.
     private static var reviewInterval: Duration { .seconds(1) }

@@ -1,7 +1,7 @@
 import MediaCore
 import RoomProtocol
 
-/// What publishers are told of their tracks' subscribers, so that nobody encodes more than the best-placed one takes.
+/// Tells publishers what their tracks' subscribers can take, so that nobody encodes more than the best-placed one takes.
 extension Relay {
     /// A subscriber whose rate is divided anew no sooner than this, unless it has broken down.
     private static var allotmentInterval: Duration { .milliseconds(100) }

@@ -1,7 +1,7 @@
 import MediaCore
 import RoomProtocol
 
-/// What a track's publisher was told of the encodings that somebody receives, and when to tell it anew.
+/// The encodings that somebody receives, as the track's publisher was last told, and when to tell it anew.
 ///
 /// A bound that follows the rates of the subscribers' paths changes with every acknowledgement. The publisher is told
 /// of changes that matter, a few times a second, and at once of a rate that has broken down.
@@ -21,7 +21,7 @@ struct WantedLayers: Sendable {
     /// When to compare again, because a change came too soon.
     private(set) var due: MonotonicInstant?
 
-    /// Whether the publisher was told of any bound.
+    /// Whether the publisher was sent any bound.
     var isBounded: Bool {
         said.contains { $0 != WantedLayer(simulcastLayer: $0.simulcastLayer, temporalLayers: 1) }
     }

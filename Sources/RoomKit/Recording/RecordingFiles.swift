@@ -55,7 +55,7 @@ struct RecordingFiles: ~Copyable {
     /// A file that a frame began.
     struct BegunFile {
         var path: String
-        /// Whether it is no further picture of the same recording.
+        /// Whether it is the file of a video, or the first picture of a recording.
         var isFirst: Bool
     }
 
