@@ -138,6 +138,26 @@ struct SimulcastTests {
         expectNoProblems(room)
     }
 
+    @Test("What waits in the encoding that a viewer leaves is counted with that reason")
+    func countsAtChange() throws {
+        var room = try makeRoom { [fastViewer($0), EmulatedViewer($0, "slow", bitsPerSecond: 50_000_000)] }
+        room.run(5000)
+        let before = try counts(room, room.viewers[1])
+        #expect(before.dropped[.otherEncoding] == 0)
+        room.viewers[1].bitsPerSecond = 300_000
+        room.run(10_000)
+        #expect(layers(room.viewers[1], from: 13_000).isSubset(of: [0, 1]))
+        let after = try counts(room, room.viewers[1])
+        #expect(after.dropped[.otherEncoding] > 0)
+        #expect(after.received == after.forwarded + after.dropped.total + after.waiting)
+        #expect(try counts(room, room.viewers[0]).dropped[.otherEncoding] == 0)
+        expectNoProblems(room)
+    }
+
+    private func counts(_ room: EmulatedRoom, _ viewer: EmulatedViewer) throws -> PacketCounts {
+        try #require(room.bench.counts(room.camera, viewer.peer))
+    }
+
     @Test("A newcomer that wishes for a small size sees a picture at once, and its own encoding soon")
     func joinsWithOther() throws {
         var room = try makeRoom { [fastViewer($0)] }
