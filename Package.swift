@@ -131,7 +131,9 @@ let assembly: [Target] =
     )
 
 let programs: [Target] =
-    library(
+    // What every program does as it begins and when its arguments cannot be used.
+    library("ProgramSupport", ["Wording", argumentParser])
+    + library(
         "Diagnosis",
         [
             "MediaCore", "Threading", "Capture", "RoomProtocol", "V4L2Capture", "ScreenCapture", "VP8Codec",
@@ -150,7 +152,7 @@ let programs: [Target] =
         .executableTarget(
             name: "room-client",
             dependencies: [
-                "ClientCommandLine", "Wording", "Diagnosis", "RoomKit", "RoomProtocol", "MediaCore", "Threading",
+                "ClientCommandLine", "ProgramSupport", "Wording", "Diagnosis", "RoomKit", "RoomProtocol", "MediaCore", "Threading",
                 "MediaFiles",
                 "SyntheticSources", "VP8Codec", "VideoProcessing", "Adaptation", "Charts",
                 argumentParser, unixSignals,
@@ -161,7 +163,7 @@ let programs: [Target] =
         .executableTarget(
             name: "room-view",
             dependencies: [
-                "ClientCommandLine", "Wording", "Tiles", "RoomKit", "MediaCore", "Threading", "MediaFiles",
+                "ClientCommandLine", "ProgramSupport", "Wording", "Tiles", "RoomKit", "MediaCore", "Threading", "MediaFiles",
                 "VideoProcessing",
                 "CSDL",
                 argumentParser, unixSignals,
@@ -180,8 +182,8 @@ let programs: [Target] =
             name: "room-server",
             // RelayCore too: its settings lie in RelayServer's options, and a change of their layout must reach here.
             dependencies: [
-                "RelayServer", "RelayCore", "WebSockets", "MediaCore", "Threading", "Wording", argumentParser,
-                logging, unixSignals,
+                "RelayServer", "RelayCore", "WebSockets", "MediaCore", "Threading", "ProgramSupport", "Wording",
+                argumentParser, logging, unixSignals,
             ],
             path: "server/room-server",
             swiftSettings: strict

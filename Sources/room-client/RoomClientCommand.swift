@@ -1,6 +1,7 @@
 import ArgumentParser
 import ClientCommandLine
 import Glibc
+import ProgramSupport
 import RoomKit
 import Wording
 
@@ -51,12 +52,9 @@ struct RoomClientCommand: AsyncParsableCommand {
 
     /// Ends the program with a help screen, with a code alone, or with a sentence about unusable arguments.
     private static func end(with error: any Error, isJSON: Bool) -> Never {
-        let code = exitCode(for: error)
-        guard code == .validationFailure, !(error is ExitCode) else { exit(withError: error) }
-        let screen = fullMessage(for: error, columns: 80)
-        let sentence = UsageComplaint.sentence(problem: message(for: error), screen: screen)
-        Reporter(isJSON: isJSON).reportFailure(FailureEvent(sentence))
-        Glibc.exit(code.rawValue)
+        guard let complaint = UsageComplaint.about(error, from: self) else { exit(withError: error) }
+        Reporter(isJSON: isJSON).reportFailure(FailureEvent(complaint.sentence))
+        Glibc.exit(complaint.code)
     }
 }
 

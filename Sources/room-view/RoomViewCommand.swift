@@ -1,6 +1,7 @@
 import ArgumentParser
 import ClientCommandLine
 import Foundation
+import ProgramSupport
 import RoomKit
 import Wording
 
@@ -50,10 +51,9 @@ struct RoomViewCommand: ParsableCommand {
 
     /// Ends the program with a help screen, with a code alone, or with a sentence about unusable arguments.
     private static func end(with error: any Error) -> Never {
-        let code = exitCode(for: error)
-        guard code == .validationFailure, !(error is ExitCode) else { exit(withError: error) }
-        complain(UsageComplaint.sentence(problem: message(for: error), screen: fullMessage(for: error, columns: 80)))
-        exit(withError: ExitCode(code.rawValue))
+        guard let complaint = UsageComplaint.about(error, from: self) else { exit(withError: error) }
+        complain(complaint.sentence)
+        exit(withError: ExitCode(complaint.code))
     }
 
     /// How long the room is waited for without a window: an error that comes at once needs none.

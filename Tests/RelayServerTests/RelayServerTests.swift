@@ -138,6 +138,31 @@ struct RelayServerTests {
         }
     }
 
+    @Test("While it waits for peers that do not read, the thread that stops it sleeps")
+    func stopSleeps() throws {
+        let server = try server()
+        let loop = try WebSocketLoop(name: "clients")
+        defer { loop.shutdown() }
+        let participant = try join(server, "a", on: loop)
+        let isStopped = Monitor(false)
+        // Nothing that the server says is read before this ends.
+        loop.execute { _ = isStopped.wait { $0 ? true : nil } }
+        let before = waits()
+        server.stop()
+        // A few for the locks on the way; a check each 10 ms would be 50 in the time that peers get to leave.
+        #expect(waits() - before < 20)
+        isStopped.change { $0 = true }
+        #expect(participant.state.wait { $0.closure } != nil)
+    }
+
+    /// How often the calling thread has waited so far.
+    private func waits() -> Int {
+        var usage = rusage()
+        // RUSAGE_THREAD, which only C with GNU's extensions names.
+        getrusage(1, &usage)
+        return usage.ru_nvcsw
+    }
+
     @Test("A connection that says nothing does not keep it from stopping")
     func silentPeer() throws {
         let server = try server()

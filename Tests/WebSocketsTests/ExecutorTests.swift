@@ -95,6 +95,11 @@ struct ExecutorTests {
             _ = try loop.listen(ListenerOptions()) { Recorder() }
             loop.service.listeners.first?.acceptAll()
         }
+        await #expect(processExitsWith: .failure) {
+            let loop = try WebSocketLoop(name: "loop")
+            let options = ClientOptions(url: try WebSocketURL("ws://127.0.0.1:1"))
+            ConnectAttempt(options: options, on: loop.service).resolved(to: [])
+        }
     }
 
     @Test("A copy beyond a buffer's end traps, in release builds too")

@@ -24,19 +24,4 @@ struct WordingTests {
         let long = String(repeating: "x", count: 100_000)
         #expect(Spelling.nearest(to: long, among: [long]) == nil)
     }
-
-    // The parser suggests the nearest option, and --url was the nearest to --dump.
-    @Test("A suggestion stays only if it is near")
-    func suggestion() {
-        let screen = "Error: no matter\nUsage: room-client …\n  See 'room-client view --help' for more information."
-        let advice = "See 'room-client view --help' for more information."
-        let cases = [
-            ("Unknown option '--dump'. Did you mean '--url'?", "Unknown option '--dump'."),
-            ("Unknown option '--sise'. Did you mean '--size'?", "Unknown option '--sise'. Did you mean '--size'?"),
-            ("Unexpected argument 'x'", "Unexpected argument 'x'."),
-        ]
-        for (problem, sentence) in cases {
-            #expect(UsageComplaint.sentence(problem: problem, screen: screen) == "\(sentence) \(advice)")
-        }
-    }
 }

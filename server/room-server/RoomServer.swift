@@ -1,6 +1,7 @@
 import ArgumentParser
 import Foundation
 import Logging
+import ProgramSupport
 import RelayServer
 import Threading
 import UnixSignals
@@ -46,13 +47,9 @@ struct RoomServer: AsyncParsableCommand {
         version: RelayServer.version
     )
 
-    /// Opens missing standard streams, then runs the program.
-    ///
-    /// If a standard stream is closed, a socket could get its descriptor number, and then the log.
+    /// Runs the program.
     static func main() async {
-        var number: Int32
-        repeat { number = unsafe open("/dev/null", O_RDWR | O_CLOEXEC) } while (0...STDERR_FILENO).contains(number)
-        close(number)
+        StandardStreams.openMissing()
         do {
             var command = try parseAsRoot()
             if var asynchronous = command as? any AsyncParsableCommand {
@@ -67,11 +64,8 @@ struct RoomServer: AsyncParsableCommand {
 
     /// Ends the program with a help screen, with a code alone, or with a sentence about unusable arguments.
     private static func end(with error: any Error) -> Never {
-        let code = exitCode(for: error)
-        guard code == .validationFailure, !(error is ExitCode) else { exit(withError: error) }
-        let screen = fullMessage(for: error, columns: 80)
-        let sentence = UsageComplaint.sentence(problem: message(for: error), screen: screen)
-        exit(withError: failure(sentence, code: code.rawValue))
+        guard let complaint = UsageComplaint.about(error, from: self) else { exit(withError: error) }
+        exit(withError: failure(complaint.sentence, code: complaint.code))
     }
 
     @Option(

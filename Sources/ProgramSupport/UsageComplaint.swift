@@ -1,5 +1,25 @@
+package import ArgumentParser
+import Wording
+
 /// What a program says about a command line that it cannot use.
 package enum UsageComplaint {
+    /// The sentence about `error`, if it says that the arguments cannot be used.
+    ///
+    /// - Parameters:
+    ///   - error: What `command` threw while it read its arguments or ran.
+    ///   - command: The program's main command.
+    /// - Returns: The sentence and the exit code for it; `nil` for a help screen, for a code alone and for all else,
+    ///   which `command` can exit with by itself.
+    package static func about(
+        _ error: any Error,
+        from command: (some ParsableCommand).Type
+    ) -> (sentence: String, code: Int32)? {
+        let code = command.exitCode(for: error)
+        guard code == .validationFailure, !(error is ExitCode) else { return nil }
+        let screen = command.fullMessage(for: error, columns: 80)
+        return (sentence(problem: command.message(for: error), screen: screen), code.rawValue)
+    }
+
     /// Makes one line of what the argument parser says.
     ///
     /// The parser always suggests the option that is the nearest, however far it is. Such a suggestion is left out.
