@@ -152,7 +152,8 @@ let programs: [Target] =
         .executableTarget(
             name: "room-client",
             dependencies: [
-                "ClientCommandLine", "ProgramSupport", "Wording", "Diagnosis", "RoomKit", "RoomProtocol", "MediaCore", "Threading",
+                "ClientCommandLine", "ProgramSupport", "Wording", "Diagnosis", "RoomKit", "RoomProtocol", "MediaCore",
+                "Threading",
                 "MediaFiles",
                 "SyntheticSources", "VP8Codec", "VideoProcessing", "Adaptation", "Charts",
                 argumentParser, unixSignals,
@@ -163,7 +164,8 @@ let programs: [Target] =
         .executableTarget(
             name: "room-view",
             dependencies: [
-                "ClientCommandLine", "ProgramSupport", "Wording", "Tiles", "RoomKit", "MediaCore", "Threading", "MediaFiles",
+                "ClientCommandLine", "ProgramSupport", "Wording", "Tiles", "RoomKit", "MediaCore", "Threading",
+                "MediaFiles",
                 "VideoProcessing",
                 "CSDL",
                 argumentParser, unixSignals,

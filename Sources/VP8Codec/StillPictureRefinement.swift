@@ -48,14 +48,17 @@ struct StillPictureRefinement {
     /// Whether the picture is as sharp as it becomes.
     var isDone: Bool { isShown && pass == Self.quantizers.count }
 
+    /// Whether text in the picture is legible: the first pass is done.
+    var isLegible: Bool { isShown && pass > 0 }
+
     /// Begins a frame that shows a new picture, or the same one in a keyframe.
     mutating func beginNewPicture() { isShown = false }
 
     /// The part to encode in a frame that shows the same picture as the one before; `nil` to encode all of it as usual,
     /// because no frame that the next ones refer to shows it yet.
     ///
-    /// The part is empty if there is nothing to refine, or `isKept` is false: no later frame would refer to this one,
-    /// or there would be nothing to refer to if it came out too large. `estimate` says what the whole picture of
+    /// The part is empty if there is nothing to refine, or `isKept` is false: there would be nothing to refer to if it
+    /// came out too large. `estimate` says what the whole picture of
     /// `blocks` macroblocks comes to with a quantizer, in bytes.
     func part(of blocks: Int, isKept: Bool, limit: DataSize, estimate: (Int) -> Double?) -> Part? {
         guard isShown else { return nil }

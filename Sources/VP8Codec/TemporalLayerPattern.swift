@@ -70,6 +70,12 @@ package struct TemporalLayerPattern: Hashable, Sendable {
         )
     }
 
+    /// Makes the next frame one of layer 0, with which the pattern starts again.
+    package mutating func restart() {
+        position = 0
+        middleLayerIsFresh = false
+    }
+
     /// Notes that the next frame was encoded in its role, but will not be sent; it can be encoded again.
     package mutating func takeBack() {
         // GOLDEN holds that frame now.
@@ -80,9 +86,7 @@ package struct TemporalLayerPattern: Hashable, Sendable {
     package mutating func advance(_ outcome: Outcome) {
         let role = nextRole
         switch outcome {
-        case .keyframe:
-            position = 0
-            middleLayerIsFresh = false
+        case .keyframe: restart()
         case .encoded:
             if role.temporalLayer > 0, role.isReference { middleLayerIsFresh = true }
         case .dropped:

@@ -46,6 +46,15 @@ struct TemporalLayerPatternTests {
         #expect(roles(layerCount: 3, expected.count, dropped: dropped) == expected)
     }
 
+    @Test("The pattern can start again at any frame: that one is of layer 0", arguments: 1...3, 0...9)
+    func restart(layerCount: Int, encoded: Int) {
+        var pattern = TemporalLayerPattern(layerCount: layerCount)
+        pattern.advance(.keyframe)
+        for _ in 0..<encoded { pattern.advance(.encoded) }
+        pattern.restart()
+        #expect(pattern == TemporalLayerPattern(layerCount: layerCount) && pattern.nextRole.text == "0r")
+    }
+
     @Test("A keyframe begins the pattern anew", arguments: 1...9)
     func keyframe(position: Int) {
         var pattern = TemporalLayerPattern(layerCount: 3)
