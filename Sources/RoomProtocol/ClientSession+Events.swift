@@ -58,10 +58,16 @@ extension ClientSession {
             self.isPaused = isPaused
         }
 
-        /// Whether a frame comes from the server's cache: decode it, but do not show it.
+        /// Whether a frame comes from the server's cache: decode it, but do not show it unless it is the last one and a
+        /// repeat.
         package func isCatchUp(_ frame: EncodedFrameInfo) -> Bool {
             guard let catchUpThrough, frame.simulcastLayer == simulcastLayer else { return false }
             return frame.number <= catchUpThrough
+        }
+
+        /// Whether a frame is the last one from the server's cache.
+        package func endsCatchUp(_ frame: EncodedFrameInfo) -> Bool {
+            frame.number == catchUpThrough && frame.simulcastLayer == simulcastLayer
         }
     }
 

@@ -13,6 +13,8 @@ final class Camera {
     var answersRequests = true
     /// The bench's clock, by which frames are captured.
     var clock: () -> MonotonicInstant = { MonotonicInstant(nanoseconds: 0) }
+    /// Whether it has found its picture unchanged: each frame is a repeat, of layer 0.
+    var isStill = false
     /// How many temporal layers the frames have, 3 or 1.
     var temporalLayerCount = 3
     /// What the relay last wanted of the track; `nil` if nobody receives it.
@@ -46,7 +48,7 @@ final class Camera {
     func nextFrame(extensionBytes: Int = 0, captured time: MonotonicInstant? = nil) -> [PacketBuffer] {
         let isKeyframe = wantsKeyframe
         wantsKeyframe = false
-        sinceKeyframe = isKeyframe ? 0 : sinceKeyframe + 1
+        sinceKeyframe = isKeyframe || isStill ? 0 : sinceKeyframe + 1
         let layer: UInt8 = isKeyframe || temporalLayerCount == 1 ? 0 : [0, 2, 1, 2][sinceKeyframe % 4]
         let isSync = layer == 1 && sinceKeyframe % 8 == 2
         let number = nextNumber
@@ -63,7 +65,7 @@ final class Camera {
         }
         if isKeyframe || layer == 1 { lastMiddle = number }
         if isKeyframe { keyframes.append(number) }
-        let info = EncodedFrameInfo(
+        var info = EncodedFrameInfo(
             number: number,
             simulcastLayer: UInt8(simulcastLayer),
             timestamp: MonotonicInstant(nanoseconds: 0),
@@ -73,6 +75,7 @@ final class Camera {
             isDiscardable: layer == 2,
             baseLayerIndex: baseLayerIndex
         )
+        info.isRepeat = isStill
         let made = cut(info, length: isKeyframe ? bytesPerFrame * 4 : bytesPerFrame, extensionBytes, captured: time)
         packets += made
         for packet in made { known.insert(ObjectIdentifier(packet)) }

@@ -128,6 +128,34 @@ struct RelayForwardingTests {
         )
     }
 
+    // A join asked for a keyframe, which was coarse for everybody for half a second.
+    @Test("Whoever joins a still screen gets what is cached, however long it has stood, and costs no keyframe")
+    func joinStill() throws {
+        let (bench, camera, viewers) = try room(viewers: 1)
+        bench.run(camera, frames: 31, takers: viewers)
+        camera.isStill = true
+        for minute in 1...3 {
+            for _ in 0..<60 {
+                bench.run(camera, frames: 1, takers: viewers)
+                bench.advance(.milliseconds(967))
+            }
+            let late = bench.join("viewer of minute \(minute)")
+            let newest = UInt32(camera.framesSent - 1)
+            let receiver = try #require(late.receiver(camera))
+            #expect(receiver.catchUpThrough == newest && receiver.wholeFrames.last == newest)
+            #expect(late.allProblems.isEmpty)
+        }
+        #expect(camera.keyframes == [0] && camera.publisher.keyframeRequests == 0)
+        // Of 213 frames, a newcomer would decode the picture later than a keyframe brings it.
+        for _ in 0..<30 {
+            bench.run(camera, frames: 1, takers: viewers)
+            bench.advance(.milliseconds(967))
+        }
+        _ = bench.join("late")
+        bench.run(camera, frames: 3, takers: viewers)
+        #expect(camera.keyframes.count == 2 && camera.publisher.keyframeRequests == 1)
+    }
+
     @Test("A cache that is too old is not handed out: one keyframe is asked for")
     func oldCache() throws {
         let (bench, camera, viewers) = try room(viewers: 1)

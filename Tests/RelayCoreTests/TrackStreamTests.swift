@@ -10,18 +10,20 @@ struct TrackStreamTests {
     private func header(
         _ number: UInt32,
         isKeyframe: Bool = false,
+        isRepeat: Bool = false,
         layer: UInt8 = 0,
         offset: Int = 0,
         payload: Int = 100,
         length: Int = 100
     ) -> MediaPacketHeader {
-        let info = EncodedFrameInfo(
+        var info = EncodedFrameInfo(
             number: number,
             timestamp: start,
             isKeyframe: isKeyframe,
             temporalLayer: layer,
             isLayerSync: layer == 1
         )
+        info.isRepeat = isRepeat
         return MediaPacketHeader(
             frame: info,
             trackAlias: 1,
@@ -81,6 +83,67 @@ struct TrackStreamTests {
         append(header(90), &stream, at: 3030)
         #expect(stream.startPosition > 60)
         #expect(stream.newestKeyframe == nil)
+    }
+
+    /// A stream with a keyframe at 0, and a second of motion after it.
+    private func moved() -> TrackStream {
+        var stream = TrackStream()
+        append(header(0, isKeyframe: true), &stream, at: 0)
+        for index in 1...30 { append(header(UInt32(index), layer: [0, 2, 1, 2][index % 4]), &stream, at: index * 33) }
+        return stream
+    }
+
+    private func isCached(_ stream: TrackStream, at milliseconds: Int) -> Bool {
+        stream.cachedKeyframe(at: start + .milliseconds(milliseconds)) == 0
+    }
+
+    @Test("While the picture stands still, the keyframe does not grow old", arguments: [false, true])
+    func still(isBlinking: Bool) {
+        var stream = moved()
+        for second in 1...90 {
+            let number = UInt32(29 + 2 * second)
+            if isBlinking { append(header(number), &stream, at: 1000 * second + 500) }
+            append(header(number + 1, isRepeat: true), &stream, at: 1000 * second + 630)
+            #expect(isCached(stream, at: 1000 * second + 700), "\(second)")
+        }
+        // Every packet since the keyframe is there, of layer 0.
+        let present = (0..<stream.endPosition - 3).filter { stream[$0].packet != nil }
+        #expect(present.allSatisfy { stream[$0].temporalLayer == 0 } && present.count > 90)
+        // As if it had come with the last repeat.
+        #expect(isCached(stream, at: 93_600) && !isCached(stream, at: 93_700))
+        append(header(1000), &stream, at: 110_000)
+        #expect(stream.newestKeyframe == nil && stream.endPosition - stream.startPosition == 1)
+    }
+
+    @Test("It grows old by 200 frames or 1 MiB behind it, by motion and by a restart; a new one begins anew")
+    func stillBounds() {
+        // Behind 7 frames of layer 0 in motion.
+        for (count, payload) in [(193, 100), (9, 110_000)] {
+            var stream = moved()
+            func still(_ index: Int) {
+                let next = header(UInt32(100 + index), isRepeat: true, payload: payload, length: payload)
+                append(next, &stream, at: 2000 + 100 * index)
+            }
+            for index in 0..<count { still(index) }
+            let end = 2000 + 100 * count
+            #expect(isCached(stream, at: max(end, 2900)))
+            for index in count...count + 3 { still(index) }
+            #expect(!isCached(stream, at: max(end + 400, 3001)), "\(count)")
+            let next = header(5000, isKeyframe: true, isRepeat: true)
+            append(next, &stream, at: end + 5000)
+            append(header(5001, isRepeat: true), &stream, at: end + 7000)
+            #expect(stream.cachedKeyframe(at: start + .milliseconds(end + 9900)) != nil)
+        }
+        var stream = moved()
+        append(header(31, isRepeat: true), &stream, at: 2000)
+        for index in 0..<90 { append(header(UInt32(32 + index), layer: 2), &stream, at: 2000 + 33 * index) }
+        #expect(isCached(stream, at: 4990) && !isCached(stream, at: 5010))
+        stream = moved()
+        append(header(31, isRepeat: true), &stream, at: 2000)
+        stream.restart(because: .disabled)
+        append(header(32, isKeyframe: true), &stream, at: 2100)
+        #expect(stream.cachedKeyframe(at: start + .milliseconds(5000)) != nil)
+        #expect(stream.cachedKeyframe(at: start + .milliseconds(5200)) == nil)
     }
 
     @Test("Never more bytes than allowed, whatever the packets' size", arguments: [1, 1000, 15_000])

@@ -46,7 +46,41 @@ struct OpeningTests {
         }
     }
 
+    @Test("The last frame from the cache shows the present picture if it is a repeat, and no other does")
+    func present() {
+        let window = CatchUpWindow(.init(simulcastLayer: 1, catchUpThrough: 5))
+        var last = frame(5, layer: 1)
+        #expect(!window.isPresent(last))
+        last.isRepeat = true
+        #expect(window.isPresent(last))
+        for (number, layer) in [(4, 1), (6, 1), (5, 0)] {
+            var other = frame(UInt32(number), layer: UInt8(layer))
+            other.isRepeat = true
+            #expect(!window.isPresent(other) && !CatchUpWindow(.init()).isPresent(other))
+        }
+    }
+
     // MARK: Which frames are shown first
+
+    @Test("The present picture is shown at once, and those behind it when they are live")
+    func presentFirst() {
+        var gate = OpeningGate()
+        func shows(late milliseconds: Int, after received: Int, isPresent: Bool? = nil) -> Bool {
+            let now = start + .milliseconds(received)
+            return gate.shows(
+                relayed: now - .milliseconds(milliseconds),
+                received: now,
+                pathDelay: .milliseconds(50),
+                isCatchUp: isPresent != nil,
+                isPresent: isPresent ?? false
+            )
+        }
+        #expect(!shows(late: 60_000, after: 0, isPresent: false))
+        #expect(shows(late: 900, after: 10, isPresent: true))
+        #expect(!shows(late: 400, after: 200))
+        #expect(!shows(late: 200, after: 400))
+        #expect(shows(late: 60, after: 500))
+    }
 
     /// The frames shown of those that the relay got every 33 ms, the first `cached` from its cache.
     ///

@@ -21,7 +21,7 @@ struct ReceptionMeterTests {
             info: EncodedFrameInfo(number: 0, simulcastLayer: 1, timestamp: now - age, isKeyframe: false),
             dimensions: size,
             isCatchUp: isCatchUp,
-            isShown: isShown && !isCatchUp,
+            isShown: isShown,
             at: now,
             decodeTime: .milliseconds(4),
             clock: ClockEstimate(basis: .sameHost, offset: .zero, errorBound: .zero),
@@ -75,7 +75,7 @@ struct ReceptionMeterTests {
     @Test("Frames that are not shown count in no age and no freeze; frames from the cache in no rate either")
     func notShown() {
         var meter = ReceptionMeter()
-        for index in 0..<20 { meter.decoded(decoded(at: index, age: .seconds(3), isCatchUp: true)) }
+        for index in 0..<20 { meter.decoded(decoded(at: index, age: .seconds(3), isCatchUp: true, isShown: false)) }
         #expect(meter.statistics(at: start + .milliseconds(50)).framesPerSecond == 0)
         for index in 0..<10 { meter.decoded(decoded(at: 100 + 33 * index)) }
         for index in 10..<30 { meter.decoded(decoded(at: 100 + 33 * index, age: .seconds(2), isShown: false)) }
@@ -87,6 +87,20 @@ struct ReceptionMeterTests {
         #expect(statistics.timeToFirstFrame == .milliseconds(100))
         // From the tenth frame to the last one.
         #expect(statistics.freezeCount == 1 && statistics.totalFreezesDuration == .milliseconds(33 * 21))
+    }
+
+    @Test("A present picture from the cache is the first frame, and counts in no age, rate or freeze")
+    func present() {
+        var meter = ReceptionMeter()
+        meter.decoded(decoded(at: 40, age: .seconds(3), isCatchUp: true))
+        var statistics = meter.statistics(at: start + .milliseconds(50))
+        #expect(statistics.framesRendered == 1 && statistics.timeToFirstFrame == .milliseconds(40))
+        #expect(statistics.frameAge == nil && statistics.framesPerSecond == 0)
+        #expect(statistics.timeSinceLastFrame == .milliseconds(10))
+        for index in 0..<10 { meter.decoded(decoded(at: 5000 + 33 * index)) }
+        statistics = meter.statistics(at: start + .milliseconds(5500))
+        #expect(statistics.timeToFirstFrame == .milliseconds(40) && statistics.freezeCount == 0)
+        #expect(statistics.frameAge?.maximum == .milliseconds(20))
     }
 
     @Test("A pause is no freeze")

@@ -168,7 +168,8 @@ struct TrackRecorderTests {
             format: .y4m,
             codec: .forPublishing,
             announced: Dimensions(width: 63, height: 47),
-            frameRate: 30
+            frameRate: 30,
+            start: timestamp(at: 0)
         )
         for (index, size) in [(63, 47), (32, 24), (128, 96), (1, 1), (63, 47)].enumerated() {
             var frame = bareFrame(UInt32(index), key: true)
@@ -195,7 +196,8 @@ struct TrackRecorderTests {
             format: .y4m,
             codec: .forPublishing,
             announced: announced,
-            frameRate: 30
+            frameRate: 30,
+            start: timestamp(at: 0)
         )
         var frame = bareFrame(0, key: true)
         frame.picture = picture(32, 24)

@@ -160,6 +160,27 @@ struct VideoReceiverTests {
         #expect(track.statistics.frameAge != nil && track.statistics.timeToFirstFrame != nil)
     }
 
+    // Who joined a screen that stood still saw nothing until the next repeat, up to a second.
+    @Test("The last frame from the relay's cache is shown if the source stands still, unless a newer one is there")
+    func presentPicture() async throws {
+        var frames = try await encodedFrames(6)
+        for index in frames.indices.dropFirst(2) { frames[index].header.isRepeat = true }
+        let track = remoteTrack()
+        let renderer = NotingRenderer()
+        track.addRenderer(renderer)
+        let receiver = try receiver(for: track, catchUpThrough: 3)
+        for frame in frames[..<3] { give(frame, to: receiver, seenBy: renderer) }
+        #expect(renderer.count == 0)
+        give(frames[3], to: receiver, seenBy: renderer)
+        let shown = renderer.frames.withLock { $0 }
+        #expect(shown.map(\.timestamp.microseconds) == [timestamp(at: 3).microseconds])
+        #expect(shown.first?.isRepeat == true)
+        #expect(track.statistics.frameAge == nil && track.statistics.timeToFirstFrame != nil)
+        for frame in frames[4...] { give(frame, to: receiver, seenBy: renderer) }
+        await receiver.stop()
+        #expect(renderer.count == 3 && track.statistics.frameAge != nil)
+    }
+
     // The server named a frame that never came, and nothing was shown for as long as the subscription lasted.
     @Test("A server that calls all frames old keeps the picture dark for ten seconds, and not for ever")
     func endlessCatchUp() async throws {

@@ -171,6 +171,8 @@ struct ProtocolDocumentTests {
             "closeTimeout": text(settings.closeTimeout),
             "stream.liveWindow": text(settings.stream.liveWindow),
             "stream.cacheAge": text(settings.stream.cacheAge),
+            "stream.stillFrames": text(settings.stream.stillFrames),
+            "stream.stillBytes": text(settings.stream.stillBytes),
             "stream.maximumBytes": text(settings.stream.maximumBytes),
             "forwarding.dropTopLayerAfter": text(settings.forwarding.dropTopLayerAfter),
             "forwarding.dropMiddleLayerAfter": text(settings.forwarding.dropMiddleLayerAfter),

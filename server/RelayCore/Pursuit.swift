@@ -28,7 +28,8 @@ struct Pursuit: Sendable {
     /// The cache is sent, which begins with a keyframe that is late by `lag`.
     mutating func begin(from lag: Duration, at now: MonotonicInstant) {
         isBegun = true
-        reference = (lag, now)
+        // A picture that stood still may have begun long ago.
+        reference = (min(lag, Self.longestLag), now)
     }
 
     /// The live frames have been reached, or given up.

@@ -127,7 +127,18 @@ package struct TrackStreamSettings: Sendable {
     /// It is longer than the interval between keyframe requests, so that a burst of joins costs one keyframe. It is
     /// short enough that a joiner decodes these frames within some 30 ms (3 s hold 23 such frames at 30 fps).
     package var cacheAge: Duration = .seconds(3)
-    /// How long a keyframe older than `cacheAge` is kept for a subscriber that is still catching up from it.
+    /// The most frames of temporal layer 0 with which a keyframe is kept for late joiners however old it is, while the
+    /// picture stands still.
+    ///
+    /// The time counts from the last repeat then. A joiner gets the sharp picture, and the others no new keyframe, which
+    /// would be coarse. It decodes the frames of a page of text at 1280x720 that has become sharp, and 3 minutes of
+    /// repeats after it, in some 0.1 s.
+    package var stillFrames = 200
+    /// The most bytes of these frames.
+    ///
+    /// A page full of small text at 1280x720 takes 400 kB to become sharp.
+    package var stillBytes = DataSize.mebibytes(1)
+    /// How long a keyframe that is older than `cacheAge` is kept for a subscriber that is still catching up from it.
     package var pinnedAge: Duration { cacheAge * 2 }
     /// How long a packet that is sent to such a subscriber keeps the cache.
     package var pinTime: Duration { .seconds(1) }

@@ -5,7 +5,8 @@ package import RoomProtocol
 ///
 /// Packets have consecutive positions, and a subscriber is a position in the stream. The memory is therefore the same
 /// for any number of subscribers, however slow. The stream keeps the packets of the last moments, for subscribers that
-/// lag a little. For late joiners it keeps the last whole keyframe and the later frames of temporal layer 0.
+/// lag a little. For late joiners it keeps the last whole keyframe and the later frames of temporal layer 0: for a few
+/// seconds, or as long as the picture stands still and they are few.
 package struct TrackStream: Sendable {
     /// A packet and the fields of its header that the relay needs.
     package struct Entry: Sendable {
@@ -82,6 +83,10 @@ package struct TrackStream: Sendable {
     private var wholeKeyframe: Int?
     /// The bytes of its packets.
     private var wholeKeyframeSize = 0
+    /// The frames of temporal layer 0 since, and their bytes.
+    private var sinceKeyframe = (frames: 0, bytes: 0)
+    /// When a repeat of a picture that stands still last came.
+    private var lastRepeat: MonotonicInstant?
     /// The position at which the incomplete frame begins, if its first packet has arrived.
     private var unfinishedFrame: Int?
     /// Until when the last keyframe is kept although it is older than `cacheAge`.
@@ -120,9 +125,10 @@ package struct TrackStream: Sendable {
         return incomingKeyframe == nil ? wholeKeyframeSize : packets.bytes(from: start)
     }
 
-    /// The position at which the last keyframe begins, if it and all later frames of temporal layer 0 are stored.
+    /// The position at which the last keyframe begins, if it and all later frames of temporal layer 0 are stored and
+    /// lead to the present picture soon.
     package func cachedKeyframe(at now: MonotonicInstant) -> Int? {
-        fresh(incomingKeyframe, at: now) ?? fresh(wholeKeyframe, at: now)
+        freshIncomingKeyframe(at: now) ?? wholeKeyframe(noOlderThan: settings.cacheAge, at: now)
     }
 
     /// The position at which an incomplete keyframe begins.
@@ -131,14 +137,21 @@ package struct TrackStream: Sendable {
         return start
     }
 
-    /// Returns `position` if it is still stored and not too old for late joiners.
-    private func fresh(_ position: Int?, at now: MonotonicInstant) -> Int? {
-        stored(position, noOlderThan: settings.cacheAge, at: now)
+    /// The position at which an incomplete keyframe begins, if that is not too old for late joiners.
+    private func freshIncomingKeyframe(at now: MonotonicInstant) -> Int? {
+        incomingKeyframe.flatMap { now.duration(since: self[$0].arrival) <= settings.cacheAge ? $0 : nil }
     }
 
-    private func stored(_ position: Int?, noOlderThan age: Duration, at now: MonotonicInstant) -> Int? {
-        guard let position, position >= startPosition else { return nil }
-        return now.duration(since: self[position].arrival) <= age ? position : nil
+    /// The position at which the last whole keyframe begins, if it is still stored and no older than `age`.
+    ///
+    /// While the picture stands still, the keyframe does not grow old, unless much has followed it.
+    private func wholeKeyframe(noOlderThan age: Duration, at now: MonotonicInstant) -> Int? {
+        guard let start = wholeKeyframe, start >= startPosition else { return nil }
+        var newest = self[start].arrival
+        let isSoonDecoded =
+            sinceKeyframe.frames <= settings.stillFrames && sinceKeyframe.bytes <= settings.stillBytes.bytes
+        if let lastRepeat, isSoonDecoded { newest = max(newest, lastRepeat) }
+        return now.duration(since: newest) <= age ? start : nil
     }
 
     /// Keeps the last keyframe and the frames of temporal layer 0 since for a subscriber that is catching up from it.
@@ -173,7 +186,12 @@ package struct TrackStream: Sendable {
         packets.total += packet.count
         if header.isKeyframe, header.isLastChunk, let start = wholeKeyframe {
             wholeKeyframeSize = packets.bytes(from: start)
+            sinceKeyframe = (0, 0)
+        } else if header.temporalLayer == 0 {
+            if header.isLastChunk { sinceKeyframe.frames += 1 }
+            sinceKeyframe.bytes += packet.count
         }
+        if header.isRepeat { lastRepeat = now }
         if header.temporalLayer > 0 { packets.layersEnd = endPosition }
         bytes += packet.capacity + Entry.overhead
         discardOld(at: now)
@@ -199,6 +217,7 @@ package struct TrackStream: Sendable {
         wholeKeyframe = nil
         unfinishedFrame = nil
         newestBaseFrame = nil
+        lastRepeat = nil
         lastRestart = Restart(position: startPosition, reason: reason)
     }
 
@@ -206,8 +225,7 @@ package struct TrackStream: Sendable {
     package mutating func discardOld(at now: MonotonicInstant) {
         if let pinnedUntil, pinnedUntil < now { self.pinnedUntil = nil }
         let age = pinnedUntil == nil ? settings.cacheAge : settings.pinnedAge
-        let cacheStart =
-            stored(wholeKeyframe, noOlderThan: age, at: now) ?? fresh(incomingKeyframe, at: now) ?? endPosition
+        let cacheStart = wholeKeyframe(noOlderThan: age, at: now) ?? freshIncomingKeyframe(at: now) ?? endPosition
         let horizon = now - settings.liveWindow
         thinnedPosition = max(thinnedPosition, startPosition)
         while thinnedPosition < endPosition, self[thinnedPosition].arrival < horizon {

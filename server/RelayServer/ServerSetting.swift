@@ -57,6 +57,8 @@ package struct ServerSetting: Sendable {
         ServerSetting("closeTimeout", .time(\.relay.closeTimeout)),
         ServerSetting("stream.liveWindow", .time(\.relay.stream.liveWindow)),
         ServerSetting("stream.cacheAge", .time(\.relay.stream.cacheAge)),
+        ServerSetting("stream.stillFrames", .count(\.relay.stream.stillFrames)),
+        ServerSetting("stream.stillBytes", .size(\.relay.stream.stillBytes)),
         ServerSetting("stream.maximumBytes", .size(\.relay.stream.maximumBytes)),
         ServerSetting("forwarding.dropTopLayerAfter", .time(\.relay.forwarding.dropTopLayerAfter)),
         ServerSetting("forwarding.dropMiddleLayerAfter", .time(\.relay.forwarding.dropMiddleLayerAfter)),

@@ -1,7 +1,8 @@
 import MediaCore
 import RoomProtocol
 
-/// Tells which frames of a subscription come from the server's cache, so that they are decoded and not shown.
+/// Tells which frames of a subscription come from the server's cache, so that they are decoded and not shown, unless
+/// the last of them shows the present picture.
 ///
 /// The server names the last of them. It may name any number, and a frame's number may be any, so the end is bounded
 /// here: otherwise a faulty server could keep the picture dark for ever.
@@ -30,4 +31,7 @@ struct CatchUpWindow: Sendable {
         isOver = !start.isCatchUp(frame) || now.duration(since: began) >= Self.longest
         return !isOver
     }
+
+    /// Whether a frame from the cache shows the present picture: it is the last one, and the source stands still.
+    func isPresent(_ frame: EncodedFrameInfo) -> Bool { frame.isRepeat && start.endsCatchUp(frame) }
 }

@@ -27,17 +27,19 @@ struct OpeningGate: Sendable {
     ///   - received: When it arrived.
     ///   - pathDelay: The estimated time from the server to here.
     ///   - isCatchUp: Whether it comes from the cache.
+    ///   - isPresent: Whether it shows the present picture although it comes from there.
     /// - Returns: Whether to show the frame, and not only to decode it.
     mutating func shows(
         relayed: MonotonicInstant?,
         received: MonotonicInstant,
         pathDelay: Duration,
-        isCatchUp: Bool
+        isCatchUp: Bool,
+        isPresent: Bool = false
     ) -> Bool {
         guard !isOpen else { return true }
         if isCatchUp {
             isBehindCache = true
-            return false
+            return isPresent
         }
         isOpen = !hides(relayed: relayed, received: received, pathDelay: pathDelay)
         return isOpen

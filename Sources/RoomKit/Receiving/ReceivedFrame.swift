@@ -22,6 +22,8 @@ struct ReceivedFrame: Sendable {
     var picture: VideoFrame?
     /// Whether it came from the relay's cache; such frames are decoded but not shown, and no age is recorded.
     var isCatchUp: Bool
+    /// Whether it came from there and is shown nevertheless, because the source stands still at its picture.
+    var isPresent = false
     /// The clock estimate that converted the capture time to this machine's clock.
     var clock: ClockEstimate
     /// What the publisher sent with it: orientation and metadata.

@@ -69,14 +69,20 @@ struct ReceptionMeter: Sendable {
             if let former = statistics.dimensions, former != size { statistics.sizeChanges += 1 }
             statistics.dimensions = size
         }
-        guard !frame.isCatchUp else { return }
+        // Such a frame is old on purpose, and only its picture counts.
+        guard !frame.isCatchUp else { return countShown(frame) }
         let age = frame.at.duration(since: frame.info.timestamp)
         recent.add(age: frame.isShown ? age : nil, decodeTime: frame.decodeTime, at: frame.at)
         guard frame.isShown else { return }
-        statistics.framesRendered += 1
-        statistics.timeToFirstFrame = statistics.timeToFirstFrame ?? frame.at.duration(since: frame.subscribed)
+        countShown(frame)
         ages.record(age)
         freezes.shown(FreezeDetector.Frame(frame.info), at: frame.at)
+    }
+
+    private mutating func countShown(_ frame: Decoded) {
+        guard frame.isShown else { return }
+        statistics.framesRendered += 1
+        statistics.timeToFirstFrame = statistics.timeToFirstFrame ?? frame.at.duration(since: frame.subscribed)
         lastShown = frame.at
     }
 

@@ -92,7 +92,9 @@ public struct RemoteVideoTrackStatistics: Hashable, Sendable {
     public var totalFreezesDuration = Duration.zero
     /// The time since the last shown picture; `nil` before the first, and while the publisher has paused the track.
     public var timeSinceLastFrame: Duration?
-    /// The time from requesting the track to its first shown picture; frames from the relay's cache are not shown.
+    /// The time from requesting the track to its first shown picture.
+    ///
+    /// Of the frames from the relay's cache, only the present picture of a source that stands still is shown.
     public var timeToFirstFrame: Duration?
     /// The time from capture to decoding, over all frames that were shown; `nil` before the first.
     public var frameAge: FrameAgeSummary?

@@ -77,13 +77,18 @@ final class VideoReceiver: Sendable {
         let info = header.frameInfo(timestamp: estimate.instant(at: header.captureTime))
         let frame = EncodedFrame(info: info, buffer: assembled.buffer, range: assembled.range)
         track.measure { $0.received(frame.size, isKeyframe: info.isKeyframe, at: now) }
+        let place = catchUp.withLock { window in
+            let isCatchUp = window.contains(info, at: now)
+            return (isCatchUp: isCatchUp, isPresent: isCatchUp && window.isPresent(info))
+        }
         let received = ReceivedFrame(
             frame: frame,
             received: now,
             relayed: header.relayTime.map { estimate.instant(at: $0) },
             decoded: nil,
             picture: nil,
-            isCatchUp: catchUp.withLock { $0.contains(info, at: now) },
+            isCatchUp: place.isCatchUp,
+            isPresent: place.isPresent,
             clock: estimate,
             extensions: assembled.extensions
         )
@@ -149,7 +154,8 @@ final class VideoReceiver: Sendable {
             let isInTime = isLive(received, &opening) && isInTime(received, &display, at: began)
             // A file takes each picture, however late.
             let isPictureWanted =
-                isInTime && !track.renderers.isEmpty || !received.isCatchUp && track.isPictureRecorded
+                isInTime && !track.renderers.isEmpty
+                || (!received.isCatchUp || received.isPresent) && track.isPictureRecorded
             var hasPicture = false
             let picture: VideoFrame?
             do throws(DecodingFailure) {
@@ -182,7 +188,8 @@ final class VideoReceiver: Sendable {
             relayed: received.relayed,
             received: received.received,
             pathDelay: received.clock.errorBound,
-            isCatchUp: received.isCatchUp
+            isCatchUp: received.isCatchUp,
+            isPresent: received.isPresent
         )
     }
 

@@ -36,7 +36,8 @@ package struct FrameLogEntry: Codable, Hashable, Sendable {
     /// Whether the picture was shown, and not left out for a newer one or as too late; `nil` in logs of older programs,
     /// which showed all but those from the relay's cache.
     package var shown: Bool?
-    /// Whether the frame came from the relay's cache, and was decoded but not shown.
+    /// Whether the frame came from the relay's cache; such a frame is decoded and not shown, except the last one if the
+    /// source stands still.
     package var catchUp: Bool
     /// `same-host` if capture and decoding read the same clock; `estimated` if the offset is estimated.
     package var clock: String
@@ -77,7 +78,7 @@ extension FrameLogEntry {
         metadata = extensions.metadata.map { Data($0.bytes).base64EncodedString() }
     }
 
-    /// Whether a viewer saw the picture.
+    /// Whether a viewer saw the picture, and live: not from the relay's cache.
     package var isShown: Bool { decoded != nil && !catchUp && shown != false }
 
     /// The size of the picture, if the log says it.

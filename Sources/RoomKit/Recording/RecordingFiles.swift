@@ -30,17 +30,22 @@ struct RecordingFiles: ~Copyable {
     private var namesTried = 0
     private var video = Video.none
     private var picturesWritten = 0
+    private var time: RecordingTime
     private var log: FrameLogWriter?
 
-    /// Prepares a recording of a track; `announced` and `frameRate` are as published, and may have any value.
+    /// Prepares a recording of a track that began at `start`.
+    ///
+    /// `announced` and `frameRate` are as published, and may have any value.
     init(
         directory: String,
         name: String,
         format: TrackRecorder.Format,
         codec: TrackCodec,
         announced: Dimensions,
-        frameRate: Double
+        frameRate: Double,
+        start: MonotonicInstant
     ) {
+        time = RecordingTime(start: start)
         self.directory = directory
         self.name = name
         self.format = format
@@ -68,7 +73,10 @@ struct RecordingFiles: ~Copyable {
         do throws(MediaFileError) {
             switch video {
             case .none: return nil
-            case .compressed(let writer): try writer.write(frame.frame)
+            case .compressed(let writer):
+                var moved = frame.frame
+                moved.info.timestamp = time.moved(frame)
+                try writer.write(moved)
             case .raw(let writer, let size):
                 if let picture = frame.picture { try writer.write(scaler.fit(picture, to: size)) }
             case .pictures(let writer, let path):

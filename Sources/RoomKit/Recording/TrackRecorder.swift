@@ -94,6 +94,7 @@ public final class TrackRecorder: Sendable {
         tap = RecorderTap(format: format) { [weak track] in track?.requestKeyframe() }
         let (tap, statistics, threadEnded) = (tap, statisticsBox, threadEnded)
         let codec = track.trackCodec ?? .forPublishing
+        let start = MonotonicClock.now
         do throws(ThreadShortage) {
             try thread.withLock { thread throws(ThreadShortage) in
                 thread = try WorkerThread(name: "recorder") {
@@ -103,7 +104,8 @@ public final class TrackRecorder: Sendable {
                         format: format,
                         codec: codec,
                         announced: dimensions,
-                        frameRate: frameRate
+                        frameRate: frameRate,
+                        start: start
                     )
                     Self.record(files, from: tap, into: statistics)
                     threadEnded.fulfill(())

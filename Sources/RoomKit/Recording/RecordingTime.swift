@@ -1,0 +1,32 @@
+import MediaCore
+
+/// Places the frames of a recording in its file's time.
+///
+/// A file of compressed frames begins with a keyframe, which may have come long before the recording began: the
+/// relay keeps the last one of a picture that stands still, and so does the track. The frames from then are needed
+/// to decode the later ones. They take no time in the file, so that it is as long as the recording.
+struct RecordingTime: Sendable {
+    /// A frame that came at most this long before the recording keeps its time.
+    ///
+    /// Recorders are often added a moment after a track's first frame.
+    static let leeway = Duration.seconds(1)
+
+    private let start: MonotonicInstant
+    /// The time that was left out so far.
+    private var leftOut = Duration.zero
+    private var former: MonotonicInstant?
+
+    /// The times of a recording that began at `start`.
+    init(start: MonotonicInstant) {
+        self.start = start
+    }
+
+    /// When the next frame counts as captured.
+    mutating func moved(_ frame: ReceivedFrame) -> MonotonicInstant {
+        let captured = frame.frame.info.timestamp
+        let isEarlier = frame.isCatchUp || frame.received < start - Self.leeway
+        if isEarlier, let former { leftOut += max(.zero, captured.duration(since: former)) }
+        former = captured
+        return captured - leftOut
+    }
+}
