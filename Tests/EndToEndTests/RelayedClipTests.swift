@@ -97,7 +97,12 @@ struct RelayedClipTests {
         let publisher = try Program("sh", ["-c", "\(encoder) | tee \(directory("copy")) | \(connect)"])
         let dump = try await recorded(20, in: directory("dump"))
         #expect(try await publisher.end() == .exit(0), "\(publisher.errors)")
-        #expect(publisher.text.contains("90 frames read, 90 passed on unchanged, 90 sent"), "\(publisher.text)")
+        let words = /90 frames read, (\d+) passed on unchanged, (\d+) sent/
+        let account = try #require(publisher.text.firstMatch(of: words), "\(publisher.text)")
+        let sent = try #require(Int(account.2))
+        // On a busy machine the first ones may come before the server has asked for the track.
+        let isComplete = sent == 90 || publisher.text.contains("dropped: \(90 - sent) notWanted")
+        #expect(account.1 == account.2 && isComplete, "\(publisher.text)")
         #expect(try await end([subscriber], with: SIGINT) == [.exit(0)])
         try expectSame(dump, as: EncodedClip(reading: directory("copy")))
         #expect(try await end([server.program], with: SIGTERM) == [.exit(0)])
