@@ -97,6 +97,15 @@ final class CapturedScene {
         }
     }
 
+    /// Asks where the pixels lie at the start.
+    ///
+    /// - Returns: The place.
+    /// - Throws: As `locate`, and `windowHidden`, as `explained`.
+    func locateFirst() throws(XFailure) -> SceneLayout {
+        guard let layout = try locate() else { throw .explained(.hidden(name, hasPicture: false)) }
+        return layout
+    }
+
     /// Asks where the pixels lie now.
     ///
     /// - Returns: `nil` if the window has no picture, because it is minimized or too small.

@@ -71,7 +71,7 @@ struct ScreenLoop {
         self.name = name
         self.connection = connection
         scene = try CapturedScene(plan.target, name, connection)
-        guard let layout = try scene.locate() else { throw .explained(.hidden(name, hasPicture: false)) }
+        let layout = try scene.locateFirst()
         self.layout = layout
         damage = try DamageTracker(connection, window: scene.window)
         fetcher = ImageFetcher(connection, sharesMemory: plan.sharesMemory)

@@ -97,6 +97,23 @@ final class RefreshRequest: Sendable {
 // MARK: - Finding screens
 
 extension ScreenSource {
+    /// Checks whether a source of `target` could start now; a start would fail with the same error.
+    ///
+    /// - Parameters:
+    ///   - target: What the source would show.
+    ///   - display: The X display, as in `:0`; `nil` for that of the environment's `DISPLAY`.
+    /// - Throws: The same errors as `monitors(display:)`, and `noSuchMonitor`, `noSuchWindow`, `ambiguousWindow`,
+    ///   `windowHidden`, `unsupportedFormat`.
+    public static func check(_ target: ScreenTarget, display: String? = nil) throws(ScreenError) {
+        let display = try SessionEnvironment.current.displayName(given: display)
+        let name = target.words(on: display)
+        do throws(XFailure) {
+            _ = try CapturedScene(target, name, XConnection(display: display)).locateFirst()
+        } catch {
+            throw ScreenError(error, target: name)
+        }
+    }
+
     /// Lists the monitors of a display that can be captured.
     ///
     /// Those of Xwayland cannot: it shows the windows of X11 programs and nothing else of the screen.

@@ -43,9 +43,15 @@ struct ScreenOptions: ParsableArguments {
         return options.first { $0.1 }?.0
     }
 
+    private var target: ScreenTarget {
+        window.map { ScreenTarget.window($0) } ?? monitor.map { .monitor($0) } ?? .screen
+    }
+
     /// The source, which is not started.
-    func makeSource(_ request: VideoFormatRequest) -> ScreenSource {
-        let target = window.map { ScreenTarget.window($0) } ?? monitor.map { .monitor($0) } ?? .screen
+    ///
+    /// - Throws: `ScreenError` if it could not be started now.
+    func makeSource(_ request: VideoFormatRequest) throws -> ScreenSource {
+        try ScreenSource.check(target, display: display)
         return ScreenSource(target: target, display: display, showsCursor: !noCursor, request: request)
     }
 }

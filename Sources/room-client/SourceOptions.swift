@@ -286,9 +286,8 @@ struct SourceOptions: ParsableArguments {
             if Y4MReader.canBeOpenedAgain(path) { try VP8Source.check(path: path) }
             return MadeSource(VP8Source(path: path, loop: loop))
         case .screen:
-            // Check the display before joining the room.
-            _ = try ScreenSource.windows(display: screen.display)
-            return MadeSource(screen.makeSource(VideoFormatRequest(dimensions: size, frameRate: fps)))
+            // It is checked here, before the room is joined.
+            return MadeSource(try screen.makeSource(VideoFormatRequest(dimensions: size, frameRate: fps)))
         case .camera: return MadeSource(camera: try makeCamera(rotator))
         }
     }

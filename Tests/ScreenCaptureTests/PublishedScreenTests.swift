@@ -187,4 +187,15 @@ struct PublishedScreenTests {
         #expect(summary.string("event") == "summary" && summary.number("framesRepeated") != nil)
         #expect(try await end([viewer, server.program], with: 2) == [.exit(0), .exit(0)])
     }
+
+    // It joined, and said that the source gave no picture in 0.0 s.
+    @Test("A window that is not there ends `connect` before it asks the server", .enabled(if: Program.isAllowed))
+    func absentWindow() async throws {
+        let display = try await VirtualDisplay()
+        let url = "ws://127.0.0.1:\(try SilentServer().port)"
+        let options = ["--source", "screen", "--display", display.name, "--window", "Slides"]
+        let client = try Program("room-client", ["connect", "--room", "r", "--url", url] + options)
+        #expect(try await client.end() == .exit(66))
+        #expect(client.errors.contains("Slides") && client.text.isEmpty, "\(client.errors)")
+    }
 }

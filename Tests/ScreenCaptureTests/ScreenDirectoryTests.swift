@@ -87,12 +87,15 @@ struct ScreenDirectoryTests {
             let source = ScreenSource(target: target, display: display.name)
             let error = await #expect(throws: ScreenError.self) { try await source.startCapture() }
             #expect(error?.code == .waylandSession, "\(target): \(String(describing: error))")
+            let checked = #expect(throws: ScreenError.self) { try ScreenSource.check(target, display: display.name) }
+            #expect(checked?.description == error?.description)
             #expect(
                 error?.description.contains("this is a Wayland session, whose screen no X11 program can see") == true,
                 "\(String(describing: error))"
             )
         }
         #expect(try ScreenSource.windows(display: display.name).map(\.title) == ["Slides"])
+        try ScreenSource.check(.window("Slides"), display: display.name)
         let (source, sink) = try await capture(.window("Slides"), on: display)
         try await sink.shows(0x10C030, at: 60, 45, "the window")
         await source.stopCapture(for: sink)
@@ -129,6 +132,8 @@ struct ScreenDirectoryTests {
         let error = await #expect(throws: ScreenError.self) { try await source.startCapture() }
         #expect(error?.code == code)
         #expect(error?.description.contains(words) == true, "\(String(describing: error))")
+        let checked = #expect(throws: ScreenError.self) { try ScreenSource.check(target, display: display.name) }
+        #expect(checked?.description == error?.description)
     }
 
     @Test(
