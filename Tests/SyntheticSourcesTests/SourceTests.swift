@@ -252,10 +252,13 @@ struct SourceTests {
     @Test("A source whose last reference is dropped by its sink, on its own thread, ends by itself")
     func droppedOnOwnThread() async throws {
         let holder = Monitor<NoiseSource?>(NoiseSource(dimensions: small, frameRate: FrameRate(240)))
+        let hasStarted = Monitor(false)
         let sink = CollectingSink()
         sink.state.withLock {
             $0.actions = [
                 {
+                    // Until its start has returned, the source is held by that too.
+                    _ = hasStarted.wait { $0 ? true : nil }
                     let source = holder.withLock { held in
                         defer { held = nil }
                         return held
@@ -265,7 +268,7 @@ struct SourceTests {
             ]
         }
         try await start(holder, with: sink)
-        _ = sink.frames(atLeast: 1)
+        hasStarted.change { $0 = true }
         while threads(named: "noise") > 0 { await Task.yield() }
         #expect(sink.frames.count == 1)
     }
@@ -273,7 +276,6 @@ struct SourceTests {
     private func start(_ holder: Monitor<NoiseSource?>, with sink: CollectingSink) async throws {
         let source = holder.withLock { $0 }
         source?.sink = sink
-        // The reference is given up by the time the first frame is delivered: the sink waits for nothing else.
         let task = Task { [weak source] in try await source?.startCapture() }
         _ = consume source
         try await task.value
