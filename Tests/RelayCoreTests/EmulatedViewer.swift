@@ -45,6 +45,9 @@ final class EmulatedViewer {
     var isHeld = false
     /// Whether the relay's socket can say so.
     var saysWhenHeld = true
+    /// While TCP repeats packets that the link lost, what comes behind them arrives together after such times, in
+    /// milliseconds.
+    var repetition: Int?
     /// Whether the viewer reads and acknowledges.
     var isReading = true
     /// Whether the viewer acknowledges at all.
@@ -101,7 +104,7 @@ final class EmulatedViewer {
     /// A millisecond passes, which ends at the bench's time.
     func tick(at milliseconds: Int) {
         takeFromRelay()
-        carry()
+        carry(at: milliseconds)
         let count = isReading ? arriving.prefix { $0.time <= bench.now }.count : 0
         for part in arriving.prefix(count) { receive(part, at: milliseconds) }
         arriving.removeFirst(count)
@@ -127,7 +130,12 @@ final class EmulatedViewer {
         }
     }
 
-    private func carry() {
+    private func arrival(at milliseconds: Int) -> MonotonicInstant {
+        guard let repetition else { return bench.now + delay }
+        return bench.now + delay + .milliseconds(repetition - milliseconds % repetition)
+    }
+
+    private func carry(at milliseconds: Int) {
         let roundTrip = 2 * delay.milliseconds
         var budget = isHeld ? min(bitsPerSecond / 8000, 4 * 1448 / roundTrip) : bitsPerSecond / 8000
         while budget > 0, !link.isEmpty {
@@ -139,7 +147,7 @@ final class EmulatedViewer {
             let bytes = carried - link[0].carried
             link[0].carried = carried
             let message = isWhole ? link.removeFirst() : nil
-            if bytes > 0 { arriving.append(Part(time: bench.now + delay, bytes: bytes, message: message)) }
+            if bytes > 0 { arriving.append(Part(time: arrival(at: milliseconds), bytes: bytes, message: message)) }
         }
     }
 
@@ -194,6 +202,8 @@ struct EmulatedRoom {
     var frameInterval = 33
     /// The encodings that the camera sends if they are wanted.
     var sendsLayer: (Int) -> Bool = { _ in true }
+    /// What is captured instead of a moving picture.
+    var screen: EmulatedScreen?
 
     init(
         cap: Double,
@@ -227,12 +237,19 @@ struct EmulatedRoom {
         }
     }
 
-    private func sendFrames() {
+    private mutating func sendFrames() {
         let announced = camera.track.simulcastLayers ?? []
         for encoding in bench.encodings(of: camera) where sendsLayer(encoding.simulcastLayer) {
             guard let wanted = encoding.wanted else { continue }
             let most = announced.isEmpty ? cap : announced[encoding.simulcastLayer].bitrate.map(Double.init) ?? cap
             let rate = min(most, wanted.bitrate.map(Double.init) ?? most)
+            if screen != nil {
+                let bytes = screen?.prepare(encoding, rate: rate, at: milliseconds)
+                guard let bytes else { continue }
+                encoding.bytesPerFrame = bytes
+                bench.frame(encoding)
+                continue
+            }
             encoding.bytesPerFrame = max(200, Int(rate * Double(frameInterval) / 8000) - 48)
             bench.frame(encoding)
         }

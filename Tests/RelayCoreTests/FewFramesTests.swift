@@ -147,7 +147,7 @@ struct FewFramesTests {
         let use = Double(frames.map(\.bytes).reduce(0, +)) * 8 / 25 / rate
         let keyframes = frames.count(where: \.isKeyframe)
         // Whole messages show a queue only when they end.
-        let allowed = countsParts ? max(240, 2 * Double(interval)) : max(270, 4 * Double(interval))
+        let allowed = countsParts ? max(240, 2 * Double(interval)) : max(280, 4 * Double(interval))
         #expect(late < allowed, "\(late) ms, counts parts: \(countsParts)")
         // At 5 frames a second the path of such a peer is known less well.
         let mostKeyframes = countsParts || interval <= 100 ? 1 : 2

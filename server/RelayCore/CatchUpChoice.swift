@@ -50,6 +50,8 @@ package struct CatchUpChoice: Sendable {
 
     /// Whether the choice is still to be made.
     package private(set) var isOpen: Bool
+    /// Whether a keyframe was chosen, and has not come yet.
+    package private(set) var isWaiting = false
     /// The first acknowledgement after the join: its bytes, and its time on the subscriber's clock in seconds.
     private var origin: (bytes: Int64, time: Double)?
 
@@ -57,9 +59,12 @@ package struct CatchUpChoice: Sendable {
     package init(fromCache isOpen: Bool) { self.isOpen = isOpen }
 
     /// The subscriber has caught up, or was sent another keyframe.
-    package mutating func close() { isOpen = false }
+    package mutating func close() { (isOpen, isWaiting) = (false, false) }
 
     /// Takes an acknowledgement, which may have any content.
+    ///
+    /// After a keyframe was chosen, further acknowledgements tell better when it is needed: on a thin path, the first
+    /// ones tell little of the rate, because TCP repeats lost packets meanwhile.
     ///
     /// - Parameters:
     ///   - bytes: The bytes that have been acknowledged.
@@ -73,7 +78,7 @@ package struct CatchUpChoice: Sendable {
         _ load: Load
     ) -> Duration? {
         let seconds = Double(time.microseconds) / 1e6
-        guard isOpen else { return nil }
+        guard isOpen || isWaiting else { return nil }
         guard let origin, bytes >= origin.bytes else {
             origin = (bytes, seconds)
             return nil
@@ -83,14 +88,22 @@ package struct CatchUpChoice: Sendable {
         let delivery = max(1, Double(bytes - origin.bytes) * 8 / span)
         // In a round trip, what the path delivers is on its way without waiting.
         let underway = max(0, Double(load.underway) * 8 / delivery - load.roundTrip)
+        if isOpen {
+            guard isKeyframeSooner(load, delivery: delivery, underway: underway) else { return nil }
+            (isOpen, isWaiting) = (false, true)
+        }
+        return .microseconds(Int64(min(5, max(0, underway - Self.requestTime)) * 1e6))
+    }
+
+    /// Whether a path that delivers so many bits per second, and needs `underway` seconds for what is on its way,
+    /// brings the live picture sooner from a new keyframe.
+    private func isKeyframeSooner(_ load: Load, delivery: Double, underway: Double) -> Bool {
         let left = Double(load.waiting) * 8 + underway * delivery - load.production * Self.liveLag
-        guard left > 0 else { return nil }
+        guard left > 0 else { return false }
         let surplus = delivery - load.production
         let byCache = surplus > 0 ? left / surplus : .infinity
         let byKeyframe =
             max(load.pause.seconds + Self.requestTime, underway) + Double(load.keyframe) * 8 / delivery
-        guard byCache > byKeyframe + Self.margin else { return nil }
-        isOpen = false
-        return .microseconds(Int64(min(5, max(0, underway - Self.requestTime)) * 1e6))
+        return byCache > byKeyframe + Self.margin
     }
 }

@@ -97,6 +97,14 @@ package struct ForwardingCursor: Sendable {
         if case .sending = frame { true } else { false }
     }
 
+    /// The bytes of the frame that has begun to be sent which are still to come, as far as they are stored.
+    func restOfFrame(in packets: TrackStream.Packets) -> Int {
+        guard isWithinFrame, position >= packets.startPosition else { return 0 }
+        var end = position
+        while end < packets.endPosition, !packets[end].isLastChunk { end += 1 }
+        return packets.bytes(from: position) - packets.bytes(from: end + 1)
+    }
+
     /// Whether it falls behind because the path is too slow for what comes, and not because of an outage: the rest of a
     /// keyframe is not kept any more, or what followed one could not be caught up with.
     func isTooSlow(for stream: TrackStream) -> Bool {

@@ -75,6 +75,10 @@ extension Relay {
         if connections.bulk[id.index].isHeldBack, connections.bulk[id.index].path.endsOutage {
             endPursuits(of: participant)
         }
+        if connections.bulk[id.index].path.isFirstDeliveryOpen {
+            let isFull = hasPacket(for: participant) || isDraining(participant, on: id)
+            connections.bulk[id.index].path.noteFirstDelivery(isFull: isFull, at: now)
+        }
         allot(participant, on: id, at: now)
         reviewCatchUps(of: participant, on: id, acknowledgement, at: now)
         guard connections.bulk[id.index].isHeldBack, connections.bulk[id.index].path.mayBegin(at: now) else { return }

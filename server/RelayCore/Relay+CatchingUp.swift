@@ -3,6 +3,9 @@ import RoomProtocol
 
 /// Late joiners: from the cached frames to the live ones, or from a new keyframe if that is sooner.
 extension Relay {
+    /// With no more bytes than this on its way, two packets, a path is not fully used.
+    private static var emptyPath: Int64 { 2_896 }
+
     /// Looks at a participant's late joins again, after an acknowledgement.
     mutating func reviewCatchUps(
         of id: ParticipantID,
@@ -13,7 +16,9 @@ extension Relay {
         var sum = (waiting: 0, production: 0.0)
         var isCounted = false
         for index in participants.hot[id.index].subscriptions.indices
-        where participants.hot[id.index].subscriptions[index].catchUp.isOpen
+        where
+            (participants.hot[id.index].subscriptions[index].catchUp.isOpen
+            || participants.hot[id.index].subscriptions[index].catchUp.isWaiting)
             && !participants.hot[id.index].subscriptions[index].isPaused
         {
             // Counted once: not all subscriptions anew for each of them.
@@ -25,6 +30,12 @@ extension Relay {
         }
     }
 
+    /// Whether a participant's path is still full of cached frames whose rest was left out.
+    func isDraining(_ id: ParticipantID, on connection: ConnectionID) -> Bool {
+        guard connections.bulk[connection.index].path.unacknowledgedBytes > Self.emptyPath else { return false }
+        return participants.hot[id.index].subscriptions.contains { $0.catchUp.isWaiting }
+    }
+
     private mutating func reviewCatchUp(
         of id: ParticipantID,
         subscription index: Int,
@@ -34,9 +45,12 @@ extension Relay {
         at now: MonotonicInstant
     ) {
         let encoding = participants.hot[id.index].subscriptions[index].encoding
-        guard participants.hot[id.index].subscriptions[index].cursor.isCatchingUp else {
-            return participants.hot[id.index].subscriptions[index].catchUp.close()
-        }
+        let isWaiting = participants.hot[id.index].subscriptions[index].catchUp.isWaiting
+        let isNeeded =
+            isWaiting
+            ? awaitsKeyframe(id, subscription: index)
+            : participants.hot[id.index].subscriptions[index].cursor.isCatchingUp
+        guard isNeeded else { return participants.hot[id.index].subscriptions[index].catchUp.close() }
         // A keyframe that came for somebody else costs nothing.
         if participants.hot[id.index].subscriptions[index].cursor.skipToNewerKeyframe(
             in: encodings.hot[encoding.index].stream
@@ -53,9 +67,17 @@ extension Relay {
             load
         )
         guard let delay else { return }
+        if isWaiting { return hastenKeyframe(of: encoding, to: now + delay, at: now) }
         participants.hot[id.index].subscriptions[index].cursor.giveUpCache(in: encodings.hot[encoding.index].stream)
         let moment = keyframeMoment(of: encoding, for: id, subscription: index, because: .other, at: now)
         wantKeyframe(of: encoding, notBefore: max(moment, now + delay), at: now)
+    }
+
+    /// Lets a keyframe that is wanted later be requested at `moment`, if that is sooner.
+    private mutating func hastenKeyframe(of encoding: EncodingID, to moment: MonotonicInstant, at now: MonotonicInstant)
+    {
+        guard let due = encodings[encoding]?.keyframes.nextDeadline, moment < due else { return }
+        wantKeyframe(of: encoding, notBefore: moment, at: now)
     }
 
     /// What waits for a participant, and what is added all the time: of all its tracks, which share the path.

@@ -7,6 +7,9 @@ extension Relay {
     /// How often a subscriber whose path is tested is looked at.
     private static var probingInterval: Duration { .milliseconds(100) }
 
+    /// What waits for a subscriber for more seconds than this is of no use to it.
+    private static var longestBacklog: Double { 1 }
+
     /// A larger encoding comes at this many times the rate of the smaller one at least.
     private static var leastGain: Double { 1.25 }
 
@@ -26,11 +29,17 @@ extension Relay {
         let (best, evidence) = evidence(for: id, subscription: index, viewer, planned: planned, at: now)
         participants.hot[id.index].subscriptions[index].choice.update(
             best: best,
-            isUrgent: viewer.isLagging,
+            isUrgent: viewer.isLagging || isSwamped(id, subscription: index),
             evidence: evidence,
             at: now
         )
         followTest(of: id, subscription: index, evidence, rates: rates, at: now)
+    }
+
+    /// Whether what waits for a subscriber takes its path so long that it must be left out.
+    private func isSwamped(_ id: ParticipantID, subscription index: Int) -> Bool {
+        guard let share = participants.hot[id.index].subscriptions[index].share else { return false }
+        return Double(backlog(of: id, subscription: index)) * 8 > share * Self.longestBacklog
     }
 
     /// A subscriber as the plan takes it: one that must give evidence first gets no larger encoding than it has.

@@ -160,6 +160,7 @@ extension Relay {
         if let former { withdraw(id, from: \.waiting, of: former, at: now) }
         guard encoding != current else { return }
         participants.hot[id.index].subscriptions[index].target = encoding
+        forgetKeyframe(of: current, for: id, subscription: index, at: now)
         let isFirst = !encodings.hot[encoding.index].isReceived
         encodings.hot[encoding.index].waiting.append(id)
         encodings.hot[encoding.index].idleDeadline = nil
@@ -172,6 +173,27 @@ extension Relay {
             let moment = changeMoment(to: encoding, for: id, subscription: index, at: now)
             wantKeyframe(of: encoding, notBefore: moment, at: now)
         }
+    }
+
+    /// Requests no keyframe of the encoding that a late joiner leaves, unless somebody else waits for it.
+    private mutating func forgetKeyframe(
+        of encoding: EncodingID,
+        for id: ParticipantID,
+        subscription index: Int,
+        at now: MonotonicInstant
+    ) {
+        guard participants.hot[id.index].subscriptions[index].catchUp.isWaiting else { return }
+        participants.hot[id.index].subscriptions[index].catchUp.close()
+        let track = encodings.hot[encoding.index].track
+        let isAlone =
+            encodings.hot[encoding.index].waiting.isEmpty
+            && encodings.hot[encoding.index].subscribers.allSatisfy {
+                guard $0 != id, let other = participants.hot[$0.index].index(of: track) else { return true }
+                return !awaitsKeyframe($0, subscription: other)
+            }
+        guard isAlone else { return }
+        encodings[encoding]?.keyframes.satisfied()
+        refreshDeadline(of: track)
     }
 
     /// When the keyframe may be requested with which a subscriber changes its encoding.
@@ -202,6 +224,21 @@ extension Relay {
         guard let index = participants.hot[id.index].index(of: track) else { return }
         participants.hot[id.index].subscriptions[index].isChangeReady = true
         wakeForMedia(id)
+    }
+
+    /// Whether a subscriber for which nothing new may begin leaves the frame that has begun for a smaller encoding.
+    ///
+    /// It does if the keyframe of that is smaller than the rest, as when the rest is that of a keyframe itself.
+    mutating func leavesFrame(_ id: ParticipantID, subscription index: Int) -> Bool {
+        guard let target = participants.hot[id.index].subscriptions[index].target else { return false }
+        let current = participants.hot[id.index].subscriptions[index].encoding
+        guard encodings.hot[target.index].simulcastLayer < encodings.hot[current.index].simulcastLayer else {
+            return false
+        }
+        let rest = participants.hot[id.index].subscriptions[index].cursor.restOfFrame(
+            in: encodings.hot[current.index].stream.packets
+        )
+        return rest > encodings.hot[target.index].stream.newestKeyframeSize
     }
 
     /// Sends a subscriber the encoding that it waits for, from its last keyframe on.

@@ -41,6 +41,8 @@ extension Relay {
         switch step {
         case .send(let packet):
             participants.hot[id.index].turns.served(index)
+            let isWithinFrame = participants.hot[id.index].subscriptions[index].cursor.isWithinFrame
+            connections.bulk[connection.index].path.endsFrame = !isWithinFrame
             if connections.bulk[connection.index].path.isTested
                 || connections.bulk[connection.index].path.isLimited
             {
@@ -71,11 +73,9 @@ extension Relay {
         at now: MonotonicInstant
     ) {
         let track = participants.hot[id.index].subscriptions[index].track
-        let endsFrame = !participants.hot[id.index].subscriptions[index].cursor.isWithinFrame
         connections.bulk[connection.index].path.servesTestedTrack =
             connections.bulk[connection.index].probingTrack == track
-        connections.bulk[connection.index].path.endsFrame = endsFrame
-        guard endsFrame else { return }
+        guard connections.bulk[connection.index].path.endsFrame else { return }
         let encoding = participants.hot[id.index].subscriptions[index].encoding
         let position = participants.hot[id.index].subscriptions[index].cursor.position
         let number = encodings.hot[encoding.index].stream.packets[position - 1].frameNumber
@@ -133,7 +133,9 @@ extension Relay {
         isAdmitted: Bool,
         at now: MonotonicInstant
     ) -> ForwardingCursor.Step {
-        if isAdmitted, participants.hot[id.index].subscriptions[index].isChangeReady {
+        if participants.hot[id.index].subscriptions[index].isChangeReady,
+            isAdmitted || leavesFrame(id, subscription: index)
+        {
             changeEncoding(of: id, subscription: index, at: now)
         }
         let cursor = participants.hot[id.index].subscriptions[index].cursor
@@ -155,7 +157,9 @@ extension Relay {
         isAdmitted: Bool,
         at now: MonotonicInstant
     ) -> ForwardingCursor.Step {
-        if isAdmitted, participants.hot[id.index].subscriptions[index].isChangeReady {
+        if participants.hot[id.index].subscriptions[index].isChangeReady,
+            isAdmitted || leavesFrame(id, subscription: index)
+        {
             changeEncoding(of: id, subscription: index, at: now)
         }
         let fanout = participants.hot[id.index].subscriptions[index].encoding.index

@@ -64,7 +64,7 @@ extension Relay {
     }
 
     /// Whether a track has packets of which none will be sent, because its keyframe has not come.
-    private func awaitsKeyframe(_ id: ParticipantID, subscription index: Int) -> Bool {
+    func awaitsKeyframe(_ id: ParticipantID, subscription index: Int) -> Bool {
         let fanout = participants.hot[id.index].subscriptions[index].encoding.index
         let newest = encodings.hot[fanout].stream.newestKeyframe
         return participants.hot[id.index].subscriptions[index].cursor.awaitsKeyframe(after: newest)

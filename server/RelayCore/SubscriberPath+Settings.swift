@@ -31,6 +31,10 @@ extension SubscriberPath {
         /// Peers acknowledge every 10 ms what arrives over a path that delays it, and the acknowledgement of a message
         /// of 1,200 bytes takes this long at 100 kbit/s.
         package var hearing: Int64 = 100_000
+        /// The longest time that the last bytes of an unfinished frame are taken to need.
+        ///
+        /// Sockets take 64 kB beyond what the path has carried, which are this long at 0.5 Mbit/s.
+        package var longestUnsaid: Int64 = 1_000_000
         /// The limit is forgotten when for this long no queue stood and the rate was not used up.
         package var limitMemory: Int64 = 10_000_000
         /// The first of the rare frames to a peer that has stopped to acknowledge; each further one waits twice as

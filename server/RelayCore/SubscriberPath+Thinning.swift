@@ -10,7 +10,8 @@ extension SubscriberPath {
         private var overdueWrite: Int64?
         /// Whether nothing was written for a while before that.
         private var isOverdueAfterPause = false
-        private var lastWrite: Int64 = 0
+        /// When a message was last written.
+        private(set) var lastWrite: Int64 = 0
 
         /// Nothing is known of the peer any more.
         mutating func forget() {

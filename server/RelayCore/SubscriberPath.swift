@@ -27,11 +27,13 @@ package struct SubscriberPath: Sendable {
     package private(set) var isAcknowledged = false
     /// Whether a limit of the path is known.
     package private(set) var isLimited = false
+    /// Whether `firstDelivery` still looks for a rate, beside the other flags.
+    private var isBeginning = true
     /// Whether the path is tested: whether `probe` runs, beside the other flags.
     package private(set) var isTested = false
     /// Whether the media that are written next are of the track for which the path is tested.
     package var servesTestedTrack = true
-    /// Whether the media packet that is written next is the last one of its frame.
+    /// Whether the media packet that is written next, or was written last, is the last one of its frame.
     package var endsFrame = true
     private var writesSinceAcknowledgement: Int32 = 0
     private var nextProbe: Int64?
@@ -67,6 +69,9 @@ package struct SubscriberPath: Sendable {
     }
     private let gate = SendGate()
     private var spacing = FrameSpacing()
+    private var firstDelivery = FirstDelivery() {
+        didSet { isBeginning = firstDelivery.isOpen }
+    }
     /// The bytes that were handed over before the estimate began.
     private var origin: UInt64 = 0
     /// When the last of them was sent, in microseconds.
@@ -80,6 +85,8 @@ package struct SubscriberPath: Sendable {
     private var lastHold: Int64?
     /// The most that is used of the rate until then, in bits per second.
     private var heldRate: Double?
+    /// Whether a frame has begun although the end of what was written before may never be acknowledged by itself.
+    private var isEndUnsaid = false
     /// When a queue last stood.
     private var lastQueueing: Int64 = 0
     /// The rate of what was sent when no queue stood last, in bits per second.
@@ -183,13 +190,14 @@ package struct SubscriberPath: Sendable {
         var told = acknowledgement
         told.cumulativeBytes = relative
         let outstanding = estimator.unacknowledgedBytes
-        let isThinned = thinning.isAnswerAfterPause(at: time, longestAnswer: longestAnswer)
+        let isThinned = isEndUnsaid || thinning.isAnswerAfterPause(at: time, longestAnswer: longestAnswer)
         let sample = estimator.acknowledged(told, isThinned: isThinned, at: time)
         guard estimator.disregarded == before else {
             disregarded += 1
             return
         }
-        endsOutage = isAcknowledged && silence > roundTrip + settings.outage
+        endsOutage = isAcknowledged && !isEndUnsaid && silence > roundTrip + settings.outage
+        isEndUnsaid = false
         if endsOutage { recoveryWindow = Int64(settings.recoveryPart * Double(outstanding)) }
         isAcknowledged = true
         lastAcknowledgement = time
@@ -212,6 +220,7 @@ package struct SubscriberPath: Sendable {
         lastAcknowledgement = now.microseconds
         nextProbe = nil
         sent = SentRate()
+        firstDelivery = FirstDelivery()
     }
 
     @inline(never)  // It is rare, and would make `wrote` long.
@@ -278,6 +287,21 @@ package struct SubscriberPath: Sendable {
         beginLaw(at: max(estimator.deliveryRate ?? 0, settings.lowestRate), now.microseconds)
     }
 
+    /// Whether `noteFirstDelivery` is to be called after an acknowledgement.
+    package var isFirstDeliveryOpen: Bool { isEstimated && isBeginning && !isLimited }
+
+    /// Notes, after an acknowledgement, whether more waits for the path than its socket takes.
+    ///
+    /// If the path has been fully used for long enough since the connection opened, its limit is known then.
+    package mutating func noteFirstDelivery(isFull: Bool, at now: MonotonicInstant) {
+        let time = now.microseconds
+        guard lastHold == nil, !endsOutage,
+            let rate = firstDelivery.acknowledged(estimator.acknowledgedBytes, isFull: isFull, at: time)
+        else { return }
+        lastLimited = time
+        beginLaw(at: max(rate, settings.lowestRate), time)
+    }
+
     // MARK: Decisions
 
     /// Whether a frame may begin now; the rest of a frame that has begun always may follow.
@@ -293,9 +317,21 @@ package struct SubscriberPath: Sendable {
     ///
     /// It is `nil` if only an acknowledgement opens it, or if it is open: then the frame waits for something else.
     package mutating func opening(at now: MonotonicInstant) -> MonotonicInstant? {
-        guard isLimited, thinning.explainsAll(at: now.microseconds) else { return nil }
-        let opening = thinnedOpening(at: now)
+        let explainsAll = thinning.explainsAll(at: now.microseconds)
+        guard explainsAll ? isLimited : !endsFrame else { return nil }
+        let opening = explainsAll ? thinnedOpening(at: now) : openingAfterUnfinishedFrame
         return opening > now.microseconds ? MonotonicInstant(microseconds: opening) : nil
+    }
+
+    /// When a frame may begin after one that was left unfinished, in microseconds.
+    ///
+    /// The peer acknowledges the end of a frame, and before that every 10 ms what arrives. So it may say nothing of the
+    /// last bytes of an unfinished frame before it gets more: up to 64 kB, if TCP had to repeat a packet before them. By
+    /// this time a path without an outage has carried them.
+    private var openingAfterUnfinishedFrame: Int64 {
+        let rate = max(controller?.rate ?? estimator.deliveryRate ?? 0, settings.lowestRate)
+        let carrying = Double(estimator.unacknowledgedBytes) * 8e6 / rate
+        return thinning.lastWrite + roundTrip + min(Int64(carrying), settings.longestUnsaid)
     }
 
     /// When a frame may begin on a path with a limit whose peer may be thinning its acknowledgements, in microseconds.
@@ -320,6 +356,10 @@ package struct SubscriberPath: Sendable {
     private mutating func mayBeginDespiteDoubt(at now: MonotonicInstant) -> Bool {
         let time = now.microseconds
         if isOpenAnyway(at: time) { return true }
+        if !endsFrame, time >= openingAfterUnfinishedFrame {
+            isEndUnsaid = true
+            return true
+        }
         if let overdue = thinning.overdueTime(at: time) { return overdue <= longestAnswer }
         if let controller {
             return gate.isOpen(estimator, controller, queued: 0, frameInterval: spacing.interval, at: time)
@@ -375,7 +415,8 @@ package struct SubscriberPath: Sendable {
     /// Whether nothing has arrived for a while of what is on its way, so that what is sent now does not arrive either.
     package mutating func isSilent(at now: MonotonicInstant) -> Bool {
         guard isAcknowledged, !thinning.explainsAll(at: now.microseconds),
-            let oldest = estimator.oldestUnacknowledgedWrite
+            let oldest = estimator.oldestUnacknowledgedWrite,
+            endsFrame || now.microseconds < openingAfterUnfinishedFrame
         else { return false }
         return now.microseconds - max(oldest, lastAcknowledgement) > roundTrip + settings.longestSilence
     }
