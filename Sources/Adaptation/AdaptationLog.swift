@@ -111,6 +111,7 @@ extension AdaptationLog.Entry {
             text += " \(field(bounds.frameRate?.numerator)) \(field(bounds.frameRate?.denominator))"
             text += " \(field(bounds.temporalLayers))"
         case .wrote(let bytes): text += "wrote \(bytes)"
+        case .wroteText(let bytes): text += "wroteText \(bytes)"
         case .wroteAcknowledgement(let bytes): text += "wroteAck \(bytes)"
         case .acknowledged(let value):
             text += "ack \(value.cumulativeBytes) \(value.receiveTime.microseconds) \(value.trackAlias)"

@@ -144,6 +144,7 @@ struct AdaptationLogReader {
             let id: Int = try number("lane")
             return .wanted(try bounds(), id)
         case "wrote": return .wrote(try number("number of bytes"))
+        case "wroteText": return .wroteText(try number("number of bytes"))
         case "wroteAck": return .wroteAcknowledgement(try number("number of bytes"))
         case "ack": return .acknowledged(try acknowledgement())
         case "delivered": return .delivered(try number("number of packets"))

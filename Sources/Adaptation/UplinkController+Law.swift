@@ -30,7 +30,7 @@ extension UplinkController {
             } else {
                 path.wrote(min(bytes, Self.mostBytes), at: now)
             }
-        case .wroteAcknowledgement(let bytes):
+        case .wroteText(let bytes), .wroteAcknowledgement(let bytes):
             path.wroteSilently(min(bytes, Self.mostBytes))
         case .acknowledged(let acknowledgement):
             take(acknowledgement, at: now)

@@ -152,10 +152,15 @@ package struct UplinkController: Sendable {
         take(.wanted(bounds, id), at: now.microseconds)
     }
 
-    /// Notes that the socket took `bytes` more: the payload of text and binary messages, in the order in which they are
-    /// acknowledged.
+    /// Notes that the socket took `bytes` more of media: of whole messages, in the order in which they are acknowledged.
     package mutating func wrote(_ bytes: Int, at now: MonotonicInstant) {
         take(.wrote(bytes), at: now.microseconds)
+    }
+
+    /// Notes that the socket took a text message; as `wrote`, but the other end may acknowledge it with the next frame
+    /// only, however long that takes.
+    package mutating func wroteText(_ bytes: Int, at now: MonotonicInstant) {
+        take(.wroteText(bytes), at: now.microseconds)
     }
 
     /// Notes that the socket took an acknowledgement of ours; as `wrote`, but the other end need not acknowledge it.

@@ -10,8 +10,10 @@ package enum UplinkInput: Hashable, Sendable {
     case removed(UplinkController.LaneID)
     /// What subscribers want of an encoding changed; `nil` if nobody receives it.
     case wanted(LayerBounds?, UplinkController.LaneID)
-    /// The socket took the bytes of messages.
+    /// The socket took the bytes of media.
     case wrote(Int)
+    /// The socket took the bytes of a text message.
+    case wroteText(Int)
     /// The socket took the bytes of an acknowledgement of ours.
     case wroteAcknowledgement(Int)
     /// An acknowledgement came.

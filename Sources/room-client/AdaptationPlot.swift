@@ -75,7 +75,7 @@ struct AdaptationPlot {
             lanes[id]?.encoded.add(1, at: now)
         case .replaced(let lane, let id):
             lanes[id]?.name = "layer \(lane.simulcastLayer) (\(lane.largestDimensions))"
-        case .removed, .wanted, .wrote, .wroteAcknowledgement, .delivered, .queueChanged:
+        case .removed, .wanted, .wrote, .wroteText, .wroteAcknowledgement, .delivered, .queueChanged:
             break
         }
     }

@@ -42,6 +42,11 @@ struct UplinkBench {
         uplink.wrote(bytes, at: instant)
     }
 
+    mutating func writeText(_ bytes: Int) {
+        written += UInt64(bytes)
+        uplink.wroteText(bytes, at: instant)
+    }
+
     mutating func encoded(_ id: Int, bytes: Int, isKeyframe: Bool = false) {
         let report = EncodingReport(
             bytes: bytes,

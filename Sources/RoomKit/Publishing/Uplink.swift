@@ -139,12 +139,9 @@ final class Uplink: Sendable {
 
     // MARK: Reports of the loop's thread
 
-    /// Notes that the socket took a message of `bytes`.
-    func wrote(_ bytes: Int) {
-        state.withLock { state in
-            state.controller.wrote(bytes, at: MonotonicClock.now)
-            state.nudge()
-        }
+    /// Notes that the socket took a text message of `bytes`.
+    func wroteText(_ bytes: Int) {
+        state.withLock { $0.controller.wroteText(bytes, at: MonotonicClock.now) }
     }
 
     /// Notes that the socket took an acknowledgement of ours, of `bytes`.

@@ -103,7 +103,7 @@ final class PacketPath {
         }
         if !signals.isEmpty {
             let signal = signals.removeFirst()
-            if case .text(let text) = signal { uplink.wrote(text.utf8.count) }
+            if case .text(let text) = signal { uplink.wroteText(text.utf8.count) }
             return signal
         }
         for offset in lanes.indices {
