@@ -56,6 +56,14 @@ uvc_streams() {
     unplug_camera
 }
 
+# Unplugs the camera once pictures of a capture have come: a busy guest may need seconds to begin.
+# Usage: unplug_during NAME
+unplug_during() {
+    local tries=120
+    until [[ -s /dev/shm/$1.raw ]] || ((--tries == 0)); do sleep 0.1; done
+    unplug_camera
+}
+
 # uvcvideo reads nodrop when a camera is plugged in: by default it keeps damaged frames to itself.
 uvc_faults() {
     plug_camera --damage 5 && capture damaged MJPG 320 240 30 40
@@ -67,7 +75,7 @@ uvc_faults() {
     unplug_camera
     plug_camera --stall-after 20 && capture stalled YUYV 320 240 30 30
     capture restarted YUYV 320 240 30 10
-    (sleep 1; unplug_camera) &
+    unplug_during unplugged &
     local unplugging=$!
     capture unplugged YUYV 320 240 30 300
     wait "$unplugging"
