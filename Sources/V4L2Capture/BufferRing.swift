@@ -13,7 +13,7 @@ import MediaCore
     private var memory: [UnsafeMutableRawBufferPointer]
     /// Whether the driver holds the buffer.
     private var isQueued: [Bool]
-    private var lastSequence: UInt32?
+    private var order: FrameOrder
     private var isStreaming = false
     /// An error that occurred after a picture was taken; the next `takeNewest` throws it.
     private var pendingFailure: SystemCallFailure?
@@ -24,11 +24,13 @@ import MediaCore
         unsafe memory = []
         isQueued = []
         let count = try device.requestBuffers(Self.wantedCount)
+        // Buffers beyond twice the wanted number are left to the driver.
+        let used = min(count, Self.wantedCount * 2)
+        order = FrameOrder(bufferCount: used)
         guard count >= Self.fewest else {
             throw SystemCallFailure(attempt: "get two buffers or more of", status: ENOMEM)
         }
-        // Buffers beyond twice the wanted number are left to the driver.
-        for index in 0..<min(count, Self.wantedCount * 2) {
+        for index in 0..<used {
             unsafe memory.append(try device.mapBuffer(at: index))
             isQueued.append(false)
         }
@@ -53,9 +55,9 @@ import MediaCore
 
     /// Takes all filled buffers, keeps the newest whole one, and gives the others back.
     ///
-    /// Counts captured, missed, late and corrupt frames. The returned buffer has a timestamp, and must be given back
-    /// with `giveBack(_:)`. An error after a whole frame has been taken is thrown by the next call, so that the frame
-    /// is not lost.
+    /// A frame that is older than one taken before it is late. Counts captured, missed, late and corrupt frames. The
+    /// returned buffer has a timestamp, and must be given back with `giveBack(_:)`. An error after a whole frame has
+    /// been taken is thrown by the next call, so that the frame is not lost.
     func takeNewest(
         counting statistics: inout CaptureStatistics,
         stamps: inout TimestampCheck,
@@ -72,9 +74,10 @@ import MediaCore
                     stamps.emptied(at: clock())
                     break
                 }
-                let discarded = isWhole(filled) ? newest : filled
+                let isNewest = isWhole(filled) && !filled.isOvertaken
+                let discarded = isNewest ? newest : filled
                 if let discarded { statistics.framesDropped[isWhole(discarded) ? .late : .corrupt] += 1 }
-                if isWhole(filled) { newest = filled }
+                if isNewest { newest = filled }
                 if let discarded { try giveBack(discarded) }
             }
         } catch {
@@ -101,11 +104,19 @@ import MediaCore
         }
         isQueued[filled.index] = false
         let now = clock()
+        switch order.place(filled.sequence, stamp: filled.timestamp) {
+        case .next(let missed):
+            statistics.framesMissed += missed
+        case .overtaken(let wasMissed):
+            filled.isOvertaken = true
+            if wasMissed { statistics.framesMissed -= 1 }
+            statistics.countCaptured(at: stamps.lastInstant ?? now)
+            return filled
+        }
         let (instant, isReplaced) = stamps.instant(for: filled.timestamp, takenAt: now)
         filled.timestamp = instant
         statistics.countCaptured(at: instant, takenAt: isReplaced ? nil : now)
         if isReplaced { statistics.timestampsReplaced += 1 }
-        statistics.framesMissed += missedFrames(before: filled.sequence)
         return filled
     }
 
@@ -157,14 +168,5 @@ import MediaCore
 
     private func isPassing(_ failure: SystemCallFailure) -> Bool {
         [EINVAL, EAGAIN, ENOMEM, EBUSY].contains(failure.status)
-    }
-
-    /// The number of frames that the driver left out since the last one; 0 if its counter stands still or starts again.
-    private func missedFrames(before sequence: UInt32) -> Int {
-        defer { lastSequence = sequence }
-        guard let lastSequence else { return 0 }
-        let step = sequence &- lastSequence
-        // 216,000 is an hour at 60 frames a second; a larger gap means that the counter started again.
-        return step > 1 && step < 216_000 ? Int(step) - 1 : 0
     }
 }

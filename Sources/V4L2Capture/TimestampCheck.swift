@@ -13,7 +13,8 @@ struct TimestampCheck {
     /// When the driver's queue was last seen empty.
     private var emptiedAt: MonotonicInstant
     private var lastStamp: MonotonicInstant?
-    private var lastInstant: MonotonicInstant?
+    /// When the last frame was captured.
+    private(set) var lastInstant: MonotonicInstant?
 
     /// Creates a check for a stream that begins at `start`, with frames at `interval`.
     ///

@@ -93,6 +93,8 @@ struct FilledBuffer: Equatable {
     /// Whether the driver marked the content as damaged.
     var isDamaged: Bool
     var sequence: UInt32
+    /// Whether a newer frame was handed over before it.
+    var isOvertaken = false
     /// The driver's timestamp, if it is of the monotonic clock.
     var timestamp: MonotonicInstant?
 }

@@ -102,6 +102,29 @@ struct CameraSourceTests {
         #expect(result.statistics.framesMissed == missed)
     }
 
+    @Test("A frame that the driver hands over behind a newer one is late, and not missed", arguments: [true, false])
+    func overtaken(isStamped: Bool) async throws {
+        let sink = RecordingSink()
+        let flags = isStamped ? UInt32(V4L2_BUF_FLAG_TIMESTAMP_MONOTONIC) : 0
+        let events = [0, 1, 3, 2, 4, 8, 6, 9].map { number in
+            CameraScript.Event.frames([
+                .init(
+                    sequence: UInt32(number),
+                    flags: flags,
+                    nanoseconds: Int64(number + 1) * 33_333_333,
+                    fill: UInt8(10 + number)
+                )
+            ])
+        }
+        let result = try await captureToTheEnd(CameraScript(events: events + [lost]), sink: sink)
+        #expect(sink.lumas == [10, 11, 13, 14, 18, 19])
+        #expect(result.statistics.framesCaptured == 8)
+        #expect(result.statistics.framesDropped[.late] == 2 && result.statistics.framesDropped.total == 2)
+        // 5 and 7 never came.
+        #expect(result.statistics.framesMissed == 2)
+        #expect(result.statistics.timestampsReplaced == (isStamped ? 0 : 6))
+    }
+
     @Test("A stamp of another clock, none, or one in the future becomes the present")
     func timestamps() async throws {
         let sink = RecordingSink()
