@@ -64,7 +64,7 @@ extension BenchCase {
                 flows: [flow(4, delay: 25)]
             ),
         ]
-        for (rate, delay) in [(0.1, 50), (0.2, 50), (0.3, 20), (0.5, 50), (1, 60), (2, 20), (2, 100), (8, 10)] {
+        for (rate, delay) in [(0.1, 50), (0.2, 50), (0.3, 20), (0.5, 50), (1, 60), (2, 20), (2, 100), (8, 10), (0.5, 250), (1, 150), (2, 300)] {
             cases.append(
                 BenchCase(
                     name: "fixed\(rate)-\(delay)",

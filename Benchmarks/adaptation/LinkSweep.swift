@@ -6,7 +6,7 @@ import MediaCore
 /// Random links of several kinds: the median of each figure, and the tail on its bad side.
 struct LinkSweep {
     private static let kinds: [(name: String, link: @Sendable (UInt64) -> BenchCase)] = [
-        ("cellular", cellular), ("steps", step), ("thin", thin), ("stalls", stalls), ("download", download),
+        ("cellular", cellular), ("steps", step), ("thin", thin), ("far", far), ("stalls", stalls), ("download", download),
     ]
 
     var count: UInt64 = 100
@@ -79,6 +79,15 @@ struct LinkSweep {
         var random = SimulationRandom(seed: seed)
         let trace = LinkTrace.constant(0.1 + 0.5 * random.uniform(), seconds: 60)
         return link("thin", trace, 60, cap: 2.5, &random)
+    }
+
+    /// Round trips of 160 to 640 ms, as over satellites and between continents.
+    @Sendable private static func far(_ seed: UInt64) -> BenchCase {
+        var random = SimulationRandom(seed: seed)
+        let trace = LinkTrace.constant(0.4 + 2 * random.uniform(), seconds: 60)
+        var far = link("far", trace, 60, cap: 2.5, &random)
+        far.flows[0].delay = 80 + Int(240 * random.uniform())
+        return far
     }
 
     @Sendable private static func stalls(_ seed: UInt64) -> BenchCase {

@@ -37,6 +37,11 @@ package struct RateController: Hashable, Sendable {
         package var multiplicativeIncrease = 1.0
         /// The multiplicative increase below the last good rate, each second.
         package var recoveryIncrease = 1.5
+        /// The round trip beyond which the rate grows more slowly, in inverse proportion, in microseconds.
+        ///
+        /// What an acknowledgement tells is a round trip old: the rate has grown meanwhile, and goes on to be sent for
+        /// another one.
+        package var pacedRoundTrip = 200_000.0
         /// The part of the last good rate up to which the recovery is fast.
         package var recoveryLimit = 0.8
         /// How fast the last good rate is forgotten, each second.
@@ -194,7 +199,7 @@ package struct RateController: Hashable, Sendable {
             compete(sample, elapsed)
         } else if queue < low {
             overfull = nil
-            increase(room: 1 - queue / low, sample, elapsed, at: now)
+            increase(room: 1 - queue / low, sample, roundTrip: roundTrip, elapsed, at: now)
         } else {
             decrease(queue: queue, low: low, sample, roundTrip: roundTrip, min(0.3, elapsed), at: now)
         }
@@ -243,7 +248,13 @@ package struct RateController: Hashable, Sendable {
         capacity = estimate
     }
 
-    private mutating func increase(room: Double, _ sample: PathEstimator.Sample, _ elapsed: Double, at now: Int64) {
+    private mutating func increase(
+        room: Double,
+        _ sample: PathEstimator.Sample,
+        roundTrip: Int64,
+        _ elapsed: Double,
+        at now: Int64
+    ) {
         let clearFor = Double(now - (lastFull ?? now)) / 1e6
         var growth = 0.0
         if clearFor > settings.patience {
@@ -256,9 +267,10 @@ package struct RateController: Hashable, Sendable {
         if isStarting, rate < settings.highestRate { growth = max(growth, startGrowth(at: now)) }
         let limit = 1.5 * max(sample.activeRate, 0.5 * capacityEstimate) + 50_000
         guard rate < limit else { return }
+        let pace = min(1, settings.pacedRoundTrip / Double(max(1, roundTrip)))
         var additive = settings.additiveIncrease * min(2, 1e6 / rate).squareRoot()
         if sample.isThin { additive = min(additive, settings.thinIncrease * rate) }
-        rate = min(limit, rate + (additive + rate * growth) * room * elapsed)
+        rate = min(limit, rate + (additive + rate * growth) * pace * room * elapsed)
     }
 
     /// The growth before the first queue: fast, unless the trains show that the path carries less.

@@ -11,6 +11,10 @@ package struct SendGate: Hashable, Sendable {
         /// The part of the window that is open although the oldest byte is too old, while acknowledgements come: a
         /// queue that drains need not be empty before the next frame is on its way.
         package var agedPart = 0.5
+        /// The most of the window that is closed then, in microseconds of the rate, beside `slack`.
+        ///
+        /// The window of a long path is mostly its round trip: a queue has drained long before half of it is empty.
+        package var agedClosing = 100_000.0
         /// How recent the last acknowledgement must be for that.
         package var recency: Int64 = 40_000
         /// The number of bytes on their way below which no silence is seen: acknowledgements of the other direction are
@@ -91,7 +95,9 @@ package struct SendGate: Hashable, Sendable {
             + controller.competingQueue
         if Double(now - oldest) <= allowed { return true }
         guard settings.agedPart > 0, now - (path.lastAcknowledgement ?? 0) <= settings.recency else { return false }
-        return pending <= settings.agedPart * window(path, controller) - frame / 2
+        let window = window(path, controller)
+        let mostClosed = settings.slack + controller.rate / 8e6 * settings.agedClosing
+        return pending <= max(settings.agedPart * window, window - mostClosed) - frame / 2
     }
 
     /// As `isOpen`, once for each captured frame of about `frame` bytes.

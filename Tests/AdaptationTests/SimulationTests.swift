@@ -16,7 +16,7 @@ import Testing
             ("markov1", [826, 3358038, 107094, 6, 722798]),
             ("markov2", [908, 4364425, 127016, 6, 520019]),
             ("stalls", [1184, 8944747, 80835, 1, 1931919]),
-            ("thin", [542, 904009, 94730, 3, 186794]),
+            ("thin", [541, 903284, 94733, 3, 189817]),
             ("wide", [600, 5911404, 3688, 1, 2511520]),
         ] as [(String, [Int])]
     )
@@ -68,6 +68,20 @@ import Testing
         // On a thin link, one frame takes long by itself.
         #expect(figures.p95 < delay + 130, "\(figures.p95)")
         #expect(figures.freezes <= 4)
+    }
+
+    // The rate grew for a round trip behind each queue, and the gate stayed closed until half of a long path was empty:
+    // on 1 Mbit/s and 600 ms, two freezes each 5 s.
+    @Test("So is one with a long way, without freezes", arguments: [0.5, 1, 2, 3], [150, 200, 300])
+    func far(megabits: Double, delay: Int) {
+        var flow = SimulatedFlow.Configuration()
+        flow.delay = delay
+        let trace = LinkTrace.constant(megabits, seconds: 60)
+        let result = LinkSimulation.run(trace, seconds: 60, flows: [flow])[0]
+        let figures = SimulationFigures(result, from: 10, to: 60)
+        #expect(figures.rate > 0.8 * min(megabits, 2.4) * 1e6)
+        #expect(figures.p95 < delay + 220, "\(figures.p95)")
+        #expect(figures.frozen < 500, "\(figures)")
     }
 
     @Test("Equal flows get equal shares", arguments: [2, 3])
