@@ -30,6 +30,14 @@ struct RecordingTimeTests {
         #expect(times(live) == [0, 1000, 1100])
     }
 
+    @Test("A track that is subscribed to again goes on where it is, whatever the relay kept")
+    func again() {
+        let first = [0, 1000, 2000].map { (captured: $0, received: $0 + 20, isCatchUp: false) }
+        let cached = [-100_000, -50_000, 58_000, 59_000].map { (captured: $0, received: 60_020, isCatchUp: true) }
+        let live = [60_000, 61_000].map { (captured: $0, received: $0 + 20, isCatchUp: false) }
+        #expect(times(first + cached + live) == [0, 1000, 2000, 2000, 2000, 58_000, 59_000, 60_000, 61_000])
+    }
+
     @Test("A publisher whose clock is hours off, or goes back, is recorded as it comes")
     func otherClock() {
         let frames = [0, 33, 66].map { (captured: $0 - 10_000_000, received: $0, isCatchUp: false) }

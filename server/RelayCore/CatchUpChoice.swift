@@ -52,6 +52,8 @@ package struct CatchUpChoice: Sendable {
     package private(set) var isOpen: Bool
     /// Whether a keyframe was chosen, and has not come yet.
     package private(set) var isWaiting = false
+    /// From when on the others may be made to pay for that keyframe.
+    var granted: MonotonicInstant?
     /// The first acknowledgement after the join: its bytes, and its time on the subscriber's clock in seconds.
     private var origin: (bytes: Int64, time: Double)?
 

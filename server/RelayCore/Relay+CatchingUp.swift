@@ -67,9 +67,13 @@ extension Relay {
             load
         )
         guard let delay else { return }
-        if isWaiting { return hastenKeyframe(of: encoding, to: now + delay, at: now) }
+        if isWaiting {
+            let granted = participants.hot[id.index].subscriptions[index].catchUp.granted ?? now
+            return hastenKeyframe(of: encoding, to: max(granted, now + delay), at: now)
+        }
         participants.hot[id.index].subscriptions[index].cursor.giveUpCache(in: encodings.hot[encoding.index].stream)
         let moment = keyframeMoment(of: encoding, for: id, subscription: index, because: .other, at: now)
+        participants.hot[id.index].subscriptions[index].catchUp.granted = moment
         wantKeyframe(of: encoding, notBefore: max(moment, now + delay), at: now)
     }
 

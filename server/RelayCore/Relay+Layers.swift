@@ -158,7 +158,7 @@ extension Relay {
         participants.hot[id.index].subscriptions[index].target = nil
         participants.hot[id.index].subscriptions[index].isChangeReady = false
         if let former { withdraw(id, from: \.waiting, of: former, at: now) }
-        guard encoding != current else { return }
+        guard encoding != current else { return renewRequest(of: current, for: id, subscription: index, at: now) }
         participants.hot[id.index].subscriptions[index].target = encoding
         forgetKeyframe(of: current, for: id, subscription: index, at: now)
         let isFirst = !encodings.hot[encoding.index].isReceived
@@ -175,7 +175,22 @@ extension Relay {
         }
     }
 
+    /// Requests the keyframe of the encoding that a subscriber does not leave after all, if it waits for that: the
+    /// request was forgotten when it was to leave.
+    private mutating func renewRequest(
+        of encoding: EncodingID,
+        for id: ParticipantID,
+        subscription index: Int,
+        at now: MonotonicInstant
+    ) {
+        let isRequested = encodings[encoding]?.keyframes.nextDeadline != nil
+        guard !isRequested, awaitsKeyframe(id, subscription: index) else { return }
+        requestKeyframe(for: id, subscription: index, because: .other, at: now)
+    }
+
     /// Requests no keyframe of the encoding that a late joiner leaves, unless somebody else waits for it.
+    ///
+    /// An encoding that accepts nothing but a keyframe is one that all wait for.
     private mutating func forgetKeyframe(
         of encoding: EncodingID,
         for id: ParticipantID,
@@ -184,6 +199,7 @@ extension Relay {
     ) {
         guard participants.hot[id.index].subscriptions[index].catchUp.isWaiting else { return }
         participants.hot[id.index].subscriptions[index].catchUp.close()
+        guard case .all = encodings.hot[encoding.index].acceptance else { return }
         let track = encodings.hot[encoding.index].track
         let isAlone =
             encodings.hot[encoding.index].waiting.isEmpty

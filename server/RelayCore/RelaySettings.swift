@@ -60,10 +60,10 @@ package struct RelaySettings: Sendable {
     package var media = MediaSettings()
     /// The memory for the stored packets of all tracks together.
     ///
-    /// It is enough for 1,000 tracks at 2 Mbit/s, each with 600 ms of all packets and 3 s of temporal layer 0. When it
-    /// is used up, tracks lose the packets kept for late joiners, the largest first, and new tracks are refused. If
-    /// live packets alone exceed it, the tracks with the most packets lose all of them, and their subscribers continue
-    /// at a keyframe.
+    /// It is enough for 1,000 tracks at 2 Mbit/s, each with 600 ms of all packets and 3 s of temporal layer 0; a screen
+    /// that stands still keeps up to 1 MiB and a keyframe. When it is used up, tracks lose the packets kept for late
+    /// joiners, the largest first, and new tracks are refused. If live packets alone exceed it, the tracks with the most
+    /// packets lose all of them, and their subscribers continue at a keyframe.
     package var maximumStoredBytes = DataSize.mebibytes(512)
     /// How long a track's packets are kept, and how many.
     package var stream = TrackStreamSettings()

@@ -6,6 +6,8 @@ extension SubscriberPath {
     struct Thinning: Sendable {
         /// The time from which the peer may be thinning, if no acknowledgement shows more than `quietQueue` until then.
         private var quietFrom = Int64.max
+        /// Whether the peer thinned until it spoke last, whatever queue that showed.
+        private var hasThinned = false
         /// When the first message was written that must have been acknowledged by now even if the peer thins.
         private var overdueWrite: Int64?
         /// Whether nothing was written for a while before that.
@@ -17,6 +19,7 @@ extension SubscriberPath {
         mutating func forget() {
             quietFrom = .max
             overdueWrite = nil
+            hasThinned = false
         }
 
         /// Notes a message that was written `silence` after the last acknowledgement.
@@ -30,20 +33,30 @@ extension SubscriberPath {
 
         mutating func acknowledged() { overdueWrite = nil }
 
-        /// Notes the queue that an acknowledgement showed.
-        mutating func note(queue: Int64, at time: Int64, _ settings: Settings) {
+        /// Notes the queue that an acknowledgement showed, and whether it came late for what it acknowledged.
+        mutating func note(queue: Int64, wasLate: Bool, at time: Int64, _ settings: Settings) {
+            hasThinned = wasLate && isPossible(at: time)
             quietFrom = queue <= settings.quietQueue ? min(quietFrom, time + settings.patience) : .max
         }
+
+        /// Whether nothing has been delayed for so long that the peer may thin.
+        func isPossible(at time: Int64) -> Bool { time >= quietFrom }
 
         /// Whether everything that is unacknowledged may be so because the peer thins.
         ///
         /// Then only what was written long after its last acknowledgement can be missing.
-        func explainsAll(at time: Int64) -> Bool { time >= quietFrom && overdueWrite == nil }
+        func explainsAll(at time: Int64) -> Bool { isPossible(at: time) && overdueWrite == nil }
+
+        /// Whether the peer may go on thinning although its last acknowledgement showed a queue: it may have spoken within
+        /// a frame, whose own time looks like one to us.
+        func mayGoOn(at time: Int64, longestAnswer: Int64) -> Bool {
+            hasThinned && overdueWrite.map { time - $0 <= longestAnswer } ?? true
+        }
 
         /// For how long the peer has not acknowledged what it must acknowledge even if it thins; `nil` if it does not
         /// thin, or nothing is overdue.
         func overdueTime(at time: Int64) -> Int64? {
-            guard time >= quietFrom, let overdueWrite else { return nil }
+            guard isPossible(at: time), let overdueWrite else { return nil }
             return time - overdueWrite
         }
 

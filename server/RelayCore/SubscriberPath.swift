@@ -63,11 +63,18 @@ package struct SubscriberPath: Sendable {
         settings.thinRate = 0
         return settings
     }()
+    /// The round trip of a peer that counts whole messages has the time in it that a message takes, so it does not show
+    /// how long the way is: neither gate nor law has rules for long ones here.
+    private static let admission = {
+        var settings = SendGate.Settings()
+        settings.agedClosing = .infinity
+        return settings
+    }()
     private let settings: Settings
     private var controller: RateController? {
         didSet { isLimited = controller != nil }
     }
-    private let gate = SendGate()
+    private let gate = SendGate(Self.admission)
     private var spacing = FrameSpacing()
     private var firstDelivery = FirstDelivery() {
         didSet { isBeginning = firstDelivery.isOpen }
@@ -85,8 +92,13 @@ package struct SubscriberPath: Sendable {
     private var lastHold: Int64?
     /// The most that is used of the rate until then, in bits per second.
     private var heldRate: Double?
-    /// Whether a frame has begun although the end of what was written before may never be acknowledged by itself.
-    private var isEndUnsaid = false
+    /// Whether the next frame, if it is sent now, begins although the peer may say nothing of the end of what was written
+    /// before until it gets more.
+    private var wouldFollowUnsaid = false
+    /// When a frame began like that, since the last acknowledgement: nothing before was waited for.
+    private var unsaidUntil: Int64?
+    /// The end of the last media that were written, of what the estimate counts.
+    private var mediaEnd: Int64 = 0
     /// When a queue last stood.
     private var lastQueueing: Int64 = 0
     /// The rate of what was sent when no queue stood last, in bits per second.
@@ -147,6 +159,10 @@ package struct SubscriberPath: Sendable {
         estimator.wroteSilently(unaged)
         estimator.wrote(bytes, at: time)
         unaged = 0
+        if message == .media {
+            mediaEnd = estimator.writtenBytes
+            if wouldFollowUnsaid { (wouldFollowUnsaid, unsaidUntil) = (false, unsaidUntil ?? time) }
+        }
         if isTested, message == .media {
             probe.wrote(end: written, isOfTestedTrack: servesTestedTrack, endsFrame: endsFrame, at: time)
         }
@@ -186,18 +202,20 @@ package struct SubscriberPath: Sendable {
         }
         let before = estimator.disregarded
         let oldest = estimator.oldestUnacknowledgedWrite
-        let silence = oldest.map { time - max($0, lastAcknowledgement) } ?? 0
+        let silence = oldest.map { time - max($0, lastAcknowledgement, unsaidUntil ?? $0) } ?? 0
         var told = acknowledgement
         told.cumulativeBytes = relative
         let outstanding = estimator.unacknowledgedBytes
-        let isThinned = isEndUnsaid || thinning.isAnswerAfterPause(at: time, longestAnswer: longestAnswer)
+        let isThinned =
+            unsaidUntil.map { time - $0 <= roundTrip + settings.outage } ?? false
+            || thinning.isAnswerAfterPause(at: time, longestAnswer: longestAnswer)
         let sample = estimator.acknowledged(told, isThinned: isThinned, at: time)
         guard estimator.disregarded == before else {
             disregarded += 1
             return
         }
-        endsOutage = isAcknowledged && !isEndUnsaid && silence > roundTrip + settings.outage
-        isEndUnsaid = false
+        endsOutage = isAcknowledged && !isThinned && silence > roundTrip + settings.outage
+        (wouldFollowUnsaid, unsaidUntil) = (false, nil)
         if endsOutage { recoveryWindow = Int64(settings.recoveryPart * Double(outstanding)) }
         isAcknowledged = true
         lastAcknowledgement = time
@@ -206,6 +224,9 @@ package struct SubscriberPath: Sendable {
         nextProbe = nil
         guard let sample else { return }
         probe.acknowledged(bytes: bytes, written: sample.written, queue: sample.queue, at: time)
+        let waited = oldest.map { time - $0 } ?? 0
+        let wasLate = waited > roundTrip + sample.queue + settings.hearing
+        thinning.note(queue: sample.queue, wasLate: wasLate, at: time, settings)
         learn(from: sample, at: time)
     }
 
@@ -215,6 +236,8 @@ package struct SubscriberPath: Sendable {
         isEstimated = true
         origin = written
         unaged = 0
+        mediaEnd = 0
+        (wouldFollowUnsaid, unsaidUntil) = (false, nil)
         thinning.forget()
         writesSinceAcknowledgement = 0
         lastAcknowledgement = now.microseconds
@@ -233,7 +256,6 @@ package struct SubscriberPath: Sendable {
     }
 
     private mutating func learn(from sample: PathEstimator.Sample, at now: Int64) {
-        thinning.note(queue: sample.queue, at: now, settings)
         let isQueueing = sample.standingQueue > settings.limitingQueue
         if let hold = lastHold {
             guard now - hold > settings.holdTime else { return }
@@ -268,6 +290,7 @@ package struct SubscriberPath: Sendable {
         law.startRate = rate
         law.additiveIncrease = settings.additiveIncrease
         law.patience = settings.lawPatience
+        law.pacedRoundTrip = .infinity
         // Frames of the old rate do not fit, and are left out: what is delivered breaks down at once. A path that has
         // become this thin looks the same, but there the queue grows, and the attempt ends.
         law.competing.collapsed = 0.2
@@ -318,17 +341,23 @@ package struct SubscriberPath: Sendable {
     /// It is `nil` if only an acknowledgement opens it, or if it is open: then the frame waits for something else.
     package mutating func opening(at now: MonotonicInstant) -> MonotonicInstant? {
         let explainsAll = thinning.explainsAll(at: now.microseconds)
-        guard explainsAll ? isLimited : !endsFrame else { return nil }
-        let opening = explainsAll ? thinnedOpening(at: now) : openingAfterUnfinishedFrame
+        guard explainsAll ? isLimited : mayLeaveUnsaid(at: now.microseconds) else { return nil }
+        let opening = explainsAll ? thinnedOpening(at: now) : unsaidOpening
         return opening > now.microseconds ? MonotonicInstant(microseconds: opening) : nil
     }
 
-    /// When a frame may begin after one that was left unfinished, in microseconds.
+    /// Whether the peer may say nothing, before it gets more, of what was written last.
     ///
-    /// The peer acknowledges the end of a frame, and before that every 10 ms what arrives. So it may say nothing of the
-    /// last bytes of an unfinished frame before it gets more: up to 64 kB, if TCP had to repeat a packet before them. By
-    /// this time a path without an outage has carried them.
-    private var openingAfterUnfinishedFrame: Int64 {
+    /// It acknowledges the end of a frame, and before that every 10 ms what arrives: of the last bytes of an unfinished
+    /// frame it may say nothing, up to 64 kB, if TCP had to repeat a packet before them. A peer that thinned when it
+    /// spoke last may have seen nothing of the delay that we saw, and go on thinning.
+    private func mayLeaveUnsaid(at time: Int64) -> Bool {
+        !endsFrame || thinning.mayGoOn(at: time, longestAnswer: longestAnswer)
+    }
+
+    /// When a frame may begin behind what the peer may say nothing of, in microseconds: a path without an outage has
+    /// carried that by then.
+    private var unsaidOpening: Int64 {
         let rate = max(controller?.rate ?? estimator.deliveryRate ?? 0, settings.lowestRate)
         let carrying = Double(estimator.unacknowledgedBytes) * 8e6 / rate
         return thinning.lastWrite + roundTrip + min(Int64(carrying), settings.longestUnsaid)
@@ -355,9 +384,10 @@ package struct SubscriberPath: Sendable {
     /// `mayBegin` for a path on which something is delayed or missing.
     private mutating func mayBeginDespiteDoubt(at now: MonotonicInstant) -> Bool {
         let time = now.microseconds
+        wouldFollowUnsaid = false
         if isOpenAnyway(at: time) { return true }
-        if !endsFrame, time >= openingAfterUnfinishedFrame {
-            isEndUnsaid = true
+        if mayBeUnsaid(at: time) {
+            wouldFollowUnsaid = true
             return true
         }
         if let overdue = thinning.overdueTime(at: time) { return overdue <= longestAnswer }
@@ -368,6 +398,16 @@ package struct SubscriberPath: Sendable {
             let oldest = estimator.oldestUnacknowledgedWrite
         else { return true }
         return time - oldest <= longestAnswer
+    }
+
+    /// Whether the peer, without an outage, has everything that is on its way, and may say so with the next frame only.
+    private func mayBeUnsaid(at time: Int64) -> Bool {
+        if mayLeaveUnsaid(at: time) { return time >= unsaidOpening }
+        // Texts right behind a message that was acknowledged.
+        guard estimator.acknowledgedBytes >= mediaEnd, let oldest = estimator.oldestUnacknowledgedWrite else {
+            return false
+        }
+        return time - oldest > longestAnswer
     }
 
     /// The longest time from a message to its acknowledgement as long as nothing is missing, in microseconds.
@@ -416,7 +456,7 @@ package struct SubscriberPath: Sendable {
     package mutating func isSilent(at now: MonotonicInstant) -> Bool {
         guard isAcknowledged, !thinning.explainsAll(at: now.microseconds),
             let oldest = estimator.oldestUnacknowledgedWrite,
-            endsFrame || now.microseconds < openingAfterUnfinishedFrame
+            !mayLeaveUnsaid(at: now.microseconds) || now.microseconds < unsaidOpening
         else { return false }
         return now.microseconds - max(oldest, lastAcknowledgement) > roundTrip + settings.longestSilence
     }

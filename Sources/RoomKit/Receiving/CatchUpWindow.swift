@@ -9,8 +9,8 @@ import RoomProtocol
 struct CatchUpWindow: Sendable {
     /// The longest time in which frames from the cache arrive.
     ///
-    /// A relay keeps them for twice 3 s (`docs/protocol.md`, section 11), and the last of them may take a while on the
-    /// path.
+    /// A relay keeps 3 s of them, or 1 MiB of a picture that stands still (`docs/protocol.md`, section 11), which a path
+    /// of 0.8 Mbit/s carries in this time.
     static let longest = Duration.seconds(10)
 
     private let start: ClientSession.Subscription

@@ -21,7 +21,8 @@ final class FrameQueue: Sendable {
         var skipSize = DataSize.mebibytes(4)
         /// A frame that has waited for so long shows that the decoder does not keep up; `nil` for no such limit.
         var longestWait: Duration? = .seconds(1)
-        /// The relay keeps 3 s: 180 frames of one layer at 60 fps, and live frames arrive while those are decoded.
+        /// The relay keeps 3 s, 180 frames of one layer at 60 fps, or 200 frames of a picture that stands still, and live
+        /// frames arrive while those are decoded.
         var catchUp = 240
         /// The relay keeps at most 6 MiB of a track.
         var catchUpSize = DataSize.mebibytes(8)

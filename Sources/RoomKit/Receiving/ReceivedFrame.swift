@@ -67,7 +67,8 @@ protocol ReceivedFrameSink: AnyObject, Sendable {
 /// A recorder is added a moment after a track's first frames have arrived. With the kept frames, a recording begins at
 /// that keyframe. Otherwise the recorder would have to request a new keyframe, which costs every subscriber bandwidth.
 struct KeyframeCache: Sendable {
-    /// The relay's cache of 3 s and one second more, of one temporal layer at 60 fps.
+    /// The relay's cache and some live frames: 3 s and one second more of one temporal layer at 60 fps, or 200 frames of
+    /// a picture that stands still and 40 more.
     private static let maximumFrames = 240
     private static let maximumSize = DataSize.mebibytes(4)
 
