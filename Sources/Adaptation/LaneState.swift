@@ -185,13 +185,17 @@ struct LaneState: Sendable {
     mutating func pictureCame(at now: Int64) { arrivals.note(now) }
 
     mutating func setBounds(_ bounds: LayerBounds?) {
+        let isBegun = bounds != nil && self.bounds == nil
         if bounds == nil { admission.reset() }
-        if (bounds == nil) != (self.bounds == nil) { networkWait = nil }
+        if isBegun || bounds == nil {
+            networkWait = nil
+            arrivals = PictureArrivals()
+        }
+        // Bounds of the bitrate change several times a second, and say nothing of the source.
+        if isBegun || bounds?.frameRate != self.bounds?.frameRate { nextFrame = nil }
         self.bounds = lane.isRelayed ? bounds.map { _ in LayerBounds() } : bounds
         waiting = nil
-        nextFrame = nil
         cappedSince = nil
-        arrivals = PictureArrivals()
     }
 
     /// Notes that the newest picture waits, and why.
@@ -275,9 +279,13 @@ struct LaneState: Sendable {
         isNewFrame: Bool,
         keyframeDue: Bool,
         keyframeTime: Double,
+        isShared: Bool,
         at now: Int64
     ) -> Bool {
-        let bytes = keyframeDue ? expectedKeyframe(keyframeTime) : frame
+        var bytes = keyframeDue ? expectedKeyframe(keyframeTime) : frame
+        // While others use the path, it is never as empty as a frame needs it that is larger than the window. The target
+        // limits the frame to the room that there is.
+        if isShared { bytes = min(bytes, gate.window(path, controller)) }
         if isNewFrame { return gate.admits(path, controller, queued: queued, frame: bytes, at: now) }
         return gate.isOpen(path, controller, queued: queued, frame: bytes, at: now)
     }

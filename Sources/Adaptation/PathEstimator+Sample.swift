@@ -21,6 +21,8 @@ extension PathEstimator {
         package var isAfterStall = false
         /// Whether the path has delivered little for `thinWindow`.
         package var isThin = false
+        /// What was sent, in bits per second, if that were a few bytes at a time over an empty path (`loneBytes`).
+        package var loneRate: Double?
     }
 
     /// A large frame whose bytes came one after another.

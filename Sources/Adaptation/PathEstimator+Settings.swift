@@ -57,6 +57,9 @@ extension PathEstimator {
         package var longestLateness: Int64 = 500_000
         /// How long a late acknowledgement counts, at most.
         package var latenessWindow: Int64 = 2_000_000
+        /// So many bytes, which came over an empty path and longer than `standingWindow` after the last ones, tell nothing
+        /// of what the path carries: a packet.
+        package var loneBytes: Int64 = 1_500
         /// The smallest number of bytes that make a train whose rate is meaningful (a keyframe has more).
         package var shortestTrain: Int64 = 4_200
 

@@ -207,6 +207,7 @@ package struct PathEstimator: Hashable, Sendable {
         let waited = oldest.map { now - $0 - (shortestRoundTrip ?? 0) } ?? 0
         let silence = received - (lastReceiveTime ?? received)
         let slowness = slowness(of: bytes - acknowledgedBytes, silence: silence, waited: waited)
+        let loneRate = loneRate(of: bytes - acknowledgedBytes, writtenAt: oldest, silence: silence)
         if !isThinned, silence > max(settings.stall, thinning + settings.longestGap), waited > settings.stall,
             bytes > acknowledgedBytes
         {
@@ -215,6 +216,8 @@ package struct PathEstimator: Hashable, Sendable {
         }
         lastAcknowledgement = now
         let newest = forgetWrites(through: bytes)
+        // What was written silently meanwhile is acknowledged with the next write.
+        if firstWrite == writes.count { excused = writtenBytes }
         if firstWrite < writes.count, writes[firstWrite].isMessage, writes[firstWrite].start < bytes {
             countsParts = true
         }
@@ -259,8 +262,17 @@ package struct PathEstimator: Hashable, Sendable {
             deliveryRate: wall,
             activeRate: active,
             isAfterStall: isAfterStall,
-            isThin: thinness.isThin
+            isThin: thinness.isThin,
+            loneRate: loneRate
         )
+    }
+
+    /// Bits per second over the silence before, if few bytes came alone: what was before them had been acknowledged.
+    private func loneRate(of bytes: Int64, writtenAt time: Int64?, silence: Int64) -> Double? {
+        guard bytes > 0, bytes <= settings.loneBytes, silence >= settings.standingWindow, let time,
+            let lastAcknowledgement, time > lastAcknowledgement
+        else { return nil }
+        return Double(bytes) * 8e6 / Double(silence)
     }
 
     /// Whether the receiver can have had its last byte at `received`; believes a clock anew that insists.

@@ -69,6 +69,11 @@ package struct RateController: Hashable, Sendable {
         package var jitterFloor = 16_000.0
         /// The most that jitter raises the allowed queue, in microseconds.
         package var jitterLimit = 40_000.0
+        /// Bytes that were alone on the path say nothing of the rate if they were less than this part of it: a screen
+        /// that stands still sends some hundred bytes a second.
+        package var loneShare = 0.1
+        /// What their being late leaves of the rate.
+        package var loneFactor = 0.9
         /// How others that fill the queue are told.
         package var competing = CompetingFlows.Settings()
 
@@ -179,9 +184,10 @@ package struct RateController: Hashable, Sendable {
         if silence > elapsed { overfull?.since += Int64((silence - elapsed) * 1e6) }
         lastSample = now
         if lastFull == nil { lastFull = now }
-        if sample.isAfterStall { return updateAfterStall(sample, at: now) }
+        let isAlone = sample.loneRate.map { $0 < settings.loneShare * rate } ?? false
+        if sample.isAfterStall { return isAlone ? ease(at: now) : updateAfterStall(sample, at: now) }
         observeJitter(Double(sample.queue), min(0.3, elapsed))
-        observeCapacity(sample, min(0.3, elapsed), at: now)
+        if !isAlone { observeCapacity(sample, min(0.3, elapsed), at: now) }
         let low = settings.lowQueue + jitterAllowance + frameAllowance
         let queue = Double(sample.standingQueue)
         let change = competing.update(
@@ -200,6 +206,10 @@ package struct RateController: Hashable, Sendable {
         } else if queue < low {
             overfull = nil
             increase(room: 1 - queue / low, sample, roundTrip: roundTrip, elapsed, at: now)
+        } else if isAlone {
+            lastFull = now
+            overfull = nil
+            if queue > targetQueue { ease(at: now) }
         } else {
             decrease(queue: queue, low: low, sample, roundTrip: roundTrip, min(0.3, elapsed), at: now)
         }
@@ -228,6 +238,14 @@ package struct RateController: Hashable, Sendable {
         guard rate > settings.cutFactor * sample.activeRate else { return }
         hasFoundLimit = true
         rate = max(settings.lowestRate, settings.cutFactor * sample.activeRate)
+    }
+
+    /// Goes down a little, because bytes that were alone on the path were late: the queue is not ours, and what was
+    /// delivered is not what the path carries, but more may be too much.
+    private mutating func ease(at now: Int64) {
+        guard now - (lastCut ?? .min / 2) > 500_000 else { return }
+        lastCut = now
+        rate = max(settings.lowestRate, settings.loneFactor * rate)
     }
 
     private mutating func observeJitter(_ queue: Double, _ elapsed: Double) {

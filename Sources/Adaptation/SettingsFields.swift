@@ -96,6 +96,7 @@ extension UplinkController.Settings {
         SettingsField("path.usualLateness", \.path.usualLateness),
         SettingsField("path.longestLateness", \.path.longestLateness),
         SettingsField("path.latenessWindow", \.path.latenessWindow),
+        SettingsField("path.loneBytes", \.path.loneBytes),
         SettingsField("path.shortestTrain", \.path.shortestTrain),
     ]
 
@@ -127,6 +128,8 @@ extension UplinkController.Settings {
         SettingsField("rate.jitterGain", \.rate.jitterGain),
         SettingsField("rate.jitterFloor", \.rate.jitterFloor),
         SettingsField("rate.jitterLimit", \.rate.jitterLimit),
+        SettingsField("rate.loneShare", \.rate.loneShare),
+        SettingsField("rate.loneFactor", \.rate.loneFactor),
         SettingsField("rate.competing.standingQueue", \.rate.competing.standingQueue),
         SettingsField("rate.competing.longestQueue", \.rate.competing.longestQueue),
         SettingsField("rate.competing.patience", \.rate.competing.patience),

@@ -150,6 +150,7 @@ extension UplinkController {
                 isNewFrame: isNewFrame,
                 keyframeDue: keyframeDue,
                 keyframeTime: settings.keyframeTime,
+                isShared: lanes.contains { $0.id != lanes[index].id && $0.isEncoded },
                 at: now
             )
             return admits ? nil : (.network, nil)

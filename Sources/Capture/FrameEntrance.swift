@@ -4,14 +4,34 @@ import Threading
 /// Lets frames that an application makes on threads of its own into a source: one at a time, and never an older one.
 ///
 /// Depth: none, it is a call. Drop rule: a frame that comes while another one is being taken, or that is older than the
-/// one before, is dropped as `late`. A thread is never held up.
+/// one before, is dropped as `late`. A thread is never held up. Timestamps that have jumped back, as those of a clip that
+/// begins again, are replaced by the present from the second frame on, because the picture would stand still until they
+/// have caught up.
 final class FrameEntrance: Sendable {
     private struct State: Sendable {
         var isClosed = false
         /// Whether a frame is being taken.
         var isBusy = false
         var lastTimestamp: MonotonicInstant?
+        /// Whether the last frame was older than that by more than threads can make it.
+        var isFarBehind = false
+
+        /// Takes note of a timestamp; returns the one to use, or `nil` for a frame that is late.
+        mutating func admit(_ timestamp: MonotonicInstant, at now: MonotonicInstant) -> MonotonicInstant? {
+            guard let last = lastTimestamp, timestamp < last else {
+                (lastTimestamp, isFarBehind) = (timestamp, false)
+                return timestamp
+            }
+            let hasJumped = isFarBehind
+            isFarBehind = last.duration(since: timestamp) > FrameEntrance.longestDisorder
+            guard hasJumped, isFarBehind else { return nil }
+            lastTimestamp = now
+            return now
+        }
     }
+
+    /// How much older than another thread's frame one may be that was made for the same timeline.
+    private static let longestDisorder = Duration.seconds(1)
 
     private let sinks: VideoSinks
     private let measuresDelay: Bool
@@ -35,22 +55,25 @@ final class FrameEntrance: Sendable {
             frame.timestamp = now
             captured.timestampsReplaced = 1
         }
-        let timestamp = frame.timestamp
-        let (isOpen, isInTime) = state.withLock { state in
-            guard !state.isClosed else { return (false, false) }
-            guard !state.isBusy, timestamp >= state.lastTimestamp ?? timestamp else { return (true, false) }
+        let given = frame.timestamp
+        let (isOpen, admitted) = state.withLock { state -> (Bool, MonotonicInstant?) in
+            guard !state.isClosed else { return (false, nil) }
+            guard !state.isBusy, let timestamp = state.admit(given, at: now) else { return (true, nil) }
             state.isBusy = true
-            state.lastTimestamp = timestamp
-            return (true, true)
+            return (true, timestamp)
         }
         guard isOpen else { return false }
-        guard isInTime else {
+        guard let timestamp = admitted else {
             captured.framesCaptured = 1
             captured.framesDropped[.late] = 1
             sinks.count(captured)
             return false
         }
         defer { state.change { $0.isBusy = false } }
+        if timestamp != given {
+            frame.timestamp = timestamp
+            captured.timestampsReplaced = 1
+        }
         captured.countCaptured(at: timestamp, takenAt: measuresDelay && captured.timestampsReplaced == 0 ? now : nil)
         guard sinks.admit(captured, newestAt: timestamp) else { return false }
         sinks.handOver(frame)

@@ -36,11 +36,15 @@ struct ScreenLoop {
     private var unseen: XEvents = []
     /// When the window's program has had time to paint over what lay above the window.
     private var painted: MonotonicInstant?
+    /// When the window has first changed its size since the last picture was fetched.
+    private var changed: MonotonicInstant?
 
     /// How long a window's program has to paint a new picture of the window, before that is shown.
     ///
     /// The server fills it with what is on the screen there, other windows too, and tells the program to paint.
     private static let paintingTime = Duration.milliseconds(250)
+    /// How long a window that changes its size again and again, as while its edge is dragged, is given altogether.
+    private static let longestPaintingTime = Duration.seconds(1)
 
     /// Connects to the display, captures until a stop is requested, and disconnects.
     ///
@@ -79,7 +83,7 @@ struct ScreenLoop {
         cursor = CursorTracker(connection)
         converter = plan.makeConverter()
         dirty = DirtyArea(whole: layout.dimensions)
-        if case .window = plan.target { painted = MonotonicClock.now + Self.paintingTime }
+        awaitPainting()
     }
 
     private var wantedRate: FrameRate { context.wanted.frameRate ?? ScreenSource.defaultFrameRate }
@@ -97,11 +101,11 @@ struct ScreenLoop {
             let limit = context.highestRate
             schedule.change(to: limit.map { min($0, wantedRate) } ?? wantedRate)
             try followChanges()
-            if let layout, !dirty.isEmpty {
-                guard painted.map({ now >= $0 }) ?? true else { continue }
+            let isPainted = painted.map { now >= $0 } ?? true
+            if let layout, !dirty.isEmpty, isPainted {
                 try take(layout, missed: missed, at: now, rate: schedule.rate)
             } else {
-                // The last picture is also all that there is of a hidden window.
+                // The last picture is also all that there is of a hidden window, and of one that is being painted.
                 repeatPicture(at: now, rate: schedule.rate)
             }
         }
@@ -140,9 +144,17 @@ struct ScreenLoop {
         defer { layout = new }
         // A window that was only moved looks as before; the pixmap has got another name all the same.
         if let layout, new.looks(like: layout) { return }
-        if case .window = plan.target { painted = MonotonicClock.now + Self.paintingTime }
+        awaitPainting()
         try fetcher.prepare(for: new.dimensions)
         if new.dimensions == dirty.dimensions { dirty.addAll() } else { dirty = DirtyArea(whole: new.dimensions) }
+    }
+
+    private mutating func awaitPainting() {
+        guard case .window = plan.target else { return }
+        let now = MonotonicClock.now
+        let first = changed ?? now
+        changed = first
+        painted = min(now + Self.paintingTime, first + Self.longestPaintingTime)
     }
 
     // MARK: Pictures
@@ -185,6 +197,7 @@ struct ScreenLoop {
             throw error
         }
         dirty.removeAll()
+        changed = nil
         _ = plan.refresh.take()
         picture = buffer
         repeats.delivered(at: now)

@@ -90,6 +90,108 @@ struct UplinkAcknowledgementTests {
         #expect(bench.uplink.status.rate.bitsPerSecond > before.bitsPerSecond * 9 / 10)
     }
 
+    // What 300 bytes a second deliver was taken for what the path carries: 28 kbit/s, and no more than 95 for as long as
+    // the screen stood still.
+    @Test(
+        "A repeat of a still screen that comes late tells little of the path",
+        arguments: [100_000, 400_000] as [Int64]
+    )
+    func lateRepeat(delay: Int64) {
+        var bench = UplinkBench()
+        let id = bench.add()
+        _ = bench.play(id, seconds: 10)
+        let before = bench.uplink.status
+        for index in 0..<30 {
+            guard case .encode = bench.decide(id) else {
+                Issue.record("the frame has to wait")
+                return
+            }
+            bench.encoded(id, bytes: 300)
+            bench.write(300)
+            let late = index == 12 ? delay : 0
+            bench.now += 33_000 + late
+            bench.acknowledge(delay: 20_000)
+            bench.now += 967_000 - late
+        }
+        #expect(bench.uplink.status.rate.bitsPerSecond > before.rate.bitsPerSecond / 2)
+        #expect(bench.uplink.status.capacity.bitsPerSecond > before.capacity.bitsPerSecond / 2)
+    }
+
+    @Test("Repeats that all come late lower the rate in time")
+    func lateRepeats() {
+        var bench = UplinkBench()
+        let id = bench.add()
+        _ = bench.play(id, seconds: 10)
+        let before = bench.uplink.status.rate
+        for _ in 0..<40 {
+            _ = bench.decide(id)
+            bench.encoded(id, bytes: 300)
+            bench.write(300)
+            bench.now += 233_000
+            bench.acknowledge(delay: 20_000)
+            bench.now += 767_000
+        }
+        // After 10 s this is the path's delay.
+        #expect(bench.uplink.status.rate.bitsPerSecond < before.bitsPerSecond * 4 / 5)
+    }
+
+    // They were excused only if nothing else was on its way when they were written.
+    @Test("Texts that were written behind a frame, and that are not acknowledged with it, hold nothing up")
+    func textsBehindFrame() {
+        var bench = UplinkBench()
+        let id = bench.add(100)
+        _ = bench.play(id, seconds: 5)
+        bench.write(300)
+        bench.writeText(5000)
+        bench.now += 20_000
+        bench.acknowledge(bench.written - 5000)
+        bench.now += 100_000
+        guard case .encode = bench.decide(id) else {
+            Issue.record("the frame waits for a text")
+            return
+        }
+    }
+
+    // Its frame was larger than the window of both, which a path that the other one uses never has empty.
+    @Test("A track of few frames is sent beside one of many", arguments: [30, 60, 100, 150])
+    func fewBesideMany(roundTrip: Int) {
+        var bench = UplinkBench()
+        var slow = UplinkController.Lane(
+            largestDimensions: Dimensions(width: 1280, height: 720),
+            frameRate: FrameRate(1),
+            highestBitrate: .kilobitsPerSecond(2500)
+        )
+        slow.preference = .maintainResolution
+        slow.track = 1
+        let (fast, rare) = (bench.add(2500), bench.add(slow))
+        var underway: [(end: UInt64, time: Int64)] = []
+        var (sent, waiting) = (0, false)
+        for tick in 0..<3000 {
+            while let first = underway.first, bench.now >= first.time + Int64(roundTrip) * 1000 {
+                underway.removeFirst()
+                bench.acknowledge(first.end, delay: Int64(roundTrip) * 500)
+            }
+            if tick % 7 == 0, case .encode(let target) = bench.decide(fast) {
+                let bytes = target.bitrate.bitsPerSecond / 8 / 30
+                bench.encoded(fast, bytes: bytes)
+                bench.write(bytes)
+                underway.append((bench.written, bench.now))
+            }
+            let isNew = tick % 200 == 0
+            if isNew { waiting = true }
+            if waiting, case .encode(let target) = bench.decide(rare, isNewFrame: isNew) {
+                waiting = false
+                if tick > 1000 { sent += 1 }
+                let bytes = min(target.largestFrame?.bytes ?? 20_000, 20_000)
+                bench.encoded(rare, bytes: bytes)
+                bench.write(bytes)
+                underway.append((bench.written, bench.now))
+            }
+            bench.now += 5000
+        }
+        #expect(sent >= 8, "\(sent) of 10 frames")
+    }
+
     // A time that was over made the encoder's thread ask without a pause.
     @Test("In an outage, a frame that the socket has not taken is waited for without a time")
     func outageWithQueue() {

@@ -143,13 +143,21 @@ struct UplinkBoundsTests {
     }
 
     // It got two thirtieths of a second of the rate for each frame, and a CPU at a quarter of its time counted as busy.
-    @Test("A source that is slower than it was said to be gets its rate, and loads the CPU no more than it does")
-    func slowSource() throws {
+    // It did so again for each change of the bitrate that subscribers can use.
+    @Test(
+        "A source that is slower than it was said to be gets its rate, and loads the CPU no more than it does",
+        arguments: [false, true]
+    )
+    func slowSource(changesBounds: Bool) throws {
         var bench = UplinkBench()
         let id = bench.add(2000)
         _ = bench.play(id, seconds: 6)
         var last: EncodingTarget?
-        for _ in 0..<90 {
+        for index in 0..<90 {
+            if changesBounds, index % 2 == 0 {
+                let bitrate = Bitrate.kilobitsPerSecond(index % 4 == 0 ? 1800 : 1900)
+                bench.uplink.setWanted(LayerBounds(bitrate: bitrate, temporalLayers: 1), of: id, at: bench.instant)
+            }
             if case .encode(let target) = bench.decide(id) {
                 let limit = target.largestFrame?.bytes ?? .max
                 let bytes = min(limit, target.bitrate.bitsPerSecond / 8 / 8)

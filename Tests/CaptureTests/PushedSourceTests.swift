@@ -31,6 +31,35 @@ struct PushedSourceTests {
         #expect(statistics.framesDropped[.late] == 1 && statistics.framesDropped.total == 1)
     }
 
+    @Test("Timestamps that have jumped back count as now, from the second on, and go on as before when they can")
+    func jump() throws {
+        let source = PushedSource()
+        let sink = StampSink()
+        source.sinks.add(sink)
+        let before = MonotonicClock.now
+        #expect(source.write(frame(atMilliseconds: 10_000)))
+        #expect(!source.write(frame(atMilliseconds: 0)))
+        #expect(source.write(frame(atMilliseconds: 33)))
+        #expect(source.write(frame(atMilliseconds: 66)))
+        #expect(source.write(VideoFrame(buffer: frame(atMilliseconds: 0).buffer, timestamp: MonotonicClock.now)))
+        let stamps = sink.received.withLock { $0.timestamps }
+        #expect(stamps == stamps.sorted() && stamps.dropFirst().allSatisfy { $0 >= before })
+        let statistics = source.writeStatistics
+        #expect(statistics.framesCaptured == 5 && statistics.timestampsReplaced == 2)
+        #expect(statistics.framesDropped[.late] == 1 && statistics.framesDropped.total == 1)
+    }
+
+    @Test("A thread that was held up for long brings no older picture back")
+    func disorder() {
+        let source = PushedSource()
+        let sink = StampSink()
+        source.sinks.add(sink)
+        for second in 10..<20 as Range<Int64> {
+            #expect(source.write(frame(atMilliseconds: 1000 * second)))
+            #expect(!source.write(frame(atMilliseconds: 1000 * second - 5000)))
+        }
+    }
+
     @Test("A frame from the future counts as one of now")
     func future() throws {
         let source = PushedSource()

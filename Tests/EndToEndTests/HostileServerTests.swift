@@ -3,6 +3,7 @@ import RoomKit
 import RoomProtocol
 import TestSupport
 import Testing
+import Threading
 import WebSockets
 
 /// RoomKit against a server that answers `join` well and then sends what it likes.
@@ -121,6 +122,32 @@ struct HostileServerTests {
         var pattern = try EncodedPattern(alias: 7)
         for packet in try pattern.next() { peer.send(packet) }
         try await eventually("a good frame is decoded") { track.statistics.framesDecoded >= 1 }
+        try await expectAlive(member, peer)
+    }
+
+    // Each left a decoder that was never told to stop, and the track never ended.
+    @Test("Of many subscriptions to one track the last counts, and the track ends once")
+    func subscribedAgain() async throws {
+        let server = try ScriptedServer()
+        defer { server.stop() }
+        let (member, peer) = try await join(server)
+        let track = try await member.subscribedTrack()
+        for alias in UInt32(8)...300 {
+            peer.tell(.subscribed(Subscribed(trackId: track.sid, alias: alias, catchUpThrough: nil)))
+        }
+        var pattern = try EncodedPattern(alias: 300)
+        try await eventually("the last one is received") {
+            for packet in try pattern.next() { peer.send(packet) }
+            return track.statistics.framesDecoded >= 1
+        }
+        peer.tell(.trackUnpublished(TrackUnpublished(participantId: "PA_theirs", trackId: track.sid)))
+        let hasEnded = Monitor(false)
+        let ending = Task {
+            await track.ended()
+            hasEnded.withLock { $0 = true }
+        }
+        try await eventually("the track ends") { hasEnded.withLock { $0 } }
+        _ = await ending.value
         try await expectAlive(member, peer)
     }
 

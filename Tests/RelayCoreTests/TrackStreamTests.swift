@@ -146,6 +146,20 @@ struct TrackStreamTests {
         #expect(stream.cachedKeyframe(at: start + .milliseconds(5200)) == nil)
     }
 
+    @Test("A large keyframe that its publisher abandons makes the one before no older")
+    func abandonedKeyframeBehindStill() {
+        var stream = moved()
+        append(header(31, isRepeat: true), &stream, at: 2000)
+        let length = 2 << 20
+        for offset in stride(from: 0, to: length / 2, by: 15_000) {
+            let chunk = header(32, isKeyframe: true, offset: offset, payload: 15_000, length: length)
+            append(chunk, &stream, at: 2100)
+        }
+        stream.abandonFrame()
+        for second in 3...9 { append(header(UInt32(30 + second), isRepeat: true), &stream, at: 1000 * second) }
+        #expect(isCached(stream, at: 9500))
+    }
+
     @Test("Never more bytes than allowed, whatever the packets' size", arguments: [1, 1000, 15_000])
     func byteBound(_ payload: Int) throws {
         var settings = TrackStreamSettings()

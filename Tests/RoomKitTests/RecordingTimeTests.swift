@@ -1,4 +1,5 @@
 import MediaCore
+import RoomProtocol
 import Testing
 
 @testable import RoomKit
@@ -36,6 +37,33 @@ struct RecordingTimeTests {
         let cached = [-100_000, -50_000, 58_000, 59_000].map { (captured: $0, received: 60_020, isCatchUp: true) }
         let live = [60_000, 61_000].map { (captured: $0, received: $0 + 20, isCatchUp: false) }
         #expect(times(first + cached + live) == [0, 1000, 2000, 2000, 2000, 58_000, 59_000, 60_000, 61_000])
+    }
+
+    @Test("A capture time that cannot be true moves no other frame")
+    func falseTime() {
+        let first = [0, 33].map { (captured: $0, received: $0 + 20, isCatchUp: false) }
+        let wild = [(3_600_066, 86, false), (99, 119, false), (-900_000, 152, false), (165, 185, false)].map {
+            (captured: $0.0, received: $0.1, isCatchUp: $0.2)
+        }
+        #expect(times(first + wild) == [0, 33, 66, 99, 132, 165])
+        // A clock that was set, forward or back, goes on from where the recording is.
+        for leap in [3_600_000, -3_600_000] {
+            let later = (2..<6).map { (captured: 33 * $0 + leap, received: 33 * $0 + 20, isCatchUp: false) }
+            #expect(times(first + later) == [0, 33, 66, 99, 132, 165])
+        }
+    }
+
+    @Test("A better estimate of the room's time moves no frame")
+    func estimate() {
+        var time = RecordingTime(start: start)
+        let moved = [0, 33, 66].map { milliseconds in
+            var frame = bareFrame(0, received: start + .milliseconds(milliseconds))
+            let offset = milliseconds == 66 ? 200 : 0
+            frame.clock.offset = .milliseconds(offset)
+            frame.frame.info.timestamp = start + .milliseconds(milliseconds - offset)
+            return time.moved(frame)
+        }
+        #expect(moved.map { Int($0.duration(since: moved[0]).wholeMicroseconds / 1000) } == [0, 33, 66])
     }
 
     @Test("A publisher whose clock is hours off, or goes back, is recorded as it comes")

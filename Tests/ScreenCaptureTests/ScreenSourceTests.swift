@@ -85,6 +85,27 @@ struct ScreenSourceTests {
         await source.stopCapture(for: sink)
     }
 
+    // Each change began the wait for the program's painting anew: a window whose edge is dragged stood still.
+    @Test("A window that changes its size all the time is shown all the same, and repeated meanwhile")
+    func draggedWindow() async throws {
+        let display = try await VirtualDisplay()
+        let window = try display.makeWindow(area(10, 10, 200, 100), title: "Slides", colour: blue)
+        let (source, sink) = try await capture(.window("Slides"), on: display)
+        try await sink.shows(blue, at: 199, 99, "the window")
+        let dragging = Task {
+            for step in 1... where !Task.isCancelled {
+                try display.resize(window, Dimensions(width: 200 + 2 * (step % 100), height: 100))
+                try await Task.sleep(for: .milliseconds(50))
+            }
+        }
+        let before = source.captureStatistics
+        try await eventually("pictures of other sizes") { (sink.now.frame?.dimensions.width ?? 0) > 210 }
+        try await eventually("repeats") { source.captureStatistics.framesRepeated > before.framesRepeated }
+        dragging.cancel()
+        _ = await dragging.result
+        await source.stopCapture(for: sink)
+    }
+
     @Test("A screen that changes its size is shown in the new size")
     func resizedScreen() async throws {
         let display = try await VirtualDisplay()

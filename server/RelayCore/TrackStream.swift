@@ -187,7 +187,7 @@ package struct TrackStream: Sendable {
         if header.isKeyframe, header.isLastChunk, let start = wholeKeyframe {
             wholeKeyframeSize = packets.bytes(from: start)
             sinceKeyframe = (0, 0)
-        } else if header.temporalLayer == 0 {
+        } else if header.temporalLayer == 0, !header.isKeyframe {
             if header.isLastChunk { sinceKeyframe.frames += 1 }
             sinceKeyframe.bytes += packet.count
         }

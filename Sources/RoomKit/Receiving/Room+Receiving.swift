@@ -6,12 +6,17 @@ import WebSockets
 /// Receives tracks, from the server's `subscribed` message to the end of the decoder's thread.
 extension Room {
     /// Begins to receive a track, or gives up the subscription if that is not possible.
+    ///
+    /// A further subscription replaces the one before: of several aliases, the latest counts.
     func subscribed(to trackID: String, alias: UInt32, start: ClientSession.Subscription) {
+        let isReplaced = remote.entries[trackID]?.alias != nil
+        endReception(of: trackID)
         guard let entry = remote.entries[trackID] else { return }
         do throws(RoomError) {
             try beginReception(of: entry, alias: alias, start: start)
-            eventQueue.put(.trackSubscribed(entry.track, entry.participant))
+            if !isReplaced { eventQueue.put(.trackSubscribed(entry.track, entry.participant)) }
         } catch {
+            if isReplaced { eventQueue.put(.trackUnsubscribed(entry.track, entry.participant)) }
             giveUp(entry, error)
         }
     }

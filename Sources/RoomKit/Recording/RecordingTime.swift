@@ -1,4 +1,5 @@
 import MediaCore
+import RoomProtocol
 
 /// Places the frames of a recording in its file's time.
 ///
@@ -15,10 +16,17 @@ struct RecordingTime: Sendable {
     private let start: MonotonicInstant
     /// The time that was left out before the recording.
     private var leftOut = Duration.zero
-    /// The latest capture time so far.
+    /// The latest time so far, before `leftOut` is subtracted.
     private var newest: MonotonicInstant?
+    /// When the last frame of the recording itself was received.
+    private var formerReceived: MonotonicInstant?
     /// Whether a frame of the recording itself has come.
     private var hasBegun = false
+
+    /// A capture time that is ahead of the time in which the frame came by more than this is no capture time.
+    private static let longestLeap = Duration.seconds(10)
+    /// One that goes back by more than this is of a clock that was set.
+    private static let longestReturn = Duration.seconds(1)
 
     /// The times of a recording that began at `start`.
     init(start: MonotonicInstant) {
@@ -26,17 +34,27 @@ struct RecordingTime: Sendable {
     }
 
     /// When the next frame counts as captured.
+    ///
+    /// The room's time counts: this machine's estimate of it changes, and a file would show each change. A capture time
+    /// that cannot be true is replaced by the time in which the frame came, as all later frames would otherwise be
+    /// written at once.
     mutating func moved(_ frame: ReceivedFrame) -> MonotonicInstant {
-        let captured = frame.frame.info.timestamp
-        let newest = newest ?? captured
-        self.newest = max(newest, captured)
+        let room = frame.clock.roomTime(at: frame.frame.info.timestamp)
+        let captured = MonotonicInstant(microseconds: room.microseconds)
+        let elapsed = formerReceived.map { max(.zero, frame.received.duration(since: $0)) } ?? .zero
+        let before = newest ?? captured
         let isEarlier = frame.isCatchUp || frame.received < start - Self.leeway
-        guard isEarlier else {
-            hasBegun = true
-            return captured - leftOut
+        if !isEarlier { formerReceived = frame.received }
+        if hasBegun {
+            let advance = captured.duration(since: before)
+            let isFalse = advance > elapsed + Self.longestLeap || !isEarlier && advance < .zero - Self.longestReturn
+            let time = isFalse ? before + elapsed : isEarlier ? max(before, captured) : captured
+            newest = max(before, time)
+            return time - leftOut
         }
-        if hasBegun { return max(newest, captured) - leftOut }
-        leftOut += max(.zero, captured.duration(since: newest))
+        newest = max(before, captured)
+        hasBegun = !isEarlier
+        if isEarlier { leftOut += max(.zero, captured.duration(since: before)) }
         return captured - leftOut
     }
 }

@@ -222,7 +222,9 @@ public final class TrackRecorder: Sendable {
                 break
             }
         }
-        return safe.hasPrefix(".") ? "_" + safe.dropFirst() : safe
+        // Compared as characters, a point with a combining mark would be no point.
+        guard safe.utf8.first == UInt8(ascii: ".") else { return safe }
+        return "_" + String(safe.unicodeScalars.dropFirst())
     }
 }
 
