@@ -64,7 +64,11 @@ extension BenchCase {
                 flows: [flow(4, delay: 25)]
             ),
         ]
-        for (rate, delay) in [(0.1, 50), (0.2, 50), (0.3, 20), (0.5, 50), (1, 60), (2, 20), (2, 100), (8, 10), (0.5, 250), (1, 150), (2, 300)] {
+        let fixed = [
+            (0.1, 50), (0.2, 50), (0.3, 20), (0.5, 50), (1, 60), (2, 20), (2, 100), (8, 10), (0.5, 250), (1, 150),
+            (2, 300),
+        ]
+        for (rate, delay) in fixed {
             cases.append(
                 BenchCase(
                     name: "fixed\(rate)-\(delay)",

@@ -6,7 +6,8 @@ import MediaCore
 /// Random links of several kinds: the median of each figure, and the tail on its bad side.
 struct LinkSweep {
     private static let kinds: [(name: String, link: @Sendable (UInt64) -> BenchCase)] = [
-        ("cellular", cellular), ("steps", step), ("thin", thin), ("far", far), ("stalls", stalls), ("download", download),
+        ("cellular", cellular), ("steps", step), ("thin", thin), ("far", far), ("stalls", stalls),
+        ("download", download),
     ]
 
     var count: UInt64 = 100

@@ -329,6 +329,7 @@ package struct SubscriberPath: Sendable {
 
     /// Whether a frame may begin now; the rest of a frame that has begun always may follow.
     package mutating func mayBegin(at now: MonotonicInstant) -> Bool {
+        wouldFollowUnsaid = false
         guard isAcknowledged else { return true }
         if thinning.explainsAll(at: now.microseconds) {
             return !isLimited || thinnedOpening(at: now) <= now.microseconds
@@ -384,7 +385,6 @@ package struct SubscriberPath: Sendable {
     /// `mayBegin` for a path on which something is delayed or missing.
     private mutating func mayBeginDespiteDoubt(at now: MonotonicInstant) -> Bool {
         let time = now.microseconds
-        wouldFollowUnsaid = false
         if isOpenAnyway(at: time) { return true }
         if mayBeUnsaid(at: time) {
             wouldFollowUnsaid = true
