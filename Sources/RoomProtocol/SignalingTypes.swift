@@ -170,12 +170,15 @@ package struct KeyframeRequest: SignalingBody {
     package var trackId: String
     /// The simulcast layer that is meant, from the server; `nil` means all.
     package var simulcastLayer: Int?
+    /// From a client: whether what comes before the keyframe is left out, because it cannot be decoded; `nil` means yes.
+    package var skip: Bool?
     /// From a client: a number that an error repeats.
     package var requestId: Int?
 
-    package init(trackId: String, simulcastLayer: Int? = nil, requestId: Int? = nil) {
+    package init(trackId: String, simulcastLayer: Int? = nil, skip: Bool? = nil, requestId: Int? = nil) {
         self.trackId = trackId
         self.simulcastLayer = simulcastLayer
+        self.skip = skip
         self.requestId = requestId
     }
 }

@@ -53,6 +53,38 @@ struct ReceptionTests {
         await member.room.disconnect()
     }
 
+    // The server skipped to the keyframe, so that the live picture stopped because a recording began.
+    @Test("A recorder that begins long after the keyframe asks for one, and what comes until then is still shown")
+    func lateRecorder() async throws {
+        let server = try ScriptedServer()
+        defer { server.stop() }
+        var options = ConnectOptions(roomName: "stage")
+        options.url = server.url
+        let member = try await Member(options)
+        let peer = try await server.peer()
+        let track = try await member.subscribedTrack()
+        var pattern = try EncodedPattern(alias: 7)
+        // More than are kept for those who come late.
+        for round in 1...30 {
+            for _ in 0..<10 { for packet in try pattern.next() { peer.send(packet) } }
+            try await eventually("they are decoded") { track.statistics.framesDecoded == round * 10 }
+        }
+        #expect(requests(peer) == 0)
+        let directory = try TemporaryDirectory()
+        let recorder = try TrackRecorder(track: track, directory: directory.path, recorderID: "x", format: .webm)
+        for packet in try pattern.next() { peer.send(packet) }
+        try await eventually("a keyframe is asked for") { requests(peer) == 1 }
+        let asked = peer.texts.compactMap { text -> KeyframeRequest? in
+            if case .keyframeRequest(let request)? = try? ClientMessage(reading: text) { request } else { nil }
+        }
+        #expect(asked.map(\.skip) == [false])
+        for packet in try pattern.next(isKeyframe: true) { peer.send(packet) }
+        try await eventually("the recording begins") { recorder.statistics.framesWritten == 1 }
+        #expect(track.statistics.framesDecoded == 302 && track.statistics.framesDropped == 0)
+        await member.room.disconnect()
+        recorder.stop()
+    }
+
     @Test("A track of which no keyframe can be decoded is given up, with an event")
     func neverDecodable() async throws {
         let server = try ScriptedServer()

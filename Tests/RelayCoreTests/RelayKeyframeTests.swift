@@ -33,6 +33,32 @@ struct RelayKeyframeTests {
         #expect(viewers.allSatisfy { $0.allProblems.isEmpty })
     }
 
+    // A recorder that began late stopped the live picture until the keyframe.
+    @Test("A subscriber that can decode what comes asks for a keyframe, and gets every frame up to it too")
+    func requestWithoutSkip() throws {
+        let (bench, camera, viewers) = try room(viewers: 2)
+        let request = ClientMessage.keyframeRequest(KeyframeRequest(trackId: camera.track.id, skip: false))
+        bench.frame(camera)
+        bench.send(request, from: viewers[1])
+        bench.frame(camera)
+        bench.run(camera, frames: 20, takers: viewers)
+        #expect(camera.publisher.keyframeRequests == 1 && camera.keyframes.count == 2)
+        for viewer in viewers { #expect(viewer.receiver(camera)?.wholeFrames == Array(0...61)) }
+        // A real need afterwards is served as the first of its kind.
+        bench.advance(.seconds(1))
+        bench.send(self.request(camera), from: viewers[1])
+        bench.run(camera, frames: 3, takers: viewers)
+        #expect(camera.keyframes.count == 3)
+        // One that keeps on asking is backed off.
+        let before = camera.keyframes.count
+        for _ in 0..<600 {
+            bench.send(request, from: viewers[1])
+            bench.run(camera, frames: 1, takers: viewers)
+        }
+        #expect((2...5).contains(camera.keyframes.count - before), "\(camera.keyframes.count - before) in 20 s")
+        #expect(viewers.allSatisfy { $0.allProblems.isEmpty })
+    }
+
     @Test("Requests of many within a second are one")
     func coalesced() throws {
         let (bench, camera, viewers) = try room(viewers: 50)

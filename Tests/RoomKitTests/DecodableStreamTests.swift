@@ -89,7 +89,7 @@ struct DecodableStreamTests {
         let frames = try await encodedFrames(8)
         let track = remoteTrack()
         let requests = Monitor(0)
-        track.setKeyframeRequest { requests.withLock { $0 += 1 } }
+        track.setKeyframeRequest { _ in requests.withLock { $0 += 1 } }
         let renderer = NotingRenderer()
         track.addRenderer(renderer)
         let receiver = try VideoReceiver(

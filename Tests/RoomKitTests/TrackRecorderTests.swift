@@ -291,7 +291,8 @@ struct TrackRecorderTests {
         #expect(left == 8)
     }
 
-    @Test("A disk that takes nothing costs compressed frames up to a keyframe, which is asked for")
+    // What waited was discarded, and a keyframe was asked for while nothing could be written.
+    @Test("A disk that takes nothing for long costs what comes then, up to a keyframe that is asked for in good time")
     func slowDiskFrames() {
         let requests = Monitor(0)
         let tap = RecorderTap(format: .webm) { requests.withLock { $0 += 1 } }
@@ -300,11 +301,20 @@ struct TrackRecorderTests {
         // Three seconds of one layer at 60 fps.
         for number in 1..<180 { tap.receive(bareFrame(UInt32(number))) }
         #expect(tap.dropped == 0 && requests.withLock { $0 } == 0)
-        tap.receive(bareFrame(180))
-        #expect(tap.dropped == 181 && requests.withLock { $0 } == 1)
-        tap.receive(bareFrame(181, key: true))
+        for number in 180..<190 { tap.receive(bareFrame(UInt32(number), key: number == 185)) }
+        #expect(tap.dropped == 10 && requests.withLock { $0 } == 0, "nobody pays for what there is no room for")
+        for number in 0..<89 { #expect(tap.take()?.frame.info.number == UInt32(number)) }
+        tap.receive(bareFrame(190))
+        #expect(requests.withLock { $0 } == 0, "the queue is still more than half full")
+        #expect(tap.take()?.frame.info.number == 89)
+        tap.receive(bareFrame(191))
+        tap.receive(bareFrame(192))
+        #expect(tap.dropped == 13 && requests.withLock { $0 } == 1)
+        tap.receive(bareFrame(193, key: true))
+        tap.receive(bareFrame(194))
         tap.close()
-        #expect(tap.take()?.frame.info.number == 181)
+        for number in Array(90..<180) + [193, 194] { #expect(tap.take()?.frame.info.number == UInt32(number)) }
+        #expect(tap.take() == nil)
     }
 
     @Test("A recorder that is dropped ends by itself")

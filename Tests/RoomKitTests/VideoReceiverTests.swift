@@ -97,7 +97,7 @@ struct VideoReceiverTests {
         let whole = try #require(try await encodedFrames(1).first)
         let track = remoteTrack()
         let requests = Monitor(0)
-        track.setKeyframeRequest { requests.withLock { $0 += 1 } }
+        track.setKeyframeRequest { _ in requests.withLock { $0 += 1 } }
         let renderer = NotingRenderer()
         track.addRenderer(renderer)
         let receiver = try receiver(for: track)

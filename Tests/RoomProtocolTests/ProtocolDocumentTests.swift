@@ -196,7 +196,10 @@ struct ProtocolDocumentTests {
 
     @Test(
         "A subscriber's keyframes are apart as written: 1, 2, 4, 8, 16, then 32 s, or 1, 2, then 4 s after outages",
-        arguments: zip([KeyframeBackoff.Need.other, .outage], [[1, 2, 4, 8, 16, 32, 32], [1, 2, 4, 4, 4]])
+        arguments: zip(
+            [KeyframeBackoff.Need.other, .refresh, .outage],
+            [[1, 2, 4, 8, 16, 32, 32], [1, 2, 4, 8, 16, 32, 32], [1, 2, 4, 4, 4]]
+        )
     )
     func keyframeBackoff(need: KeyframeBackoff.Need, gaps: [Int]) {
         var backoff = KeyframeBackoff()

@@ -79,6 +79,10 @@ let clientMessages: [(ClientMessage, String)] = [
         .keyframeRequest(KeyframeRequest(trackId: "TR_1", simulcastLayer: 1)),
         #"{"simulcastLayer":1,"trackId":"TR_1","type":"keyframeRequest"}"#
     ),
+    (
+        .keyframeRequest(KeyframeRequest(trackId: "TR_1", skip: false)),
+        #"{"skip":false,"trackId":"TR_1","type":"keyframeRequest"}"#
+    ),
     (.timeSync(TimeSync(clientTime: -5)), #"{"clientTime":-5,"type":"timeSync"}"#),
     (.leave(Leave(reason: "left")), #"{"reason":"left","type":"leave"}"#),
 ]

@@ -128,10 +128,19 @@ package struct ForwardingCursor: Sendable {
     ///   request arrived and is still on its way.
     package mutating func keyframeRequested(in stream: TrackStream) -> Bool {
         passRestart(of: stream)
-        if case .sending(isKeyframe: true, _, _) = frame { return false }
+        if isWithinKeyframe { return false }
         let keyframe = stream.newestKeyframe.flatMap { $0 >= position ? $0 : nil }
         skip(to: keyframe ?? stream.endPosition, because: .keyframeRequested)
         return keyframe == nil
+    }
+
+    /// Whether a keyframe is being sent to the subscriber, or waits for it.
+    func isKeyframeOnItsWay(in stream: TrackStream) -> Bool {
+        isWithinKeyframe || stream.newestKeyframe.map { $0 >= position } ?? false
+    }
+
+    private var isWithinKeyframe: Bool {
+        if case .sending(isKeyframe: true, _, _) = frame { true } else { false }
     }
 
     /// Skips to a keyframe that has come since, from which the subscriber reaches the live frames sooner.

@@ -100,6 +100,8 @@ package struct KeyframeBackoff: Hashable, Sendable {
     package enum Need: Hashable, Sendable {
         /// Its network held up the live picture, which its last keyframe had led to.
         case outage
+        /// It can decode what comes, and needs a place from which something else, such as a file, can begin.
+        case refresh
         /// Anything else: its last keyframe did not lead to the live picture, it asked for one, it came back to the
         /// track, or it wishes for a larger encoding.
         case other
@@ -133,6 +135,7 @@ package struct KeyframeBackoff: Hashable, Sendable {
     private static let longestOtherwise: Duration = .seconds(32)
 
     private var outages = Wait()
+    private var refreshes = Wait()
     private var others = Wait()
 
     /// Creates the backoff of a subscriber that has needed no keyframe yet.
@@ -157,6 +160,7 @@ package struct KeyframeBackoff: Hashable, Sendable {
         guard othersPay else { return now }
         switch need {
         case .outage: return outages.needed(upTo: Self.longestAfterOutage, at: now)
+        case .refresh: return refreshes.needed(upTo: Self.longestOtherwise, at: now)
         case .other: return others.needed(upTo: Self.longestOtherwise, at: now)
         }
     }

@@ -196,8 +196,14 @@ extension Relay {
             return sayNotFound(request.trackId, request.requestId, to: id, needing: .subscription)
         }
         guard !participants.hot[id.index].subscriptions[index].isPaused else { return }
+        let encoding = participants.hot[id.index].subscriptions[index].encoding
+        if request.skip == false {
+            let stream = encodings.hot[encoding.index].stream
+            guard !participants.hot[id.index].subscriptions[index].cursor.isKeyframeOnItsWay(in: stream) else { return }
+            return requestKeyframe(for: id, subscription: index, because: .refresh, at: now)
+        }
         let isNeeded = participants.hot[id.index].subscriptions[index].cursor.keyframeRequested(
-            in: encodings.hot[participants.hot[id.index].subscriptions[index].encoding.index].stream
+            in: encodings.hot[encoding.index].stream
         )
         if isNeeded { requestKeyframe(for: id, subscription: index, because: .other, at: now) }
     }

@@ -6,8 +6,9 @@ import Threading
 ///
 /// It is bounded in frames and in bytes, and by how long a frame may wait. From `Depths.dropTopLayer` waiting frames
 /// on, the highest temporal layer is left out. From `dropMiddleLayer` on, only temporal layer 0 is taken. A track of
-/// one layer has nothing to leave out, so its frames wait until a bound is reached. Then the queue skips to the newest
-/// keyframe that waits; if there is none, all waiting frames are discarded and nothing is taken until a keyframe.
+/// one layer has nothing to leave out, so its frames wait until a bound is reached. Then a decoder's queue skips to the
+/// newest keyframe that waits; if there is none, all waiting frames are discarded and nothing is taken until a
+/// keyframe. A file's queue keeps what waits instead, and takes nothing until a keyframe for which there is room.
 /// Frames from the relay's cache arrive in a burst and have bounds of their own. Every frame that is taken can be
 /// decoded.
 final class FrameQueue: Sendable {
@@ -26,6 +27,16 @@ final class FrameQueue: Sendable {
         var catchUp = 240
         /// The relay keeps at most 6 MiB of a track.
         var catchUpSize = DataSize.mebibytes(8)
+        /// What is left out when a bound is reached.
+        var overflow = Overflow.oldest
+    }
+
+    /// What is left out when a bound is reached.
+    enum Overflow: Sendable {
+        /// What waits, because the live picture matters.
+        case oldest
+        /// What comes, because every frame matters as much.
+        case newest
     }
 
     /// The result of putting a frame into the queue.
@@ -81,12 +92,15 @@ final class FrameQueue: Sendable {
                 state.dropped[.notWanted] += 1
                 return .dropped
             }
-            if isFull(state, for: frame) { skip(&state, for: frame) }
+            if isFull(state, for: frame) {
+                guard depths.overflow == .oldest else { return refuse(&state) }
+                skip(&state, for: frame)
+            }
             let wasWaiting = state.gate.isWaitingForKeyframe
             let depth = state.frames.count
             guard state.gate.passes(frame.frame.info, limit: limit(forDepth: depth, frame)) else {
                 state.dropped[wasWaiting ? state.gapReason : .late] += 1
-                guard wasWaiting && !state.isNeedSaid else { return .dropped }
+                guard wasWaiting && !state.isNeedSaid && hasRoomForKeyframe(state) else { return .dropped }
                 state.isNeedSaid = true
                 return .needsKeyframe
             }
@@ -166,6 +180,22 @@ final class FrameQueue: Sendable {
         guard let longestWait = depths.longestWait else { return false }
         let since = state.caughtUp.map { max($0, first.received) } ?? first.received
         return frame.received.duration(since: since) >= longestWait
+    }
+
+    /// Leaves out the frame that comes, and those behind it up to a keyframe.
+    private func refuse(_ state: inout State) -> Outcome {
+        if !state.gate.isWaitingForKeyframe { state.gapReason = .late }
+        state.gate.waitForKeyframe()
+        // A keyframe that was asked for may have come too early.
+        state.isNeedSaid = false
+        state.dropped[.late] += 1
+        return .dropped
+    }
+
+    /// Whether a keyframe and what follows it would be taken, so that it is of use.
+    private func hasRoomForKeyframe(_ state: State) -> Bool {
+        depths.overflow == .oldest
+            || state.frames.count <= depths.skip / 2 && state.size.bytes <= depths.skipSize.bytes / 2
     }
 
     /// Makes room for `frame`: keeps what waits from the newest keyframe on if that is enough, and otherwise nothing.

@@ -22,11 +22,19 @@ public final class RemoteVideoTrack: Sendable {
     /// How its frames are decoded and stored; `nil` for a codec that this library does not support.
     let trackCodec: TrackCodec?
 
+    /// Who needs a keyframe.
+    enum KeyframeNeed: Sendable {
+        /// The decoder: it can do nothing with what comes before the keyframe.
+        case decoder
+        /// A recorder: what comes before the keyframe is decoded and shown, so that the picture does not stop.
+        case recorder
+    }
+
     private struct State: Sendable {
         var isEnabled: Bool
         var sinks: [any ReceivedFrameSink] = []
         var keyframeCache = KeyframeCache()
-        var requestKeyframe: (@Sendable () -> Void)?
+        var requestKeyframe: (@Sendable (KeyframeNeed) -> Void)?
         /// Receivers whose threads still run.
         var receivers = 0
         /// Whether the track was withdrawn, or the session is over.
@@ -179,13 +187,13 @@ public final class RemoteVideoTrack: Sendable {
         meter.withLock { $0.interrupt() }
     }
 
-    func setKeyframeRequest(_ request: (@Sendable () -> Void)?) {
+    func setKeyframeRequest(_ request: (@Sendable (KeyframeNeed) -> Void)?) {
         state.withLock { $0.requestKeyframe = request }
     }
 
     /// Requests a keyframe from the publisher; the relay limits how often.
-    func requestKeyframe() {
-        state.withLock { $0.requestKeyframe }?()
+    func requestKeyframe(for need: KeyframeNeed = .decoder) {
+        state.withLock { $0.requestKeyframe }?(need)
     }
 
     /// Notes in the statistics what has happened to a frame.

@@ -46,9 +46,10 @@ extension Room {
                 if let track, let participant { eventQueue.put(.trackDimensionsChanged(track, participant, size)) }
             }
         )
-        entry.track.setKeyframeRequest { [weak self] in
+        entry.track.setKeyframeRequest { [weak self] need in
             guard let self else { return }
-            Task { await self.send(.keyframeRequest(KeyframeRequest(trackId: trackID))) }
+            let request = KeyframeRequest(trackId: trackID, skip: need == .recorder ? false : nil)
+            Task { await self.send(.keyframeRequest(request)) }
         }
         path.value.begin(receiver, alias: alias)
         remote.entries[trackID]?.former = nil

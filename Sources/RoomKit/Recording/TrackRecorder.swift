@@ -91,7 +91,7 @@ public final class TrackRecorder: Sendable {
         try Self.prepareDirectory(directory)
         let name = Self.fileName(of: track, recorderID)
         let (dimensions, frameRate) = (track.publishedDimensions, track.frameRate)
-        tap = RecorderTap(format: format) { [weak track] in track?.requestKeyframe() }
+        tap = RecorderTap(format: format) { [weak track] in track?.requestKeyframe(for: .recorder) }
         let (tap, statistics, threadEnded) = (tap, statisticsBox, threadEnded)
         let codec = track.trackCodec ?? .forPublishing
         let start = MonotonicClock.now
@@ -233,7 +233,8 @@ final class RecorderTap: ReceivedFrameSink, Sendable {
     /// The queue for raw pictures.
     ///
     /// Only a few pictures may wait here, because each is large. Compressed frames may wait in `frames`, three seconds
-    /// of one layer at 60 fps, because a file is not late: no frame is left out for having waited.
+    /// of one layer at 60 fps, because a file is not late: no frame is left out for having waited. If the disk takes
+    /// nothing for longer, those are kept, and the file goes on at the next keyframe for which there is room.
     private let pictures: BoundedQueue<ReceivedFrame>?
     private let frames: FrameQueue
     private let requestKeyframe: @Sendable () -> Void
@@ -246,7 +247,8 @@ final class RecorderTap: ReceivedFrameSink, Sendable {
         skipSize: .mebibytes(8),
         longestWait: nil,
         catchUp: 240,
-        catchUpSize: .mebibytes(8)
+        catchUpSize: .mebibytes(8),
+        overflow: .newest
     )
 
     init(format: TrackRecorder.Format, requestKeyframe: @escaping @Sendable () -> Void) {
