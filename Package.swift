@@ -132,7 +132,7 @@ let assembly: [Target] =
 
 let programs: [Target] =
     // What every program does as it begins and when its arguments cannot be used.
-    library("ProgramSupport", ["Wording", argumentParser])
+    library("ProgramSupport", ["Wording", "MediaCore", "Threading", argumentParser])
     + library(
         "Diagnosis",
         [

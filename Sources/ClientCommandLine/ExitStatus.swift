@@ -27,7 +27,8 @@ package enum ExitStatus: Int32 {
               is busy, was unplugged or gives no picture, no picture came for
               --snapshot, or there is no room-view or no display for a window
           70  an internal fault
-          74  a file or disk could not be read or written, or an output exists already
+          74  a file or disk could not be read or written, nobody read the output, or
+              an output exists already
           76  the server refused the client, or broke the protocol
           77  no permission
         """

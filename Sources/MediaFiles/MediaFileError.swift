@@ -24,6 +24,8 @@ package struct MediaFileError: Error, Hashable, Sendable {
         package static let removed = Code("removed")
         /// The reader of our output has gone.
         package static let readerGone = Code("readerGone")
+        /// The reader of our output does not read it.
+        package static let readerStalled = Code("readerStalled")
         /// The system has no thread left.
         package static let outOfResources = Code("outOfResources")
         /// The system reported another failure; `status` holds its `errno`.

@@ -150,7 +150,7 @@ struct ConnectCommand: AsyncParsableCommand {
         options.isAutomaticSubscriptionEnabled = false
         options.adaptationLog = adaptLog
         let room = try await RoomClient.connect(options: options)
-        await stop.heedSignals()
+        await stop.heedSignals(reportingTo: reporter)
         let screen = try await previewing.begin()
         defer { Terminal.endPreview() }
         if let screen { track.addRenderer(screen) }

@@ -78,7 +78,7 @@ struct DevicesCommand: AsyncParsableCommand {
     /// Reports cameras that come and go, until a signal ends the program.
     private func watch(_ reporter: Reporter) async {
         let stop = StopReasons()
-        await stop.heedSignals()
+        await stop.heedSignals(reportingTo: reporter)
         if CameraSource.devices().isEmpty { reporter.say("No cameras yet. Ctrl-C ends the watch.") }
         let reports = Task {
             for await change in CameraSource.deviceChanges() {

@@ -37,8 +37,10 @@ struct StopReasons: Sendable {
     /// Makes Ctrl-C, SIGTERM, SIGQUIT and SIGHUP a reason to stop; before this call they end the program at once.
     ///
     /// A second signal ends the program at once, if the first has had time to work. Call this as soon as there is
-    /// something to shut down cleanly.
-    func heedSignals() async {
+    /// something to shut down cleanly. What `reporter` reports waits for its reader from then on without holding up
+    /// anything, so that the program ends when it should although nobody reads its output.
+    func heedSignals(reportingTo reporter: Reporter) async {
+        reporter.beginSession()
         // If the reader of our output goes away, sending and recording must continue.
         signal(SIGPIPE, SIG_IGN)
         await EndingSignals.heed({ end(.signal) }, givingUp: { Terminal.endPreview() })

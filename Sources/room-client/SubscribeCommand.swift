@@ -126,7 +126,7 @@ struct SubscribeCommand: AsyncParsableCommand {
             options.isAutomaticSubscriptionEnabled = participant == nil && track == nil && !isPiped
             let stop = StopReasons()
             let room = try await RoomClient.connect(options: options)
-            await stop.heedSignals()
+            await stop.heedSignals(reportingTo: reporter)
             let own = room.localParticipant
             reporter.report(
                 ConnectedEvent(room),

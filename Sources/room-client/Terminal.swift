@@ -1,5 +1,6 @@
 import Foundation
 import MediaFiles
+import ProgramSupport
 import RoomKit
 import Synchronization
 import Threading
@@ -30,6 +31,56 @@ enum Terminal {
     static var outputFailure: MediaFileError? { failure.withLock { $0 } }
 
     private static let failure = Monitor<MediaFileError?>(nil)
+
+    /// The writers of a session's output, by descriptor.
+    private static let writers = Monitor<[Int32: LineWriter]>([:])
+
+    /// How long the program's end waits for a reader that reads nothing.
+    private static let patience = Duration.seconds(2)
+
+    /// Makes lines wait for a slow reader on threads of their own from now on, instead of their callers.
+    ///
+    /// A session must go on, and end, whether somebody reads what it reports or not. Before this, and in programs that
+    /// only list something, every line is written in order and as fast as it is read.
+    ///
+    /// - Parameter note: The line of standard output that stands for a number of lines that were lost.
+    static func writeInBackground(note: @escaping @Sendable (Int) -> String) {
+        // Without a thread, callers wait as before.
+        guard let output = try? writer(to: STDOUT_FILENO, note: note) else { return }
+        // On one terminal, errors and events stay in order.
+        let isShared = DescriptorOutput.isSame(STDOUT_FILENO, STDERR_FILENO)
+        let errors = isShared ? output : try? writer(to: STDERR_FILENO) { "room-client: \(lossWords($0))\n" }
+        writers.withLock { writers in
+            writers[STDOUT_FILENO] = output
+            writers[STDERR_FILENO] = errors
+        }
+    }
+
+    private static func writer(
+        to descriptor: Int32,
+        note: @escaping @Sendable (Int) -> String
+    ) throws(ThreadShortage) -> LineWriter {
+        try LineWriter(name: "output", note: note) { writeNow($0, to: descriptor) }
+    }
+
+    /// The sentence about lines that nobody read in time.
+    static func lossWords(_ count: Int) -> String {
+        let lines = count == 1 ? "1 line is" : "\(count) lines are"
+        return "\(lines) missing here, because the output is read too slowly; write it to a file."
+    }
+
+    /// Waits until a session's lines are written, as long as somebody reads them.
+    static func finishOutput() {
+        let writers = writers.withLock { $0 }
+        guard let output = writers[STDOUT_FILENO] else { return }
+        // A reader that was given up is not waited for again.
+        if outputFailure?.code != .readerStalled, output.flush(patience: patience) > 0 {
+            let advice = "read it, or write it to a file"
+            let error = MediaFileError(.readerStalled, .write, "-", "nobody read the last lines; \(advice)")
+            failure.withLock { $0 = $0 ?? error }
+        }
+        if let errors = writers[STDERR_FILENO], errors !== output { _ = errors.flush(patience: patience) }
+    }
     /// The preview that has the terminal, and the lines that wait until it gives the terminal back.
     private static let preview = Monitor<(screen: PreviewScreen?, held: [HeldLine])>((nil, []))
 
@@ -115,27 +166,20 @@ enum Terminal {
         write("\r\u{1B}[K", to: output.withLock { $0 })
     }
 
-    /// Writes all of `text`; ignores that a reader is gone.
+    /// Writes all of `text`, at once or in its turn; ignores that a reader is gone.
     private static func write(_ text: String, to descriptor: Int32) {
-        var bytes = Array(text.utf8)[...]
-        while !bytes.isEmpty {
-            let count = unsafe bytes.withUnsafeBytes { unsafe Foundation.write(descriptor, $0.baseAddress, $0.count) }
-            if count < 0 && errno == EINTR { continue }
-            if count < 0 && errno == EAGAIN {
-                // Another program that shares the pipe or terminal may have made it non-blocking.
-                var request = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
-                _ = unsafe poll(&request, 1, -1)
-                continue
-            }
-            guard count > 0 else {
-                let status = errno
-                if descriptor == STDOUT_FILENO, count < 0, status != EPIPE {
-                    failure.withLock { $0 = $0 ?? MediaFileError(.write, "-", status: status) }
-                }
-                return
-            }
-            bytes = bytes.dropFirst(count)
+        if let writer = writers.withLock({ $0[descriptor] }) { return writer.add(text) }
+        _ = writeNow(text, to: descriptor)
+    }
+
+    /// Writes all of `text`; returns whether more can be written.
+    private static func writeNow(_ text: String, to descriptor: Int32) -> Bool {
+        // A reader that has gone wanted no more.
+        guard let status = DescriptorOutput.write(text, to: descriptor), status != EPIPE else { return true }
+        if descriptor == STDOUT_FILENO {
+            failure.withLock { $0 = $0 ?? MediaFileError(.write, "-", status: status) }
         }
+        return false
     }
 }
 
@@ -149,18 +193,29 @@ struct Reporter: Sendable {
     /// Reports an event, as JSON or as text; without `words` it is reported only as JSON.
     func report(_ event: some Encodable, _ words: String?) {
         if isJSON {
-            let encoder = JSONEncoder()
-            encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-            encoder.nonConformingFloatEncodingStrategy = .convertToString(
-                positiveInfinity: "inf",
-                negativeInfinity: "-inf",
-                nan: "nan"
-            )
-            guard let line = try? encoder.encode(TimedEvent(event: event)) else { return }
-            Terminal.say(String(decoding: line, as: UTF8.self))
+            if let line = Self.json(event) { Terminal.say(line) }
         } else if let words {
             if Terminal.isInteractive { Terminal.clearStatus() }
             Terminal.say(words)
+        }
+    }
+
+    private static func json(_ event: some Encodable) -> String? {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        encoder.nonConformingFloatEncodingStrategy = .convertToString(
+            positiveInfinity: "inf",
+            negativeInfinity: "-inf",
+            nan: "nan"
+        )
+        return (try? encoder.encode(TimedEvent(event: event))).map { String(decoding: $0, as: UTF8.self) }
+    }
+
+    /// Begins a session: from now on, no reader of the output can hold it up.
+    func beginSession() {
+        Terminal.writeInBackground { [isJSON] count in
+            let words = Terminal.lossWords(count)
+            return (isJSON ? Self.json(FailureEvent(words)) ?? "" : "room-client: \(words)") + "\n"
         }
     }
 

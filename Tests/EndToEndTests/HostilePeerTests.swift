@@ -41,9 +41,9 @@ struct HostilePeerTests {
     @Test(
         "A server whose log nobody reads serves on",
         .enabled(if: Program.isAllowed),
-        arguments: [Program.ErrorReading.unread, .closed]
+        arguments: [Program.Reading.unread, .closed]
     )
-    func unreadLog(errors: Program.ErrorReading) async throws {
+    func unreadLog(errors: Program.Reading) async throws {
         let port = try SilentServer().port
         // A report of leaks would wait for its reader.
         let server = try Program(

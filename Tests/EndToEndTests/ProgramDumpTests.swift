@@ -149,12 +149,36 @@ struct ProgramDumpTests {
         let publisher = try server.client(
             "connect",
             ["--source", "pattern", "--size", "320x180"] + options,
-            isOutputRead: false
+            output: .closed
         )
-        let subscriber = try server.client("subscribe", ["--dump", directory.path] + options, isOutputRead: false)
+        let subscriber = try server.client("subscribe", ["--dump", directory.path] + options, output: .closed)
         let dump = try await recorded(10, in: directory.path)
         #expect(try await end([subscriber, publisher], with: SIGINT) == [.exit(0), .exit(0)])
         #expect(try DumpReading("\(dump).webm").faults == [])
+    }
+
+    // All threads of tasks could wait for the reader: nothing was recorded, and neither the time nor a signal ended it.
+    @Test("A program whose output nobody reads records all the same, and ends in time", arguments: [false, true])
+    func unreadOutput(isSignalled: Bool) async throws {
+        let time = isSignalled ? [] : ["--duration", "4"]
+        let subscriber = try server.client(
+            "subscribe",
+            ["--json", "--status-interval", "0.1", "--verbose", "--dump", directory.path] + time,
+            output: .unread
+        )
+        // Its output is full before there is a track.
+        for number in 0..<20 {
+            let visitor = try server.client("subscribe", ["--identity", "visitor-\(number)", "--duration", "0.01"])
+            #expect(try await visitor.end() == .exit(0))
+        }
+        let publisher = isSignalled ? try await server.publisher() : nil
+        if isSignalled {
+            _ = try await recorded(10, in: directory.path)
+            subscriber.send(SIGTERM)
+        }
+        #expect(try await subscriber.end() == .exit(74))
+        #expect(subscriber.errors.contains("standard output: nobody read the last lines"), "\(subscriber.errors)")
+        if let publisher { #expect(try await end([publisher], with: SIGINT) == [.exit(0)]) }
     }
 
     @Test(

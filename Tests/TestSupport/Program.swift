@@ -21,9 +21,9 @@ package final class Program: Sendable {
     private let complaints: Outlet
     private let ending = Monitor<Ending?>(nil)
 
-    /// The destination of a program's standard error.
-    package enum ErrorReading: Sendable {
-        /// It is gathered in `errors`.
+    /// Who reads what a program writes.
+    package enum Reading: Sendable {
+        /// It is gathered in `text` or `errors`.
         case read
         /// Nobody reads it, so it fills up.
         case unread
@@ -41,8 +41,8 @@ package final class Program: Sendable {
     /// - Parameters:
     ///   - name: The program's name, or an absolute path, or a name for the shell's search path.
     ///   - arguments: The program's arguments.
-    ///   - isOutputRead: Whether its standard output is read; otherwise it is closed.
-    ///   - errors: The destination of its standard error.
+    ///   - output: Who reads its standard output.
+    ///   - errors: Who reads its standard error.
     ///   - inherited: A descriptor that the program gets as its descriptor 3.
     ///   - areLeaksSought: Whether LeakSanitizer, if it is built in, checks the program at its end. If ArgumentParser
     ///     itself ends the program while parsing, it always leaks some of its arrays.
@@ -50,8 +50,8 @@ package final class Program: Sendable {
     package init(
         _ name: String,
         _ arguments: [String],
-        isOutputRead: Bool = true,
-        errors: ErrorReading = .read,
+        output: Reading = .read,
+        errors: Reading = .read,
         inherited: Int32? = nil,
         areLeaksSought: Bool = true
     ) throws {
@@ -59,13 +59,13 @@ package final class Program: Sendable {
             throw TestFailure("this test must be .enabled(if: Program.isAllowed), because it starts \(name)")
         }
         self.name = name
-        output = try Outlet()
+        self.output = try Outlet()
         complaints = try Outlet()
         var actions = posix_spawn_file_actions_t()
         posix_spawn_file_actions_init(&actions)
         defer { posix_spawn_file_actions_destroy(&actions) }
         posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
-        posix_spawn_file_actions_adddup2(&actions, output.writer, 1)
+        posix_spawn_file_actions_adddup2(&actions, self.output.writer, 1)
         posix_spawn_file_actions_adddup2(&actions, complaints.writer, 2)
         if let inherited { posix_spawn_file_actions_adddup2(&actions, inherited, 3) }
         // The program must not inherit the test's signal handling, nor the mask of the thread that starts it.
@@ -86,17 +86,10 @@ package final class Program: Sendable {
         defer { for string in environment { free(string) } }
         var started: pid_t = 0
         let status = posix_spawnp(&started, path, &actions, &attributes, &strings, &environment)
-        if errors == .unread { complaints.shrink() }
-        output.closeWriter()
-        complaints.closeWriter()
         guard status == 0 else { throw TestFailure("\(path) cannot be started: errno \(status)") }
         identifier = started
-        if isOutputRead { try output.read() } else { output.closeReader() }
-        switch errors {
-        case .read: try complaints.read()
-        case .unread: break
-        case .closed: complaints.closeReader()
-        }
+        try self.output.begin(output)
+        try complaints.begin(errors)
         let (identifier, ending) = (identifier, ending)
         _ = try WorkerThread(name: "waiter") {
             var status: Int32 = 0
@@ -211,24 +204,24 @@ private final class Outlet: Sendable {
 
     var isOver: Bool { state.withLock { $0.isOver } }
 
-    /// Limits the buffer to a few lines, which nobody will read.
-    func shrink() {
-        state.withLock { $0.isOver = true }
+    /// Leaves the writing end to the program that has got it, and the other end to its reader.
+    func begin(_ reading: Program.Reading) throws {
+        // A few lines, which nobody will read.
         var size: Int32 = 2048
-        setsockopt(writer, SOL_SOCKET, SO_SNDBUF, &size, socklen_t(MemoryLayout<Int32>.size))
-    }
-
-    func closeWriter() {
+        if reading == .unread {
+            setsockopt(writer, SOL_SOCKET, SO_SNDBUF, &size, socklen_t(MemoryLayout<Int32>.size))
+        }
         close(writer)
-    }
-
-    func closeReader() {
-        close(reader)
+        switch reading {
+        case .read: return try read()
+        case .unread: break
+        case .closed: close(reader)
+        }
         state.withLock { $0.isOver = true }
     }
 
     /// Reads to the end, on a thread of its own.
-    func read() throws {
+    private func read() throws {
         let (reader, state) = (reader, state)
         _ = try WorkerThread(name: "outlet") {
             var chunk = [UInt8](repeating: 0, count: 4096)

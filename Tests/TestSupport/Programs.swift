@@ -25,10 +25,14 @@ package struct ServerProgram: Sendable {
     package var url: String { "ws://127.0.0.1:\(port)" }
 
     /// Starts `room-client` with a command that joins the room `stage`.
-    package func client(_ command: String, _ arguments: [String] = [], isOutputRead: Bool = true) throws -> Program {
+    package func client(
+        _ command: String,
+        _ arguments: [String] = [],
+        output: Program.Reading = .read
+    ) throws -> Program {
         var arguments = arguments
         if !arguments.contains("--room") { arguments += ["--room", "stage"] }
-        return try Program("room-client", [command, "--url", url] + arguments, isOutputRead: isOutputRead)
+        return try Program("room-client", [command, "--url", url] + arguments, output: output)
     }
 
     /// Starts a publisher of the test pattern and waits until it publishes.

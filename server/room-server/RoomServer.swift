@@ -226,14 +226,14 @@ struct RoomServer: AsyncParsableCommand {
     func run() async throws {
         // If the reader of the log goes away, relaying must continue.
         signal(SIGPIPE, SIG_IGN)
-        let log: BackgroundLog
+        let log: LineWriter
         do {
-            log = try BackgroundLog()
+            log = try makeLogWriter()
         } catch {
             throw Self.failure("\(error)")
         }
         defer { log.close() }
-        var logger = Logger(label: "room-server") { _ in BackgroundLogHandler(log) }
+        var logger = Logger(label: "room-server") { _ in LineLogHandler(log) }
         logger.logLevel = verbose ? .debug : .info
         let options = try options(logger: logger)
         let server: RelayServer

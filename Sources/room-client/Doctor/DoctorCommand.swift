@@ -176,7 +176,7 @@ struct DoctorCommand: AsyncParsableCommand {
         try await reportingErrors(isJSON: json) {
             let reporter = Reporter(isJSON: json)
             let stop = StopReasons()
-            await stop.heedSignals()
+            await stop.heedSignals(reportingTo: reporter)
             let began = ContinuousClock.now
             let findings = Monitor<[Finding]>([])
             let options = options
