@@ -59,6 +59,25 @@ struct VideoPublisherTests {
         #expect(bench.publisher.statistics.framesDropped[.notWanted] == 4)
     }
 
+    // Whoever came saw nothing before the next picture, which may never come.
+    @Test("The last picture is shown to somebody who comes later, unless the source has ended", arguments: [false, true])
+    func shownAgain(hasEnded: Bool) async throws {
+        let bench = try PublisherBench(isWanted: false)
+        bench.publisher.onVideoFrame(picture(64, 48, at: 0))
+        if hasEnded { bench.publisher.sourceEnded() }
+        bench.publisher.setWanted(everything)
+        if hasEnded {
+            try await Task.sleep(for: RepeatSchedule.patience * 2)
+        } else {
+            wait { bench.publisher.statistics.framesEncoded >= 1 }
+        }
+        await bench.publisher.stop()
+        let statistics = bench.publisher.statistics
+        #expect((statistics.framesEncoded == 0) == hasEnded)
+        #expect(statistics.framesRepeated == statistics.framesCaptured - 1)
+        #expect(statistics.framesCaptured == statistics.framesEncoded + statistics.framesDropped.total)
+    }
+
     @Test("A picture that waits is dropped when nobody receives the track any more, and not sent later")
     func unwantedWhileWaiting() async throws {
         let bench = try PublisherBench()

@@ -19,6 +19,8 @@ final class EncodingLane: Sendable {
         var route: PublishingRoute
         var chain: ScalingChain
         var tally: PictureTally
+        /// The source's newest picture, for an encoding that must show it again.
+        var newest: NewestPicture
         /// Holds the frames of a source that compresses them itself; `nil` for a source of pictures.
         var relay: RelaySlot?
         /// Asks the source for a frame although its picture has not changed.
@@ -118,10 +120,12 @@ final class EncodingLane: Sendable {
     ///
     /// When it is wanted again, the next frame is a keyframe.
     func setWanted(_ bounds: LayerBounds?) {
-        if bounds != nil, !isWanted.load(ordering: .relaxed) { demand.withLock { $0.begin() } }
+        let wasWanted = isWanted.load(ordering: .relaxed)
+        if bounds != nil, !wasWanted { demand.withLock { $0.begin() } }
         track.route.uplink.setWanted(bounds, of: seat)
         isWanted.store(bounds != nil, ordering: .relaxed)
         nudge()
+        if bounds != nil, !wasWanted { slot.expectPicture() }
     }
 
     /// Sets whether pictures are encoded; with `true` the next frame is a keyframe.
@@ -129,6 +133,7 @@ final class EncodingLane: Sendable {
         if isEnabled { demand.withLock { $0.begin() } }
         self.isEnabled.store(isEnabled, ordering: .relaxed)
         nudge()
+        if isEnabled { slot.expectPicture() }
     }
 
     /// Makes the thread look at what has changed.
@@ -140,7 +145,7 @@ final class EncodingLane: Sendable {
     func requestKeyframe() {
         if let relay = track.relay { return relay.requestKeyframe() }
         demand.withLock { $0.request() }
-        slot.nudge()
+        slot.expectPicture()
     }
 
     /// Ends the encoding; a picture that still waits is dropped.

@@ -5,8 +5,8 @@ import VideoProcessing
 /// Holds the newest picture for an encoding, until the encoder takes it.
 ///
 /// Depth 1; the newest picture wins. The encoder looks at the picture when it comes, and leaves it in the slot while it
-/// may not be encoded yet. It looks again after each nudge and at the time that it chose. The thread that puts never
-/// waits.
+/// may not be encoded yet. It looks again after each nudge and at the time that it chose. If no picture is there, it
+/// wakes only when one is expected, or at that time. The thread that puts never waits.
 final class FrameSlot: Sendable {
     /// A picture, and its number in the track's `PictureTally`.
     struct Picture: Sendable {
@@ -38,6 +38,8 @@ final class FrameSlot: Sendable {
         var isNew = false
         /// Whether something has changed since the last look.
         var isNudged = false
+        /// Whether somebody waits for a picture that the encoder must find.
+        var isExpected = false
         /// Why the picture in the slot waits.
         var reason = FrameDropReason.encoderBusy
         var isClosed = false
@@ -59,19 +61,33 @@ final class FrameSlot: Sendable {
         }
     }
 
+    /// Puts in what `make` returns, unless a picture is there already.
+    func putIfEmpty(_ make: () -> Picture?) {
+        monitor.change { state in
+            guard state.picture == nil, !state.isClosed else { return }
+            state.picture = make()
+            state.isNew = state.picture != nil
+        }
+    }
+
     /// Makes the encoder look at the picture again, if one waits.
     func nudge() {
         monitor.change { $0.isNudged = true }
     }
 
-    /// Waits for a new picture, or for a nudge or `time` while a picture is there.
+    /// Makes the encoder look although there may be no picture, because somebody waits for one.
+    func expectPicture() {
+        monitor.change { ($0.isNudged, $0.isExpected) = (true, true) }
+    }
+
+    /// Waits for a new picture, for a nudge while a picture is there, for one that is expected, or for `time`.
     ///
     /// - Returns: `nil` once the slot is closed.
     func look(by time: MonotonicInstant?) -> Look? {
         let look = monitor.wait(until: time) { state -> Look?? in
             if state.isClosed { return .some(nil) }
-            guard state.picture != nil, state.isNew || state.isNudged else { return nil }
-            defer { (state.isNew, state.isNudged) = (false, false) }
+            guard state.isExpected || state.picture != nil && (state.isNew || state.isNudged) else { return nil }
+            defer { (state.isNew, state.isNudged, state.isExpected) = (false, false, false) }
             return Look(isNewFrame: state.isNew, largest: state.picture?.largest)
         }
         return look ?? monitor.withLock { Look(isNewFrame: false, largest: $0.picture?.largest) }

@@ -33,6 +33,9 @@ struct KeyframeDemand: Hashable, Sendable {
         latest != answered || (isRequested && mayAnswer())
     }
 
+    /// Whether somebody waits for a keyframe, due now or later.
+    var isPending: Bool { latest != answered || isRequested }
+
     /// Notes that a keyframe was encoded, whose encoding began at `mark`.
     ///
     /// It also answers a request that came while it was encoded, because it has not been sent yet. A beginning that

@@ -19,6 +19,7 @@ struct LaneEncoder: ~Copyable {
     private var largest: Dimensions
     /// The pixels of the last picture that was encoded, before scaling.
     private var lastEncoded: VideoBuffer?
+    private var repeats = RepeatSchedule()
 
     /// The work for `lane`.
     init(of lane: EncodingLane) {
@@ -40,7 +41,25 @@ struct LaneEncoder: ~Copyable {
     /// Works until the lane is closed.
     mutating func run() {
         var time: MonotonicInstant?
-        while let look = lane.slot.look(by: time) { time = consider(look) }
+        while let look = lane.slot.look(by: time) {
+            time = look.largest == nil ? considerRepeat() : consider(look) ?? repeats.time
+        }
+    }
+
+    /// Shows the newest picture again if it is time for that.
+    ///
+    /// - Returns: When to look again, at the latest.
+    private mutating func considerRepeat() -> MonotonicInstant? {
+        guard lane.isActive else {
+            repeats.pause()
+            return nil
+        }
+        let now = MonotonicClock.now
+        if lane.demand.withLock({ $0.isPending }) { repeats.demanded(at: now) }
+        guard let time = repeats.time, now >= time else { return repeats.time }
+        repeats.pause()
+        lane.slot.putIfEmpty { track.newest.repeat(for: track, at: now) }
+        return nil
     }
 
     /// Looks at the picture in the slot, and encodes it if that may be done now.
@@ -49,6 +68,7 @@ struct LaneEncoder: ~Copyable {
     private mutating func consider(_ look: FrameSlot.Look) -> MonotonicInstant? {
         guard lane.isActive else {
             lastEncoded = nil
+            repeats.pause()
             drop(lane.slot.take(), .notWanted)
             return nil
         }
@@ -63,6 +83,7 @@ struct LaneEncoder: ~Copyable {
         switch track.route.uplink.decide(lane.seat, isNewFrame: isNew, keyframeDue: order.isKeyframeDue) {
         case .notWanted:
             lastEncoded = nil
+            repeats.pause()
             drop(lane.slot.take(), .notWanted)
         case .wait(let time, let reason):
             wait(reason, isNewFrame: isNew)
@@ -74,7 +95,8 @@ struct LaneEncoder: ~Copyable {
         return nil
     }
 
-    private func wait(_ reason: WaitReason, isNewFrame: Bool) {
+    private mutating func wait(_ reason: WaitReason, isNewFrame: Bool) {
+        repeats.pause()
         lane.slot.hold(reason.dropReason)
         // The connection may have stopped asking for packets. When it asks, the queue gives up what is too late.
         if isNewFrame, !lane.sendQueue.isEmpty { track.route.wake() }
@@ -113,6 +135,7 @@ struct LaneEncoder: ~Copyable {
             )
             guard let info else {
                 track.route.uplink.encoded(nil, of: lane.seat)
+                repeats.encoded(isRepeat: scaled.isRepeat, isSharp: false, at: MonotonicClock.now)
                 if picture.frame.isRepeat { track.requestFrame() }
                 return drop(picture, .rateControl)
             }
@@ -126,6 +149,7 @@ struct LaneEncoder: ~Copyable {
             lastEncoded = picture.frame.buffer
             // Before the frame counts as encoded, so that whoever waits for that finds the request made.
             if picture.frame.isRepeat, !encoding.isSharp { track.requestFrame() }
+            repeats.encoded(isRepeat: scaled.isRepeat, isSharp: encoding.isSharp, at: MonotonicClock.now)
             finish(picture, info, report, order)
         } catch {
             // No frame may refer to a picture that was not sent.

@@ -120,7 +120,7 @@ public final class LocalVideoTrack: Sendable {
         var statistics = publisher.statistics
         // The publisher counts the frames that reached it. The source adds those it dropped before, if it counts any.
         statistics.framesCaptured += capture.framesDropped.total
-        statistics.framesRepeated = capture.framesRepeated
+        statistics.framesRepeated += capture.framesRepeated
         statistics.framesMissed = capture.framesMissed
         statistics.timestampsReplaced = capture.timestampsReplaced
         statistics.framesSubstituted = capture.framesSubstituted
@@ -160,7 +160,7 @@ public final class LocalVideoTrack: Sendable {
         let watch = Task {
             for await event in events {
                 switch event {
-                case .failed, .finished: publisher.giveUpWaiting()
+                case .failed, .finished: publisher.sourceEnded()
                 case .interrupted, .interruptionEnded, .noFramesCaptured, .warning: break
                 }
             }

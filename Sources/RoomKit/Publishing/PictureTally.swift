@@ -9,6 +9,8 @@ final class PictureTally: Sendable {
     /// The counts of a track.
     struct Counts: Sendable {
         var framesCaptured = 0
+        /// Pictures that were captured before and are shown again; part of `framesCaptured`.
+        var framesRepeated = 0
         var framesEncoded = 0
         var framesDropped = FrameDropCounts()
     }
@@ -46,6 +48,12 @@ final class PictureTally: Sendable {
             state.open.append(Open(ticket: state.nextTicket, encodings: encodings))
             return state.nextTicket
         }
+    }
+
+    /// Counts a picture that one encoding shows again, as `captured(for:)` counts a new one.
+    func repeated() -> UInt64 {
+        state.withLock { $0.counts.framesRepeated += 1 }
+        return captured(for: 1)
     }
 
     /// Counts a captured picture that goes to no encoding.

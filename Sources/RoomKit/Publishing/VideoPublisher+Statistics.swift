@@ -8,6 +8,7 @@ extension VideoPublisher {
         var statistics = LocalVideoTrackStatistics()
         let counts = tally.counts
         statistics.framesCaptured = counts.framesCaptured
+        statistics.framesRepeated = counts.framesRepeated
         statistics.framesEncoded = counts.framesEncoded
         statistics.framesDropped = counts.framesDropped
         for lane in lanes {

@@ -37,6 +37,7 @@ final class VideoPublisher: EncodedVideoSink, Sendable {
     /// The upright size in which the last picture was published: width in the upper half, height in the lower.
     private let lastSize = Atomic<UInt64>(0)
     let tally = PictureTally()
+    private let newest = NewestPicture()
     /// Holds the frames of a source that compresses them itself; `nil` for a source of pictures.
     let relay: RelaySlot?
     private let state = Monitor(State())
@@ -76,6 +77,7 @@ final class VideoPublisher: EncodedVideoSink, Sendable {
             let upright = sizing.outputDimensions(for: frame.uprightDimensions)
             firstFrame.fulfill((upright, isTransposed ? upright.transposed : upright))
         }
+        newest.keep(frame, sizing: sizing, at: MonotonicClock.now)
         let lanes = lanes(isTransposed: isTransposed)
         if let largest = lanes.first?.track.chain.largestDimensions(of: frame, sizing: sizing) {
             note(isTransposed ? largest.transposed : largest)
@@ -177,6 +179,12 @@ final class VideoPublisher: EncodedVideoSink, Sendable {
         firstFrame.fulfill(nil)
     }
 
+    /// Notes that the source has ended: nothing waits for a picture, and none is shown again.
+    func sourceEnded() {
+        giveUpWaiting()
+        newest.forget()
+    }
+
     /// Begins to encode, for the track that the server has accepted.
     ///
     /// - Throws: `outOfResources` if there is no thread.
@@ -189,6 +197,7 @@ final class VideoPublisher: EncodedVideoSink, Sendable {
                 keepsOrientation: options.orientation == .tagged
             ),
             tally: tally,
+            newest: newest,
             relay: relay,
             requestFrame: requestFrame,
             note: { [weak self] error in self?.note(error, route) }
@@ -250,6 +259,7 @@ final class VideoPublisher: EncodedVideoSink, Sendable {
         if lanes.isEmpty { relay?.discard() }
         for lane in lanes { lane.close() }
         for lane in lanes { await lane.join() }
+        newest.forget()
         lanes.first?.track.chain.release()
     }
 

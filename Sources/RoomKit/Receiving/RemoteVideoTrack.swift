@@ -35,6 +35,8 @@ public final class RemoteVideoTrack: Sendable {
         var sinks: [any ReceivedFrameSink] = []
         var keyframeCache = KeyframeCache()
         var requestKeyframe: (@Sendable (KeyframeNeed) -> Void)?
+        var isSubscribed = false
+        var isSwitchedOff = false
         /// Receivers whose threads still run.
         var receivers = 0
         /// Whether the track was withdrawn, or the session is over.
@@ -89,6 +91,12 @@ public final class RemoteVideoTrack: Sendable {
     /// Whether the publisher sends at present.
     public var isEnabled: Bool { state.withLock { $0.isEnabled } }
 
+    /// Whether the track is received: from `RoomEvent.trackSubscribed` until `trackUnsubscribed`.
+    public var isSubscribed: Bool { state.withLock { $0.isSubscribed } }
+
+    /// Whether the server does not send the track for now, although it is subscribed to (`RoomEvent.trackSwitchedOff`).
+    public var isSwitchedOff: Bool { state.withLock { $0.isSwitchedOff } }
+
     /// Counts, rates and ages of the frames received so far; any thread may read this.
     ///
     /// Reading takes some microseconds, and does not hold up the track's threads: only a copy is made under a lock.
@@ -104,8 +112,9 @@ public final class RemoteVideoTrack: Sendable {
     ///
     /// The renderer is called on `executor`, or else on a thread of its own, which begins with the first picture. If it
     /// is slow it misses pictures, and each call brings the newest one. It never holds up the track or other renderers.
-    /// Pictures from the relay's cache, which a late joiner gets, are stale and not passed on. The track keeps the
-    /// renderer until it is removed.
+    /// Pictures from the relay's cache, which a late joiner gets, are stale and not passed on, except the last one of a
+    /// picture that stands still (`VideoFrame.isRepeat`): a renderer that is added later begins with that one. The track
+    /// keeps the renderer until it is removed.
     public func addRenderer(_ renderer: any VideoRenderer, on executor: (any TaskExecutor)? = nil) {
         renderers.add(renderer, on: executor)
     }
@@ -150,6 +159,7 @@ public final class RemoteVideoTrack: Sendable {
 
     /// Notes that a receiver has passed on its last frame.
     func receiverEnded() {
+        renderers.forgetStill()
         change { $0.receivers -= 1 }
     }
 
@@ -183,8 +193,21 @@ public final class RemoteVideoTrack: Sendable {
 
     func setEnabled(_ isEnabled: Bool) {
         state.withLock { $0.isEnabled = isEnabled }
+        renderers.forgetStill()
         // The time without pictures is wanted, and no freeze. It may begin with frames that were still on their way.
         meter.withLock { $0.interrupt() }
+    }
+
+    /// Notes that the server does not send the track for now, although it is subscribed to, or sends it again.
+    func setSwitchedOff(_ isSwitchedOff: Bool) {
+        state.withLock { $0.isSwitchedOff = isSwitchedOff }
+        // What was shown is not the present picture any more.
+        if isSwitchedOff { renderers.forgetStill() }
+    }
+
+    /// Notes that the server sends the track from now on, or does so no longer.
+    func setSubscribed(_ isSubscribed: Bool) {
+        state.withLock { ($0.isSubscribed, $0.isSwitchedOff) = (isSubscribed, false) }
     }
 
     func setKeyframeRequest(_ request: (@Sendable (KeyframeNeed) -> Void)?) {

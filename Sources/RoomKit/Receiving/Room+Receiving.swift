@@ -51,6 +51,7 @@ extension Room {
             let request = KeyframeRequest(trackId: trackID, skip: need == .recorder ? false : nil)
             Task { await self.send(.keyframeRequest(request)) }
         }
+        entry.track.setSubscribed(true)
         path.value.begin(receiver, alias: alias)
         remote.entries[trackID]?.former = nil
         remote.entries[trackID]?.alias = alias
@@ -89,6 +90,7 @@ extension Room {
         remote.entries[trackID]?.alias = nil
         guard let receiver = path.value.endReception(of: alias) else { return }
         entry.track.setKeyframeRequest(nil)
+        entry.track.setSubscribed(false)
         receiver.close()
         remote.entries[trackID]?.former = receiver
         remote.endingReceivers += 1

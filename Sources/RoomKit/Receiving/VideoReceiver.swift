@@ -152,9 +152,9 @@ final class VideoReceiver: Sendable {
         while var received = queue.take() {
             let began = now()
             let isInTime = isLive(received, &opening) && isInTime(received, &display, at: began)
-            // A file takes each picture, however late.
+            // A file takes each picture, however late. One that stands still is for renderers that come later, too.
             let isPictureWanted =
-                isInTime && !track.renderers.isEmpty
+                isInTime && (!track.renderers.isEmpty || received.frame.info.isRepeat)
                 || (!received.isCatchUp || received.isPresent) && track.isPictureRecorded
             var hasPicture = false
             let picture: VideoFrame?
@@ -178,7 +178,11 @@ final class VideoReceiver: Sendable {
             received.isShown = isInTime && hasPicture && display.stillShows(after: ended.duration(since: began))
             received.picture = picture.map { received.finished($0, by: scaler) }
             count(received, at: ended, decodeTime: ended.duration(since: began))
-            if received.isShown, let picture = received.picture { track.renderers.offer(picture) }
+            if received.isShown, let picture = received.picture {
+                track.renderers.offer(picture)
+            } else {
+                track.renderers.forgetStill()
+            }
             for sink in track.note(received) { sink.receive(received) }
         }
     }

@@ -26,7 +26,9 @@ extension Room {
             let (track, participant) = (entry.track, entry.participant)
             eventQueue.put(info.enabled ? .trackEnabled(track, participant) : .trackDisabled(track, participant))
         case .subscribed(let info, _, let start):
-            guard remote.entries[info.id] != nil, !path.value.receives(info.alias) else { return }
+            guard let entry = remote.entries[info.id] else { return }
+            // An alias of another track is a fault of the server. That of the same track begins its reception anew.
+            guard entry.alias == info.alias || !path.value.receives(info.alias) else { return }
             subscribed(to: info.id, alias: info.alias, start: start)
         case .subscriptionFailed(let info, _, let failure):
             guard let entry = remote.entries[info.id] else { return }
@@ -52,9 +54,11 @@ extension Room {
         case .trackSwitchedOff(let info, _, let reason):
             guard let entry = remote.entries[info.id] else { return }
             let reason = TrackSwitchOffReason(rawValue: reason) ?? .network
+            entry.track.setSwitchedOff(true)
             eventQueue.put(.trackSwitchedOff(entry.track, entry.participant, reason))
         case .trackSwitchedOn(let info, _):
             guard let entry = remote.entries[info.id] else { return }
+            entry.track.setSwitchedOff(false)
             eventQueue.put(.trackSwitchedOn(entry.track, entry.participant))
         case .ended(let ending): end(RoomError(ending))
         }

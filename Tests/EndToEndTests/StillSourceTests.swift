@@ -1,0 +1,53 @@
+import MediaCore
+import RoomKit
+import TestSupport
+import TestTools
+import Testing
+import Threading
+
+/// Sources that deliver a picture only when it changes, or rarely.
+@Suite("Pictures that stand still", .timeLimit(.minutes(2)))
+struct StillSourceTests {
+    private func picture(_ luma: UInt8) -> VideoFrame {
+        let buffer = VideoBuffer(dimensions: Dimensions(width: 96, height: 64))
+        buffer.withMutablePlanes { plane, chromaU, chromaV in
+            plane.update(repeating: luma)
+            chromaU.update(repeating: 128)
+            chromaV.update(repeating: 128)
+        }
+        return VideoFrame(buffer: buffer, timestamp: MonotonicClock.now)
+    }
+
+    // A picture that was written before anybody watched was never sent, and one from the cache never shown.
+    @Test("A picture that was written once reaches everybody, whenever they come", arguments: [0, 400, 2500, 5000])
+    func writtenOnce(latecomerAfter wait: Int) async throws {
+        let stage = try Stage()
+        let author = try await stage.join("author")
+        let track = LocalVideoTrack(writtenAs: "dashboard")
+        let publishing = Task { try await author.room.localParticipant.publish(track) }
+        try await eventually("it is written") { track.write(picture(90)) }
+        try await publishing.value
+        try await Task.sleep(for: .milliseconds(300))
+        // One that comes when the picture has long been written, and one beside it.
+        for name in ["viewer", "latecomer"] {
+            let member = try await stage.join(name)
+            let remote = try await member.subscribedTrack()
+            let renderer = CountingRenderer()
+            remote.addRenderer(renderer)
+            try await eventually("\(name) sees it") { renderer.frames >= 1 }
+            if name == "viewer" { try await Task.sleep(for: .milliseconds(wait)) }
+        }
+        // It becomes sharp, and then nothing is sent any more.
+        try await eventually("it is sharp") {
+            let before = track.statistics.framesEncoded
+            try await Task.sleep(for: .seconds(1))
+            return track.statistics.framesEncoded == before
+        }
+        let statistics = track.statistics
+        #expect(statistics.framesRepeated == statistics.framesCaptured - 1)
+        #expect(statistics.unaccounted == 0)
+        // The next picture follows as usual.
+        #expect(track.write(picture(200)))
+        try await eventually("it is encoded") { track.statistics.framesEncoded > statistics.framesEncoded }
+    }
+}
