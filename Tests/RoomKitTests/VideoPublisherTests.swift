@@ -60,7 +60,7 @@ struct VideoPublisherTests {
     }
 
     // Whoever came saw nothing before the next picture, which may never come.
-    @Test("The last picture is shown to somebody who comes later, unless the source has ended", arguments: [false, true])
+    @Test("The last picture is shown to one who comes later, unless the source has ended", arguments: [false, true])
     func shownAgain(hasEnded: Bool) async throws {
         let bench = try PublisherBench(isWanted: false)
         bench.publisher.onVideoFrame(picture(64, 48, at: 0))
