@@ -87,6 +87,8 @@ extension ClientSession {
         case dismissed(reason: String, reconnect: Bool, url: String?)
         /// The server refused this client, or ended the session with an error.
         case refused(ErrorMessage)
+        /// The server closed the connection because it cannot understand what this client sends.
+        case faulted(code: Int, reason: String)
         /// The connection broke.
         case connectionLost(String)
         /// The server broke the protocol.

@@ -79,6 +79,21 @@ package struct ClientSession: Sendable {
         end(.connectionLost(reason))
     }
 
+    /// The server has closed the connection with a code (`docs/protocol.md`, section 12).
+    ///
+    /// A message that said why may not have come, or not have been read, so the code itself must say whether to return.
+    package mutating func connectionClosed(byServerWith code: Int, _ reason: String) -> [Action] {
+        let words = reason.isEmpty ? "\(RoomErrorCode(rawValue: code).name), without a word" : reason
+        switch code {
+        case 4000...4999: return end(.refused(ErrorMessage(RoomErrorCode(rawValue: code), words, fatal: true)))
+        // 1005 and 1006 stand for no code at all (RFC 6455, section 7.4.1).
+        case 1002, 1003, 1007...1010: return end(.faulted(code: code, reason: reason))
+        default:
+            let text = reason.isEmpty ? "" : ": \(reason)"
+            return end(.connectionLost("The server closed the connection (\(code))\(text)."))
+        }
+    }
+
     /// The server sent something that could not even be received as a message.
     package mutating func violated(_ problem: String) -> [Action] {
         violation(problem)

@@ -263,7 +263,7 @@ struct SubscribeCommand: AsyncParsableCommand {
             case .networkQualityChanged(let participant, let level):
                 reporter.report(NetworkQualityEvent(participant, level), nil)
             case .trackEnabled, .trackDisabled, .localTrackFailed, .localTrackInterrupted,
-                .localTrackInterruptionEnded, .localTrackDimensionsChanged, .localTrackWarning:
+                .localTrackInterruptionEnded, .localTrackDimensionsChanged, .localTrackWarning, .localTrackFinished:
                 break
             }
         }

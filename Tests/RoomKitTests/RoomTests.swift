@@ -57,6 +57,7 @@ extension RoomEvent {
         case .localTrackFailed(let track, _): "failed \(track.name)"
         case .localTrackInterrupted(let track, _): "interrupted \(track.name)"
         case .localTrackInterruptionEnded(let track): "goes on \(track.name)"
+        case .localTrackFinished(let track): "ends \(track.name)"
         case .localTrackWarning(let track, _): "warning \(track.name)"
         case .requestRefused: "refused"
         case .trackSwitchedOff(let track, _, let reason): "off \(track.name) \(reason)"

@@ -158,7 +158,7 @@ struct VideoPublisherTests {
         )
         while !next.header.isKeyframe { next = try bench.passSome(from: &index) }
         await bench.publisher.announceEnabled()
-        #expect(bench.announced.withLock { $0 } == 1 && bench.publisher.isEnabled)
+        #expect(bench.announced.withLock { $0 } == 1 && bench.publisher.isSending)
         await bench.publisher.stop()
         #expect(bench.publisher.statistics.framesDropped[.notWanted] == 1)
         #expect(bench.publisher.statistics.keyframes == 3)
@@ -245,7 +245,7 @@ struct VideoPublisherTests {
         let capturer = Capturer()
         let track = LocalVideoTrack(source: CapturerSource(capturer))
         let bench = try PublisherBench()
-        #expect(track.attach(bench.publisher))
+        #expect(track.attach(bench.publisher) == nil)
         try await track.startSource(for: bench.publisher)
         let consumer = try #require(capturer.consumer.withLock { $0 })
         let start = MonotonicClock.now - .seconds(3)

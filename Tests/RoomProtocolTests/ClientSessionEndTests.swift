@@ -29,6 +29,33 @@ struct ClientSessionEndTests: ClientSessionFixture {
         }
     }
 
+    // All of them counted as a broken connection, so that a program that had been replaced came back for ever.
+    @Test(
+        "A close code without an error says whether to come back",
+        arguments: [
+            (4409, false), (4400, false), (4401, false), (4429, true), (4503, true), (4999, false), (1002, false),
+            (1007, false), (1009, false), (1000, true), (1001, true), (1005, true), (1011, true), (3000, true),
+        ]
+    )
+    func closeCodes(code: Int, mayReturn: Bool) {
+        for var session in [ClientSession(ClientSession.Settings(join: join)), joinedSession()] {
+            let actions = session.connectionClosed(byServerWith: code, "why")
+            guard case .notify(.ended(let ending))? = actions.first, actions.count == 1 else {
+                Issue.record("\(actions)")
+                continue
+            }
+            switch ending {
+            case .refused(let error):
+                #expect(error.code == code && error.message == "why" && code >= 4000)
+                #expect(RoomErrorCode(rawValue: code).allowsReturn == mayReturn)
+            case .faulted(code, "why"): #expect(!mayReturn)
+            case .connectionLost(let reason): #expect(mayReturn && reason.contains("\(code)"))
+            default: Issue.record("\(ending)")
+            }
+            expectSilence(session)
+        }
+    }
+
     @Test("A dismissal or fatal error ends the session and closes, so that no server can hold the connection")
     func dismissed() {
         for hasJoined in [false, true] {

@@ -136,6 +136,12 @@ final class EncodingLane: Sendable {
         if isEnabled { slot.expectPicture() }
     }
 
+    /// Makes the next frame a keyframe, because the server has discarded what came before.
+    func requestBeginning() {
+        if let relay = track.relay { return relay.requestKeyframe() }
+        demand.withLock { $0.begin() }
+    }
+
     /// Makes the thread look at what has changed.
     private func nudge() {
         if let relay = track.relay { relay.setActive(isActive, at: MonotonicClock.now) } else { slot.nudge() }

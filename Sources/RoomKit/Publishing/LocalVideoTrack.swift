@@ -71,6 +71,7 @@ public final class LocalVideoTrack: Sendable {
             state.publisher?.setEnabled(isEnabled)
             return state.publisher
         }
+        if isEnabled { publisher?.needPicture() }
         await publisher?.announceEnabled()
     }
 
@@ -137,14 +138,16 @@ public final class LocalVideoTrack: Sendable {
     /// Each such failure is also reported as `RoomEvent.localTrackFailed`, and so is a failure of the source.
     public var failure: RoomError? { attached?.failure }
 
-    /// Attaches the publisher that works for the track from now on; `false` if the track already has one.
-    func attach(_ publisher: VideoPublisher) -> Bool {
+    /// Attaches the publisher that works for the track from now on.
+    ///
+    /// - Returns: The publisher that the track still has, so that this one is not attached; `nil` if there is none.
+    func attach(_ publisher: VideoPublisher) -> VideoPublisher? {
         state.withLock { state in
-            if let current = state.publisher, !current.isOver { return false }
+            if let current = state.publisher, !current.isOver { return current }
             state.publisher = publisher
             state.finalCapture = nil
             publisher.setEnabled(state.isEnabled)
-            return true
+            return nil
         }
     }
 

@@ -39,8 +39,14 @@ extension Room {
             isScreencast: track.source.isScreencast,
             requestFrame: { [weak source = track.source] in source?.requestFrame() }
         )
-        guard track.attach(publisher) else {
-            throw RoomError(.alreadyPublished, "The track \"\(track.name)\" is published already.")
+        while let former = track.attach(publisher) {
+            guard former.isEnding else {
+                throw RoomError(.alreadyPublished, "The track \"\(track.name)\" is published already.")
+            }
+            // It is being unpublished, or its session is over. Its source and encoder take a moment to stop.
+            await former.untilRetired()
+            try Task.checkCancellation()
+            guard !link.hasEnded else { throw link.ending }
         }
         let publication = Publication(track, publisher)
         publications.add(publication)
@@ -93,14 +99,22 @@ extension Room {
     private func reportEvents(of publication: Publication) -> Task<Void, Never> {
         let (track, settled) = (publication.track, publication.settled)
         let events = track.source.captureEvents()
-        return Task { [eventQueue] in
+        return Task { [eventQueue, publisher = publication.publisher] in
             for await event in events {
-                if case .failed = event { _ = await settled.value() }
+                let isEnd = event.isEnd
+                if isEnd { _ = await settled.value() }
                 guard !Task.isCancelled else { return }
-                if let event = RoomEvent(event, of: track) { eventQueue.put(event) }
+                eventQueue.put(RoomEvent(event, of: track))
+                guard isEnd else { continue }
+                // The others learn that nothing more comes, unless the source was started again meanwhile.
+                try? await Task.sleep(for: Self.lastPictureTime)
+                await publisher.announceEnabled()
             }
         }
     }
+
+    /// How long the last picture of a source that has ended is shown as live: it may still be on its way.
+    private static let lastPictureTime = Duration.seconds(1)
 
     /// Throws if the publication must not continue: the task is cancelled, the session over or the track withdrawn.
     private func check(_ publication: Publication) throws {
@@ -185,7 +199,7 @@ extension Room {
     /// value.
     func announceEnabled(trackID: String) {
         guard let publication = publications.publication(withID: trackID) else { return }
-        let isEnabled = publication.publisher.isEnabled
+        let isEnabled = publication.publisher.isSending
         guard isEnabled != publication.announcedEnabled else { return }
         publication.announcedEnabled = isEnabled
         send(isEnabled ? .enable(Enable(trackId: trackID)) : .disable(Disable(trackId: trackID)))
@@ -204,6 +218,7 @@ extension Room {
     /// Begins to withdraw a track, only once; the returned task finishes when the track's threads have ended.
     func withdraw(_ publication: Publication) -> Task<Void, Never> {
         if let withdrawal = publication.withdrawal { return withdrawal }
+        publication.publisher.willEnd()
         // This needs a task of its own, because a cancelled task would not wait.
         let withdrawal = Task {
             await publication.trackID == nil ? abandon(publication) : end(publication)
@@ -249,6 +264,7 @@ extension Room {
     func endPublications(with error: RoomError) {
         for publication in publications.end(with: error) {
             publication.watch?.cancel()
+            publication.publisher.willEnd()
             publication.publisher.giveUpWaiting()
             for lane in publication.publisher.lanes {
                 lane.sendQueue.close()
@@ -276,15 +292,25 @@ extension VideoPublisher {
     }
 }
 
+extension CaptureEvent {
+    /// Whether the source delivers no further frames.
+    fileprivate var isEnd: Bool {
+        switch self {
+        case .failed, .finished: true
+        case .interrupted, .interruptionEnded, .noFramesCaptured, .warning: false
+        }
+    }
+}
+
 extension RoomEvent {
-    /// The event of the room for an event of a published track's source; `nil` for none.
-    fileprivate init?(_ event: CaptureEvent, of track: LocalVideoTrack) {
+    /// The event of the room for an event of a published track's source.
+    fileprivate init(_ event: CaptureEvent, of track: LocalVideoTrack) {
         switch event {
         case .interrupted(let error): self = .localTrackInterrupted(track, error)
         case .interruptionEnded: self = .localTrackInterruptionEnded(track)
         case .warning(let error), .noFramesCaptured(let error): self = .localTrackWarning(track, error)
         case .failed(let error): self = .localTrackFailed(track, error)
-        case .finished: return nil
+        case .finished: self = .localTrackFinished(track)
         }
     }
 }

@@ -42,7 +42,12 @@ final class VideoPublisher: EncodedVideoSink, Sendable {
     let relay: RelaySlot?
     private let state = Monitor(State())
     private let error = Monitor<RoomError?>(nil)
-    private let isRetired = Atomic(false)
+    /// Whether the source has ended, and delivered nothing since.
+    private let isSourceOver = Atomic(false)
+    /// Whether the publication is over or being withdrawn, so that `retired` will be fulfilled.
+    private let isEndingFlag = Atomic(false)
+    /// Fulfilled once the track may have another publisher.
+    private let retired = Promise<Void>()
 
     /// Creates the publisher of a track.
     ///
@@ -71,6 +76,7 @@ final class VideoPublisher: EncodedVideoSink, Sendable {
     }
 
     func onVideoFrame(_ frame: VideoFrame) {
+        sourceDelivers()
         let isTransposed = options.orientation == .tagged && frame.rotation.swapsDimensions
         let sizing = sizing.withLock { $0 }
         if firstFrame.current == nil {
@@ -89,6 +95,7 @@ final class VideoPublisher: EncodedVideoSink, Sendable {
     }
 
     func onEncodedFrame(_ frame: EncodedFrame) {
+        sourceDelivers()
         if frame.info.isKeyframe {
             let encoded = frame.info.dimensions
             let upright = frame.tags.rotation.swapsDimensions ? encoded.transposed : encoded
@@ -153,7 +160,10 @@ final class VideoPublisher: EncodedVideoSink, Sendable {
     var failure: RoomError? { error.withLock { $0 } }
 
     /// Whether the track may have another publisher.
-    var isOver: Bool { isRetired.load(ordering: .acquiring) }
+    var isOver: Bool { retired.current != nil }
+
+    /// Whether the track may soon have another publisher (`untilRetired`).
+    var isEnding: Bool { isEndingFlag.load(ordering: .acquiring) }
 
     var trackID: String? { state.withLock { $0.route?.trackID } }
 
@@ -183,6 +193,15 @@ final class VideoPublisher: EncodedVideoSink, Sendable {
     func sourceEnded() {
         giveUpWaiting()
         newest.forget()
+        isSourceOver.store(true, ordering: .releasing)
+    }
+
+    /// Notes that the source delivers: one that had ended was started again.
+    private func sourceDelivers() {
+        guard isSourceOver.load(ordering: .relaxed), isSourceOver.exchange(false, ordering: .acquiringAndReleasing)
+        else { return }
+        for lane in lanes { lane.requestBeginning() }
+        Task { await announceEnabled() }
     }
 
     /// Begins to encode, for the track that the server has accepted.
@@ -228,19 +247,23 @@ final class VideoPublisher: EncodedVideoSink, Sendable {
         if !layers.isEmpty, relay == nil { requestFrame() }
     }
 
-    /// Sets whether pictures are encoded; with `true` the next frame is a keyframe.
+    /// Sets whether pictures are encoded; with `true` the next frame is a keyframe, and `needPicture` is to be called.
     func setEnabled(_ isEnabled: Bool) {
         state.withLock { state in
             state.isEnabled = isEnabled
             for lane in state.lanes { lane.setEnabled(isEnabled) }
         }
-        if isEnabled, relay == nil { requestFrame() }
     }
 
-    /// Whether pictures are encoded.
-    var isEnabled: Bool { state.withLock { $0.isEnabled } }
+    /// Asks the source for a picture for those who wait; called without a lock, because a source may call back.
+    func needPicture() {
+        if relay == nil { requestFrame() }
+    }
 
-    /// Tells the server the last value of `setEnabled`.
+    /// Whether pictures are sent: the track is enabled, and its source has not ended.
+    var isSending: Bool { state.withLock { $0.isEnabled } && !isSourceOver.load(ordering: .acquiring) }
+
+    /// Tells the server the present value of `isSending`.
     func announceEnabled() async {
         await state.withLock { $0.route }?.announceEnabled()
     }
@@ -263,9 +286,19 @@ final class VideoPublisher: EncodedVideoSink, Sendable {
         lanes.first?.track.chain.release()
     }
 
+    /// Notes that the publication has begun to end.
+    func willEnd() {
+        isEndingFlag.store(true, ordering: .releasing)
+    }
+
     /// Lets the track have another publisher, once this one has stopped and its publication is withdrawn.
     func retire() {
-        isRetired.store(true, ordering: .releasing)
+        retired.fulfill(())
+    }
+
+    /// Waits for `retire`; a cancelled task waits as well.
+    func untilRetired() async {
+        _ = await retired.value()
     }
 
     private func note(_ failure: RoomError?, _ route: PublishingRoute) {

@@ -18,8 +18,13 @@ public struct ConnectOptions: Sendable {
     public var identity: String
     /// The access token, if the server requires one; servers of version 0.1 ignore it.
     public var accessToken: String?
-    /// Tracks that are published right after joining, one after the other, with default options.
+    /// Tracks that are published right after joining, all at the same time, with default options.
     public var videoTracks: [LocalVideoTrack] = []
+    /// Whether one of `videoTracks` that cannot be published makes connecting fail; `true` by default.
+    ///
+    /// Otherwise `RoomEvent.localTrackFailed` reports it, and the session goes on with the others, so that one camera
+    /// that is absent does not keep the rest away.
+    public var areVideoTracksRequired = true
     /// Whether this program subscribes to every track of the other participants as soon as it is published.
     public var isAutomaticSubscriptionEnabled = true
     /// The largest number of tracks that are received at once; 0 for none.

@@ -20,8 +20,7 @@ extension Room {
         switch closure {
         case .byUs(_, let reason): perform(link.session.connectionClosed("The connection was closed: \(reason)."))
         case .byPeer(let code, let reason):
-            let text = reason.isEmpty ? "" : ": \(reason)"
-            perform(link.session.connectionClosed("The server closed the connection (\(code))\(text)."))
+            perform(link.session.connectionClosed(byServerWith: Int(code), reason))
         case .failed(let error) where [.messageTooLarge, .invalidText].contains(error.code):
             perform(link.session.violated("\(error)"))
         case .failed(let error):

@@ -6,7 +6,8 @@ import WebSockets
 public enum RoomClient {
     /// Connects to a server and joins a room.
     ///
-    /// It returns when the server has accepted us and the tracks of `options` are published. If the server does not
+    /// It returns when the server has accepted us and the tracks of `options` are published, or have failed if they are
+    /// not required. If the server does not
     /// answer, it fails after at most 30 s. From then on the room's `events` report everything that happens. Call
     /// `Room.disconnect()` when you are done: a room that you merely drop stays joined.
     ///
@@ -20,12 +21,31 @@ public enum RoomClient {
         let room = try Room(options: options, loop: sharedLoop())
         try await room.join(url)
         do {
-            for track in options.videoTracks { try await room.localParticipant.publish(track) }
+            try await publish(options.videoTracks, in: room, areRequired: options.areVideoTracksRequired)
         } catch {
             await room.disconnect()
             throw error
         }
         return room
+    }
+
+    /// Publishes tracks at the same time, so that none waits for another one's camera.
+    ///
+    /// - Throws: The error of the first track that cannot be published, if all are required; `CancellationError`.
+    private static func publish(_ tracks: [LocalVideoTrack], in room: Room, areRequired: Bool) async throws {
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for track in tracks {
+                group.addTask {
+                    do {
+                        try await room.localParticipant.publish(track)
+                    } catch {
+                        if areRequired || Task.isCancelled { throw error }
+                        room.eventQueue.put(.localTrackFailed(track, error))
+                    }
+                }
+            }
+            try await group.waitForAll()
+        }
     }
 
     /// The server's URL with the path of the room.

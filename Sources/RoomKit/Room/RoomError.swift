@@ -45,7 +45,8 @@ public struct RoomError: Error, Hashable, Sendable {
 
     /// The kind of failure.
     public let code: Code
-    /// The number that the server gave as its reason (`docs/protocol.md`, section 12); `nil` unless it refused.
+    /// The number that the server gave as its reason (`docs/protocol.md`, section 12), or with which it closed the
+    /// connection; `nil` unless it refused.
     public let serverCode: Int?
     /// Why the file of `ConnectOptions.adaptationLog` failed, if the system said so.
     package let fileError: MediaFileError?
@@ -123,6 +124,9 @@ extension RoomError {
             )
         case .refused(let error):
             self.init(refusal: error)
+        case .faulted(let code, let reason):
+            let problem = "The server does not understand this program (\(code)\(reason.isEmpty ? "" : ": \(reason)"))"
+            self.init(.refused, "\(problem). Check that both are of the same version.", serverCode: code)
         case .connectionLost(let reason): self.init(.connectionLost, reason)
         case .protocolViolation(let problem):
             let advice = "Check that it is a room server of this program's version."

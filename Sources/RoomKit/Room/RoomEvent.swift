@@ -59,8 +59,14 @@ public enum RoomEvent: Sendable {
     /// A local track delivers nothing: its camera failed (`CameraError`), or its pictures cannot be encoded
     /// (`RoomError`).
     ///
-    /// The track stays published. After a camera's failure, unpublish it, and publish it again when the camera is back.
+    /// The track stays published, and a second after its source's end it counts as disabled for the others. After a
+    /// camera's failure, unpublish it, and publish it again when the camera is back. A track of
+    /// `ConnectOptions.videoTracks` that could not be published is reported in this way if those are not required.
     case localTrackFailed(LocalVideoTrack, any Error)
+    /// The source of a local track has delivered its last picture, as at the end of a clip.
+    ///
+    /// The track stays published, and counts as disabled for the others a second later.
+    case localTrackFinished(LocalVideoTrack)
     /// The server refused a request.
     case requestRefused(RoomError)
     /// This reader was too slow: this many events were left out here, because 1,024 were already waiting.

@@ -1,0 +1,156 @@
+import MediaCore
+import RelayCore
+import RelayServer
+import RoomKit
+import TestSupport
+import TestTools
+import Testing
+import Threading
+
+/// A device of the test: slow to close, and ended or failing when the test says so.
+private final class TestDevice: CustomCapturer {
+    struct Unplugged: Error {}
+
+    private let consumer = Monitor<VideoCaptureConsumer?>(nil)
+    private let closingTime: Duration
+
+    init(closingTime: Duration = .zero) {
+        self.closingTime = closingTime
+    }
+
+    func initCapture() {}
+    func startCapture(_ consumer: VideoCaptureConsumer) { self.consumer.withLock { $0 = consumer } }
+    func stopCapture() {}
+    func releaseCapture() {
+        _ = Monitor(()).wait(until: MonotonicClock.now + closingTime) { _ -> Void? in nil }
+    }
+
+    func deliver() {
+        let buffer = VideoBuffer(dimensions: Dimensions(width: 64, height: 48))
+        buffer.withMutablePlanes { plane, chromaU, chromaV in
+            plane.update(repeating: 90)
+            chromaU.update(repeating: 128)
+            chromaV.update(repeating: 128)
+        }
+        _ = consumer.withLock { $0 }?.consume(VideoFrame(buffer: buffer, timestamp: MonotonicClock.now))
+    }
+
+    func finish() { consumer.withLock { $0 }?.finish() }
+    func fail() { consumer.withLock { $0 }?.fail(Unplugged()) }
+}
+
+@Suite("Tracks whose source or session ends", .timeLimit(.minutes(2)))
+struct SourceEndTests {
+    private func publish(_ track: LocalVideoTrack, by member: Member, _ device: TestDevice) async throws {
+        let publishing = Task { try await member.room.localParticipant.publish(track) }
+        let pictures = Task {
+            while true {
+                try await Task.sleep(for: .milliseconds(20))
+                device.deliver()
+            }
+        }
+        defer { pictures.cancel() }
+        try await publishing.value
+    }
+
+    // Connecting again failed for good, because the camera of the session before was still being closed.
+    @Test("A track can be published again at once after its session is over, or while it is unpublished")
+    func again() async throws {
+        let stage = try Stage()
+        let device = TestDevice(closingTime: .milliseconds(400))
+        let track = LocalVideoTrack(source: CapturerSource(device, kind: .camera), name: "camera")
+        let first = try await stage.join("robot")
+        try await publish(track, by: first, device)
+        // It replaces the first one.
+        let second = try await stage.join("robot")
+        #expect(try await first.ending()?.serverCode == 4409)
+        try await publish(track, by: second, device)
+        let viewer = try await stage.join("viewer")
+        let remote = try await viewer.subscribedTrack("camera")
+        let withdrawal = Task { await second.room.localParticipant.unpublish(track) }
+        try await Task.sleep(for: .milliseconds(50))
+        try await publish(track, by: second, device)
+        await withdrawal.value
+        #expect(await second.room.localParticipant.videoTracks.count == 1)
+        _ = try await viewer.subscribedTrack("camera", occurrence: 2)
+        #expect(!remote.isSubscribed)
+        for member in [second, viewer] { await member.room.disconnect() }
+        #expect(track.statistics.unaccounted == 0)
+    }
+
+    // Its viewers kept the last picture as a live one, and an end was no event at all.
+    @Test("The end of a source is an event, and its viewers learn that nothing more comes", arguments: [false, true])
+    func ends(byFailure: Bool) async throws {
+        let stage = try Stage()
+        let device = TestDevice()
+        let source = CapturerSource(device, kind: .camera)
+        let track = LocalVideoTrack(source: source, name: "camera")
+        let robot = try await stage.join("robot")
+        let viewer = try await stage.join("viewer")
+        try await publish(track, by: robot, device)
+        let remote = try await viewer.subscribedTrack("camera")
+        if byFailure { device.fail() } else { device.finish() }
+        let isTold = try await robot.event("the end is told") { event -> Bool? in
+            switch event {
+            case .localTrackFailed(let failed, let error) where failed === track && byFailure: error is TestDevice.Unplugged
+            case .localTrackFinished(let ended) where ended === track && !byFailure: true
+            default: nil
+            }
+        }
+        #expect(isTold)
+        try await eventually("the viewer knows") { !remote.isEnabled }
+        #expect(track.isEnabled, "that is what the application wants of it")
+        // The application may start it again.
+        try await source.startCapture()
+        try await eventually("it goes on") {
+            device.deliver()
+            return remote.isEnabled
+        }
+        let decoded = remote.statistics.framesDecoded
+        try await eventually("pictures come again") {
+            device.deliver()
+            try await Task.sleep(for: .milliseconds(20))
+            return remote.statistics.framesDecoded >= decoded + 3
+        }
+        await source.stopCapture()
+        for member in [robot, viewer] { await member.room.disconnect() }
+        #expect(track.statistics.unaccounted == 0)
+    }
+
+    // One camera that was absent kept the program out of the room, with the camera that worked.
+    @Test("A track that cannot be published keeps the others away only if all are required", arguments: [false, true])
+    func absentCamera(isRequired: Bool) async throws {
+        let stage = try Stage()
+        let absent = CapturerSource(AbsentDevice(), kind: .camera)
+        let broken = LocalVideoTrack(source: absent, name: "broken")
+        let working = makePattern()
+        func join() async throws -> Member {
+            try await stage.join("robot") { options in
+                options.videoTracks = [broken, working]
+                options.areVideoTracksRequired = isRequired
+            }
+        }
+        guard !isRequired else {
+            await #expect(throws: AbsentDevice.Absent.self) { try await join() }
+            try await eventually("nobody is left") { await stage.server.statistics().connections == 0 }
+            return
+        }
+        let robot = try await join()
+        #expect(await robot.room.localParticipant.videoTracks.map(\.name) == [working.name])
+        let isTold = try await robot.event("the failure is told") { event -> Bool? in
+            if case .localTrackFailed(let track, let error) = event, track === broken { error is AbsentDevice.Absent } else { nil }
+        }
+        #expect(isTold)
+        await robot.room.disconnect()
+    }
+}
+
+/// A device that is not there.
+private final class AbsentDevice: CustomCapturer {
+    struct Absent: Error {}
+
+    func initCapture() throws { throw Absent() }
+    func startCapture(_ consumer: VideoCaptureConsumer) {}
+    func stopCapture() {}
+    func releaseCapture() {}
+}
