@@ -92,8 +92,9 @@ struct SourceEndTests {
         if byFailure { device.fail() } else { device.finish() }
         let isTold = try await robot.event("the end is told") { event -> Bool? in
             switch event {
-            case .localTrackFailed(let failed, let error) where failed === track && byFailure: error is TestDevice.Unplugged
-            case .localTrackFinished(let ended) where ended === track && !byFailure: true
+            case .localTrackFailed(let failed, let error) where byFailure:
+                failed === track && error is TestDevice.Unplugged
+            case .localTrackFinished(let ended) where !byFailure: ended === track
             default: nil
             }
         }
@@ -138,7 +139,8 @@ struct SourceEndTests {
         let robot = try await join()
         #expect(await robot.room.localParticipant.videoTracks.map(\.name) == [working.name])
         let isTold = try await robot.event("the failure is told") { event -> Bool? in
-            if case .localTrackFailed(let track, let error) = event, track === broken { error is AbsentDevice.Absent } else { nil }
+            guard case .localTrackFailed(let track, let error) = event else { return nil }
+            return track === broken && error is AbsentDevice.Absent
         }
         #expect(isTold)
         await robot.room.disconnect()

@@ -167,6 +167,24 @@ struct NetworkQualityTests {
         #expect(viewer.peer.allProblems.isEmpty)
     }
 
+    // It was told "off", and then got pictures without a word.
+    @Test("A viewer that pauses a track that is switched off is told that this state is over")
+    func pausedWhileOff() throws {
+        var room = try EmulatedRoom(cap: 1_500_000) { [EmulatedViewer($0, "viewer", bitsPerSecond: 8_000_000)] }
+        let viewer = room.viewers[0]
+        room.run(5000)
+        viewer.isReading = false
+        room.run(4000)
+        let track = room.camera.track.id
+        room.bench.send(.subscribe(Subscribe(trackId: track, paused: true)), from: viewer.peer)
+        viewer.isReading = true
+        room.run(1000)
+        room.bench.send(.subscribe(Subscribe(trackId: track, paused: false)), from: viewer.peer)
+        room.run(2000)
+        let told = switches(viewer.peer)
+        #expect(told.count { $0 == "on" } == told.count { $0 == "off network" } && told.last != "off network", "\(told)")
+    }
+
     @Test("A room in which nothing is late is told nothing")
     func quiet() throws {
         var room = try EmulatedRoom(cap: 1_000_000) {

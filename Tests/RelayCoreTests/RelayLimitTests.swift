@@ -151,6 +151,50 @@ struct RelayLimitTests {
         #expect(bench.relay.statistics == RelayStatistics() && bench.relay.nextDeadline == nil)
     }
 
+    // Each of them cost the server up to 2 MiB.
+    @Test("A client that sends and reads nothing is cut off long before its outbox is full")
+    func unread() throws {
+        let bench = RelayBench { $0.messageBurst = 100_000 }
+        let (hostile, busy) = (bench.join("hostile"), bench.join("busy"))
+        bench.pull([hostile, busy])
+        let request = ClientMessage.subscribe(Subscribe(trackId: String(repeating: "x", count: 64)))
+        var sent = 0
+        while hostile.close == nil, sent < 20_000 {
+            bench.send(request, from: hostile)
+            bench.send(request, from: busy)
+            // One that reads a little, however seldom, goes on.
+            if sent % 500 == 0 { bench.pull(busy, limit: 1) }
+            sent += 1
+            if sent > 1100 { bench.pull(hostile) }
+        }
+        #expect(hostile.close?.code == .tooSlow && sent < 1200, "\(sent)")
+        #expect(busy.close == nil)
+    }
+
+    @Test("What causes no message for the others does not count as one")
+    func uncausedDeliveries() throws {
+        let bench = RelayBench {
+            $0.messageBurst = 100_000
+            $0.deliveryBurst = 100
+        }
+        let robot = bench.join("robot")
+        let viewers = (0..<10).map { bench.join("viewer \($0)") }
+        let camera = try #require(bench.publish(robot))
+        for _ in 0..<100 {
+            bench.send(.enable(Enable(trackId: camera.track.id)), from: robot)
+            bench.send(.unpublish(Unpublish(trackId: "TR_none")), from: robot)
+            bench.send(.disable(Disable(trackId: camera.track.id)), from: viewers[0])
+            bench.pull([robot] + viewers)
+        }
+        #expect(robot.close == nil && viewers[0].close == nil)
+        for _ in 0..<10 {
+            bench.send(.disable(Disable(trackId: camera.track.id)), from: robot)
+            bench.send(.enable(Enable(trackId: camera.track.id)), from: robot)
+            bench.pull([robot] + viewers)
+        }
+        #expect(robot.close?.code == .limitReached)
+    }
+
     @Test("A session that has ended takes no more words or media")
     func afterEnd() throws {
         let bench = RelayBench()

@@ -203,6 +203,27 @@ struct RelayWireTests {
         #expect(viewer.receiver(camera)?.wholeFrames == Array(0...7) + [12, 13, 14] && viewer.allProblems.isEmpty)
     }
 
+    // Nobody asked for it any more, and whoever came got the frames before it and nothing else.
+    @Test("After an abandoned frame whoever comes within the second gets a keyframe, too", arguments: [true, false])
+    func abandonedBaseAndBack(isSameViewer: Bool) throws {
+        let (bench, camera, viewer) = try room()
+        let base = camera.nextFrame()
+        bench.receive([base[0]], from: camera.publisher)
+        bench.pull(viewer)
+        bench.run(camera, frames: 3, takers: [viewer])
+        bench.send(.unsubscribe(Unsubscribe(trackId: camera.track.id)), from: viewer)
+        bench.advance(.milliseconds(200))
+        if isSameViewer {
+            bench.send(.subscribe(Subscribe(trackId: camera.track.id)), from: viewer)
+        } else {
+            _ = bench.join("other")
+        }
+        bench.run(camera, frames: 3, takers: [viewer])
+        bench.advance(.seconds(1))
+        bench.pull(camera.publisher)
+        #expect(camera.publisher.keyframeRequests == 1)
+    }
+
     @Test("After an abandoned frame that nothing refers to, everything goes on")
     func abandonedDiscardable() throws {
         let (bench, camera, viewer) = try room()

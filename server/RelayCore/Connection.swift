@@ -47,6 +47,8 @@ struct Outbox: Sendable {
     var messages = RingBuffer<String>()
     /// The length of all `messages` together.
     var size = DataSize.zero
+    /// Messages that came from the client since it last took one of `messages`.
+    var unreadRequests = 0
     /// The participant of the connection, once it has joined.
     var participant: ParticipantID?
     /// Whether media of the peer is to be acknowledged.

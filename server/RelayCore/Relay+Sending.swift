@@ -45,6 +45,7 @@ extension Relay {
         guard let text = connections.hot[id.index].messages.first else { return nil }
         connections.hot[id.index].messages.removeFirst()
         connections.hot[id.index].size -= DataSize(bytes: text.utf8.count)
+        connections.hot[id.index].unreadRequests = 0
         return text
     }
 

@@ -16,6 +16,10 @@ extension Relay {
             let sentence = "too many messages; allowed are \(settings.messageBurst) at once"
             return fail(id, ErrorMessage(.limitReached, sentence, fatal: true), at: now)
         }
+        guard readsAnswers(id) else {
+            let sentence = "\(Self.mostUnreadRequests) messages came from a client that reads nothing"
+            return fail(id, ErrorMessage(.tooSlow, sentence, fatal: true), at: now)
+        }
         do {
             let message = try ClientMessage(reading: text)
             if let participant = connections.hot[id.index].participant {
@@ -29,6 +33,18 @@ extension Relay {
             case .malformed: fail(id, ErrorMessage(.malformedMessage, "\(error)", fatal: true), at: now)
             }
         }
+    }
+
+    /// The messages that a client may send while it reads none of ours: each may cause an answer that is kept for it.
+    static var mostUnreadRequests: Int { 1000 }
+
+    /// Counts a message of a client for which messages of ours wait.
+    ///
+    /// - Returns: Whether the client may send it.
+    private mutating func readsAnswers(_ id: ConnectionID) -> Bool {
+        guard !connections.hot[id.index].messages.isEmpty else { return true }
+        connections.hot[id.index].unreadRequests += 1
+        return connections.hot[id.index].unreadRequests <= Self.mostUnreadRequests
     }
 
     /// Refuses a message of an unknown type, as the answer to its request if it is one.
@@ -96,9 +112,15 @@ extension Relay {
         let others = participants[participant].flatMap { rooms[$0.room] }.map { $0.participants.count - 1 } ?? 0
         return switch message {
         case .publish: 2 * others
-        case .unpublish, .enable, .disable: others
+        case .unpublish(let body): ownTrack(body.trackId, of: participant) == nil ? 0 : others
+        case .enable(let body): changesEnabled(body.trackId, to: true, by: participant) ? others : 0
+        case .disable(let body): changesEnabled(body.trackId, to: false, by: participant) ? others : 0
         default: 0
         }
+    }
+
+    private func changesEnabled(_ trackID: String, to isEnabled: Bool, by participant: ParticipantID) -> Bool {
+        ownTrack(trackID, of: participant).map { tracks[$0]?.info.enabled == !isEnabled } ?? false
     }
 
     private mutating func answer(_ body: TimeSync, to id: ConnectionID, at now: MonotonicInstant) {

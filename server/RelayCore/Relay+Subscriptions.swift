@@ -17,12 +17,7 @@ extension Relay {
             return send(.error(error), toParticipant: id)
         }
         let isPaused = request.paused ?? false
-        let wish = SubscriptionWish(
-            width: request.width,
-            height: request.height,
-            frameRate: request.frameRate,
-            priority: SubscriptionPriority(reading: request.priority)
-        )
+        let wish = SubscriptionWish(reading: request)
         guard let index = participants.hot[id.index].index(of: track) else {
             return addSubscription(of: id, to: track, wish, isPaused: isPaused, request.requestId, at: now)
         }
@@ -64,7 +59,7 @@ extension Relay {
             unstoredBefore: encodings.hot[encoding.index].unstored,
             wish: wish
         )
-        participants.hot[id.index].subscriptions.append(subscription)
+        participants.hot[id.index].add(subscription)
         if wish != SubscriptionWish() { tracks[track]?.hasWishes = true }
         tracks[track]?.pausedSubscribers.append(id)
         let index = participants.hot[id.index].subscriptions.count - 1
@@ -106,6 +101,8 @@ extension Relay {
             sayLayersWanted(track, at: now)
             return
         }
+        // An abandoned frame let nothing follow but a keyframe, and whoever waited for that may have gone.
+        if case .fromKeyframe = encodings.hot[encoding.index].acceptance { expectKeyframe(of: encoding, at: now) }
         let isSimulcast = tracks.hot[track.index].encodings.count > 1
         // Without a wish and a known limit, a further subscriber changes only what was bounded.
         if tracks[track]?.wanted.isBounded == true || wish != SubscriptionWish() || isSimulcast {
@@ -148,6 +145,8 @@ extension Relay {
     /// Stops sending a track's packets and keeps the subscription.
     private mutating func pause(_ id: ParticipantID, _ index: Int, _ requestID: Int?, at now: MonotonicInstant) {
         let track = participants.hot[id.index].subscriptions[index].track
+        // A pause ends that state, and what follows is told by `subscribed`.
+        if participants.hot[id.index].subscriptions[index].isSwitchedOff { saySwitchedOn(id, subscription: index) }
         let counts = finalCounts(of: participants.hot[id.index].subscriptions[index])
         participants.hot[id.index].subscriptions[index].earlierCounts = counts
         let subscription = participants.hot[id.index].subscriptions[index]

@@ -19,7 +19,12 @@ extension Relay {
         return earliest
     }
 
-    /// Does what is due; call it at `nextDeadline`.
+    /// How many subscribers are compared before the connections have their turn again: for about a millisecond.
+    private static var longestReview: Int { 4096 }
+    /// How long the rest waits, so that the connections have their turn.
+    private static var reviewPause: Duration { .milliseconds(1) }
+
+    /// Does what is due, or a part of it, and the rest a moment later; call it at `nextDeadline`.
     package mutating func deadlineReached(at now: MonotonicInstant) {
         while let id = connectionDeadlines.popDue(at: now) {
             switch connections[id]?.phase {
@@ -36,7 +41,14 @@ extension Relay {
         for id in due where participants.contains(id) { reviewNetwork(of: id, at: now) }
         due.removeAll()
         while let id = trackDeadlines.popDue(at: now) { due.append(id) }
-        for id in due where tracks.contains(id) { trackDeadlineReached(id, at: now) }
+        let steps = countedWork.boundsSteps
+        for id in due where tracks.contains(id) {
+            if countedWork.boundsSteps - steps < Self.longestReview {
+                trackDeadlineReached(id, at: now)
+            } else {
+                trackDeadlines.set(now + Self.reviewPause, for: id)
+            }
+        }
         dropSlowConnections(at: now)
     }
 

@@ -135,7 +135,7 @@ extension Relay {
 
     // MARK: Withdrawing and pausing
 
-    private func ownTrack(_ trackID: String, of participant: ParticipantID) -> TrackID? {
+    func ownTrack(_ trackID: String, of participant: ParticipantID) -> TrackID? {
         guard let track = trackOfID[trackID], tracks.hot[track.index].publisher == participant else { return nil }
         return track
     }
@@ -153,7 +153,7 @@ extension Relay {
         for subscriber in subscribers(of: id) + track.pausedSubscribers {
             guard let index = participants.hot[subscriber.index].index(of: id) else { continue }
             abandonTest(of: subscriber, for: id)
-            end(participants.hot[subscriber.index].subscriptions.remove(at: index), of: subscriber)
+            end(participants.hot[subscriber.index].removeSubscription(at: index), of: subscriber)
         }
         for encoding in tracks.hot[id.index].encodings {
             changeStream(of: encoding) { $0.restart(because: .ended) }

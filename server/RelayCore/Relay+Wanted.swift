@@ -15,10 +15,15 @@ extension Relay {
     private static var lagMemory: Duration { .seconds(10) }
     /// How long a new subscriber's path is unknown: its acknowledgements take a round trip, and a queue takes time.
     private static var newcomerTime: Duration { .seconds(1) }
-    /// In a track with more subscribers than this, the change of one is compared together with those of others.
+    /// In a track with more subscribers than this, the change of one is compared together with those of others; and a
+    /// participant with more subscriptions than this has changes of its rate compared for those that it changes.
     private static var crowd: Int { 16 }
     /// How long the change of a subscriber in a crowd waits, even if its rate has broken down.
     private static var crowdDelay: Duration { .milliseconds(20) }
+    /// How much longer it waits for each subscriber of the track, because each comparison costs as much.
+    private static var delayPerSubscriber: Duration { .milliseconds(1) }
+    /// With more subscriptions than `crowd`, a share that changes by less than this part is not compared anew.
+    private static var leastChange: Double { 0.03 }
     /// How often the encodings of a track that has several are reviewed although nothing happens.
     private static var layerInterval: Duration { .seconds(1) }
 
@@ -39,16 +44,29 @@ extension Relay {
         connections.bulk[index].lastAllotment = now
         connections.bulk[index].allottedRate = rate
         divide(rate, among: participant, at: now)
-        for subscription in participants.hot[participant.index].subscriptions.indices {
+        let count = participants.hot[participant.index].subscriptions.count
+        for subscription in 0..<count {
+            let share = participants.hot[participant.index].subscriptions[subscription].share
+            let compared = participants.hot[participant.index].subscriptions[subscription].comparedShare
+            // With hundreds of tracks, those of which nothing changes must not all be compared again and again.
+            guard count <= Self.crowd || Self.differs(share, from: compared) else { continue }
+            participants.hot[participant.index].subscriptions[subscription].comparedShare = share
             let track = participants.hot[participant.index].subscriptions[subscription].track
-            if isUrgent && !isCrowd(track) {
+            let subscribers = subscriberCount(of: track)
+            if isUrgent && subscribers <= Self.crowd {
                 reviewWanted(track, at: now)
             } else {
                 // Many subscribers of one track are compared once, and not once for each of them.
-                tracks[track]?.wanted.lookAgain(at: now + (isUrgent ? Self.crowdDelay : Self.reviewDelay))
+                let delay = max(isUrgent ? Self.crowdDelay : Self.reviewDelay, Self.delayPerSubscriber * subscribers)
+                tracks[track]?.wanted.lookAgain(at: now + delay)
                 refreshDeadline(of: track)
             }
         }
+    }
+
+    private static func differs(_ share: Double?, from compared: Double?) -> Bool {
+        guard let share, let compared else { return (share == nil) != (compared == nil) }
+        return abs(share - compared) > leastChange * compared
     }
 
     /// Divides a participant's rate among its tracks, if it is known.
@@ -91,19 +109,19 @@ extension Relay {
         refreshDeadline(of: track)
     }
 
-    /// Whether so many receive a track that the change of one is compared together with those of others.
-    private func isCrowd(_ track: TrackID) -> Bool {
+    private func subscriberCount(of track: TrackID) -> Int {
         var count = 0
         for encoding in tracks.hot[track.index].encodings { count += encodings.hot[encoding.index].subscribers.count }
-        return count > Self.crowd
+        return count
     }
 
     /// As `reviewWanted`, for the change of one subscriber; in a crowd a moment later, together with those of others.
     ///
     /// Otherwise many that join, change or lag at one time would each be compared with all others.
     mutating func reviewSoon(_ track: TrackID, at now: MonotonicInstant) {
-        guard isCrowd(track) else { return reviewWanted(track, at: now) }
-        tracks[track]?.wanted.lookAgain(at: now + Self.crowdDelay)
+        let count = subscriberCount(of: track)
+        guard count > Self.crowd else { return reviewWanted(track, at: now) }
+        tracks[track]?.wanted.lookAgain(at: now + max(Self.crowdDelay, Self.delayPerSubscriber * count))
         refreshDeadline(of: track)
     }
 

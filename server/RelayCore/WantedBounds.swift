@@ -1,3 +1,4 @@
+import MediaCore
 import RoomProtocol
 
 /// How much a track matters to a subscriber beside its other tracks.
@@ -31,6 +32,20 @@ struct SubscriptionWish: Hashable, Sendable {
         case .high: 4
         }
     }
+
+    /// The wishes of a `subscribe`, which `problem(with:)` has found right.
+    ///
+    /// A side beyond the largest that can be coded is no bound: it is passed on as that, which every reader can read.
+    init(reading request: Subscribe) {
+        let largest = Dimensions.largestCodable
+        width = request.width.map { min($0, largest.width) }
+        height = request.height.map { min($0, largest.height) }
+        frameRate = request.frameRate
+        priority = SubscriptionPriority(reading: request.priority)
+    }
+
+    /// No wish.
+    init() {}
 
     /// What is wrong with the wishes of a `subscribe`; `nil` if nothing is.
     static func problem(with request: Subscribe) -> String? {
