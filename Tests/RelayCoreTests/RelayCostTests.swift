@@ -301,7 +301,8 @@ struct SimulcastCostTests {
         bench.advance(.seconds(2))
         bench.pull([viewer, robot])
         let wanted = bench.encodings(of: camera).compactMap(\.wanted)
-        #expect(wanted.allSatisfy { $0.width == 1 && $0.height == Dimensions.largestCodable.height && $0.frameRate == 1e-300 })
+        let height = Dimensions.largestCodable.height
+        #expect(wanted.allSatisfy { $0.width == 1 && $0.height == height && $0.frameRate == 1e-300 })
         bench.send(.subscribe(Subscribe(trackId: camera.track.id)), from: viewer)
         run(bench, camera, [viewer], frames: 60)
         #expect(bench.encodings(of: camera)[2].wanted == WantedLayer(simulcastLayer: 2, temporalLayers: 1))
