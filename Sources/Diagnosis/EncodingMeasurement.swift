@@ -77,7 +77,7 @@ package struct EncodingMeasurement: Hashable, Sendable {
     private static func encode(_ pictures: [VideoFrame], _ dimensions: Dimensions, _ frameRate: FrameRate) -> Duration?
     {
         let codec = TrackCodec.forPublishing
-        let settings = FrameEncoderSettings(largestDimensions: dimensions, frameRate: frameRate)
+        let settings = FrameEncoderSettings(dimensions: dimensions, frameRate: frameRate)
         guard let encoder = try? codec.makeEncoder(settings) else { return nil }
         let bitrate = codec.defaultBitrate(dimensions)
         let target = EncodingTarget(dimensions: dimensions, bitrate: bitrate, frameRate: frameRate)

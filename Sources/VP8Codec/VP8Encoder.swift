@@ -51,6 +51,15 @@ package import MediaCore
         pattern = TemporalLayerPattern(layerCount: settings.temporalLayerCount)
     }
 
+    /// Creates an encoder that begins with a keyframe, and numbers its frames as if `former` had gone on.
+    ///
+    /// - Throws: As `init(_:)`.
+    package init(_ settings: VP8EncoderSettings, following former: borrowing VP8Encoder) throws(VP8Error) {
+        try self.init(settings)
+        nextNumber = former.nextNumber
+        baseLayerIndex = former.baseLayerIndex
+    }
+
     /// The size of the latest frame.
     package var dimensions: Dimensions { target.dimensions }
 

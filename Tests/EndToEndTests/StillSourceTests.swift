@@ -8,8 +8,11 @@ import Threading
 /// Sources that deliver a picture only when it changes, or rarely.
 @Suite("Pictures that stand still", .timeLimit(.minutes(2)))
 struct StillSourceTests {
-    private func picture(_ luma: UInt8) -> VideoFrame {
-        let buffer = VideoBuffer(dimensions: Dimensions(width: 96, height: 64))
+    private func picture(
+        _ luma: UInt8,
+        _ size: Dimensions = Dimensions(width: 96, height: 64)
+    ) -> VideoFrame {
+        let buffer = VideoBuffer(dimensions: size)
         buffer.withMutablePlanes { plane, chromaU, chromaV in
             plane.update(repeating: luma)
             chromaU.update(repeating: 128)
@@ -49,5 +52,41 @@ struct StillSourceTests {
         // The next picture follows as usual.
         #expect(track.write(picture(200)))
         try await eventually("it is encoded") { track.statistics.framesEncoded > statistics.framesEncoded }
+    }
+
+    // It was scaled down to the size of the first picture for good.
+    @Test("A track whose pictures become larger shows them as large as they are, and its dump plays")
+    func growing() async throws {
+        let stage = try Stage()
+        let directory = try TemporaryDirectory()
+        let author = try await stage.join("author")
+        let viewer = try await stage.join("viewer")
+        let track = LocalVideoTrack(writtenAs: "window")
+        let size = Monitor(Dimensions(width: 96, height: 64))
+        let writer = Task {
+            while true {
+                _ = track.write(picture(90, size.withLock { $0 }))
+                try await Task.sleep(for: .milliseconds(30))
+            }
+        }
+        try await author.room.localParticipant.publish(track)
+        let remote = try await viewer.subscribedTrack()
+        let recorder = try TrackRecorder(track: remote, directory: directory.path, recorderID: "x", format: .webm)
+        for (width, height) in [(96, 64), (320, 240), (64, 480), (640, 360), (32, 24), (480, 640)] {
+            let next = Dimensions(width: width, height: height)
+            size.withLock { $0 = next }
+            try await eventually("\(next) comes") { remote.statistics.dimensions == next }
+            #expect(track.dimensions == next)
+        }
+        writer.cancel()
+        _ = await writer.result
+        for member in [author, viewer] { await member.room.disconnect() }
+        recorder.stop()
+        let dump = try DumpReading(try #require(recorder.statistics.files.first))
+        // There is no barcode in them.
+        #expect(dump.faults.allSatisfy { $0.hasSuffix(" unreadable") }, "\(dump.faults)")
+        #expect(zip(dump.log, dump.log.dropFirst()).allSatisfy { $0.number < $1.number })
+        #expect(remote.statistics.sizeChanges == 5 && remote.statistics.framesDropped == 0)
+        #expect(track.statistics.unaccounted == 0)
     }
 }

@@ -22,10 +22,10 @@ struct PublishedScreenTests {
         let small = Dimensions(width: 160, height: 120)
         try display.resize(window, small)
         try await eventually("the small window is shown") { remote.statistics.dimensions == small }
-        // What is larger than the announced size is scaled down to it.
-        try display.resize(window, Dimensions(width: 640, height: 480))
-        let announced = Dimensions(width: 320, height: 240)
-        try await eventually("the large window is shown") { remote.statistics.dimensions == announced }
+        // It was scaled down to the size that the track began with, and could not be read.
+        let large = Dimensions(width: 640, height: 480)
+        try display.resize(window, large)
+        try await eventually("the large window is shown") { remote.statistics.dimensions == large }
         try display.close(window)
         let (failed, error) = try await robot.event("it is told") { event -> (LocalVideoTrack, any Error)? in
             if case .localTrackFailed(let track, let error) = event { (track, error) } else { nil }

@@ -19,15 +19,27 @@ extension TrackCodec {
 
 private final class VP8FrameEncoder: FrameEncoder {
     private var encoder: VP8Encoder
+    private var settings: VP8EncoderSettings
 
     init(_ settings: FrameEncoderSettings) throws(VP8Error) {
-        encoder = try VP8Encoder(
-            VP8EncoderSettings(
-                dimensions: settings.largestDimensions,
-                frameRate: settings.frameRate,
-                temporalLayerCount: 1
-            )
+        self.settings = VP8EncoderSettings(
+            dimensions: settings.dimensions,
+            frameRate: settings.frameRate,
+            temporalLayerCount: 1
         )
+        encoder = try VP8Encoder(self.settings)
+    }
+
+    /// Opens the encoder anew if it is too small for frames of this size.
+    ///
+    /// libvpx takes the memory for its largest frame when it is opened.
+    private func makeRoom(for dimensions: Dimensions) throws(VP8Error) {
+        guard !dimensions.fits(in: settings.dimensions) else { return }
+        var larger = settings
+        larger.dimensions.width = max(larger.dimensions.width, dimensions.width)
+        larger.dimensions.height = max(larger.dimensions.height, dimensions.height)
+        encoder = try VP8Encoder(larger, following: encoder)
+        settings = larger
     }
 
     var isSharp: Bool { encoder.isSharp }
@@ -38,7 +50,8 @@ private final class VP8FrameEncoder: FrameEncoder {
         forceKeyframe: Bool,
         _ body: (EncodedFrameInfo, RawSpan) -> Bool
     ) throws -> EncodedFrameInfo? {
-        try encoder.encode(frame, target: target, forceKeyframe: forceKeyframe) { info, bytes in
+        try makeRoom(for: target.dimensions)
+        return try encoder.encode(frame, target: target, forceKeyframe: forceKeyframe) { info, bytes in
             body(info, bytes) ? info : nil
         }
     }

@@ -44,13 +44,13 @@ package struct TrackCodec: Sendable {
 
 /// The settings of a frame encoder.
 package struct FrameEncoderSettings: Sendable {
-    /// The largest size that a frame may have: neither side of a frame may be longer.
-    package var largestDimensions: Dimensions
+    /// The size of the first frames; for a larger one the encoder takes more memory.
+    package var dimensions: Dimensions
     /// The highest rate at which frames will come, approximately.
     package var frameRate: FrameRate
 
-    package init(largestDimensions: Dimensions, frameRate: FrameRate) {
-        self.largestDimensions = largestDimensions
+    package init(dimensions: Dimensions, frameRate: FrameRate) {
+        self.dimensions = dimensions
         self.frameRate = frameRate
     }
 }

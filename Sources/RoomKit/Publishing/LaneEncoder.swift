@@ -32,7 +32,7 @@ struct LaneEncoder: ~Copyable {
             packetizer: route.packetizer,
             simulcastLayer: UInt8(lane.plan.simulcastLayer),
             settings: FrameEncoderSettings(
-                largestDimensions: route.dimensions.divided(by: lane.plan.divisor),
+                dimensions: route.dimensions.divided(by: lane.plan.divisor),
                 frameRate: route.frameRate
             )
         )

@@ -101,8 +101,8 @@ public final class LocalVideoTrack: Sendable {
 
     /// The published size of the last picture: upright, cropped and scaled; `nil` before the first picture.
     ///
-    /// It is at most the size that the track began with. `RoomEvent.localTrackDimensionsChanged` reports changes. The
-    /// encodings may be smaller, as the network and the CPU allow.
+    /// `RoomEvent.localTrackDimensionsChanged` reports changes. The encodings may be smaller, as the network and the CPU
+    /// allow. How many encodings there are depends on the first picture.
     public var dimensions: Dimensions? { attached?.dimensions }
 
     /// The highest rate at which pictures are published; `nil` before the track is published, and if it is not known.

@@ -8,7 +8,7 @@ struct PublishingRoute: Sendable {
     var packetizer: Packetizer
     /// The encodings that the track was announced with, the smallest first.
     var plans: [EncodingPlan]
-    /// The size of the pictures as they are encoded; no larger picture is sent.
+    /// The size of the first picture as it is encoded; later ones may be smaller or larger.
     var dimensions: Dimensions
     /// The approximate rate of the pictures.
     var frameRate: FrameRate

@@ -5,9 +5,8 @@ import VideoProcessing
 /// Makes the sizes of a track's pictures that its encodings need, each size of a picture once.
 ///
 /// A picture is turned upright, unless it keeps its orientation and is tagged with it. Then it is brought to the size
-/// that was requested from the source, and limited to the size that the track was announced with. Smaller sizes are
-/// made from the smallest existing size that is large enough. Nothing is copied for an encoding that takes the picture
-/// as it is.
+/// that was requested from the source, and to one that the codec allows. Smaller sizes are made from the smallest
+/// existing size that is large enough. Nothing is copied for an encoding that takes the picture as it is.
 ///
 /// The encodings' threads call it. A thread waits while another one scales, because it may need the result.
 final class ScalingChain: Sendable {
@@ -25,7 +24,7 @@ final class ScalingChain: Sendable {
         }
     }
 
-    /// The size that the track was announced with; no larger picture is made.
+    /// The largest size that the codec allows, lying; no picture of more pixels is made.
     private let limit: Dimensions
     private let keepsOrientation: Bool
     private let state = Monitor(State())
@@ -34,7 +33,7 @@ final class ScalingChain: Sendable {
     /// One for each encoding: a pool of mixed sizes would allocate again and again.
     private let scalers: [FrameScaler]
 
-    /// A chain for a number of encodings, in pictures of at most the size `limit`.
+    /// A chain for a number of encodings, in pictures of at most as many pixels as `limit` has.
     ///
     /// With `keepsOrientation`, pictures are not turned and mirrored, and keep their `rotation` and `isMirrored`.
     init(encodings: Int, limit: Dimensions, keepsOrientation: Bool = false) {
@@ -93,10 +92,10 @@ final class ScalingChain: Sendable {
         return transposed
     }
 
-    /// Returns `sizing`, or a transform that makes the picture fit if the result would exceed the announced size.
+    /// Returns `sizing`, or a transform that makes the picture fit if the result would exceed the limit.
     private func limited(_ sizing: FrameTransform, for dimensions: Dimensions) -> FrameTransform {
         let size = sizing.outputDimensions(for: dimensions)
-        guard !size.fits(in: limit) else { return sizing }
-        return FrameTransform(size: size.scaledDown(toFit: limit))
+        guard size.area > limit.area || !size.isCodable else { return sizing }
+        return FrameTransform(size: size.scaledDown(toFit: size.width < size.height ? limit.transposed : limit))
     }
 }

@@ -4,7 +4,7 @@ import Threading
 
 /// Encodes pictures for one encoding of a track and cuts them into packets; confined to the encoding's thread.
 ///
-/// The first picture opens the encoder, with the encoding's largest size. The encoder numbers the frames.
+/// The first picture opens the encoder. The encoder numbers the frames.
 struct TrackEncoding: ~Copyable {
     /// The packets of the frame encoded last.
     var packets: [PacketBuffer] = []
@@ -16,7 +16,7 @@ struct TrackEncoding: ~Copyable {
     private let pool = PacketBufferPool()
     private var encoder: (any FrameEncoder)?
 
-    /// Creates an encoding whose frames are no larger than `settings.largestDimensions`.
+    /// Creates an encoding for frames of `settings.dimensions` at first.
     init(codec: TrackCodec, packetizer: Packetizer, simulcastLayer: UInt8, settings: FrameEncoderSettings) {
         self.codec = codec
         self.packetizer = packetizer
@@ -43,9 +43,9 @@ struct TrackEncoding: ~Copyable {
         forceKeyframe: Bool,
         clock: ClockBox
     ) throws(RoomError) -> EncodedFrameInfo? {
-        guard picture.dimensions.fits(in: settings.largestDimensions) else {
-            let sizes = "of \(picture.dimensions) in a track that was announced with \(settings.largestDimensions)"
-            throw RoomError(.encodingFailed, "A picture \(sizes) cannot be sent: ask the source for a smaller one.")
+        guard codec.allows(picture.dimensions) else {
+            let problem = "A picture of \(picture.dimensions) cannot be sent"
+            throw RoomError(.encodingFailed, "\(problem): ask the source for at most \(codec.maximumDimensions).")
         }
         var isTooLarge = false
         let info: EncodedFrameInfo?

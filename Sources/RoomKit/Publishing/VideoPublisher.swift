@@ -212,7 +212,7 @@ final class VideoPublisher: EncodedVideoSink, Sendable {
             route: route,
             chain: ScalingChain(
                 encodings: route.plans.count,
-                limit: route.dimensions,
+                limit: route.codec.maximumDimensions,
                 keepsOrientation: options.orientation == .tagged
             ),
             tally: tally,

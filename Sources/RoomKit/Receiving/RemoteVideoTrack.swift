@@ -13,7 +13,7 @@ public final class RemoteVideoTrack: Sendable {
     public let sourceKind: String
     /// The identity of the participant who publishes it.
     public let publisherIdentity: String
-    /// The size with which the track was published; frames may be smaller.
+    /// The size with which the track was published; frames may be smaller or larger.
     public let publishedDimensions: Dimensions
     /// The rate as published, in frames per second.
     public let frameRate: Double
