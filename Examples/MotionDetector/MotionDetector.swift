@@ -20,10 +20,8 @@ struct MotionDetector: AsyncParsableCommand {
             var (frames, moving) = (0, 0)
             var former: VideoFrame?
             for await frame in source.frames {
-                // A slate, which stands in for the pictures of a camera that is gone, is no motion.
-                let picture = frame.isSubstitute ? nil : frame
-                if let picture, let former, Self.difference(picture, former) > 0.5 { moving += 1 }
-                (former, frames) = (picture, frames + 1)
+                if let former, Self.difference(frame, former) > 0.5 { moving += 1 }
+                (former, frames) = (frame, frames + 1)
             }
             return (frames, moving)
         }

@@ -203,8 +203,9 @@ package final class CaptureCore: Sendable {
         let isStopped = run.isStopRequested
         run.end()
         sinks.release()
+        // Whoever reads `frames` learns of a start that failed only by this.
+        if let error, !isStopped { state.withLock { $0.failure = error } }
         if hasOpened, !isStopped {
-            if let error { state.withLock { $0.failure = error } }
             send(error.map { .failed($0) } ?? .finished)
         }
         run.finishOpening(error.map { .failure($0) } ?? .success(()))

@@ -7,7 +7,7 @@ import Threading
 public protocol FrameExtractorDelegate: AnyObject, Sendable {
     /// Takes a frame; while it does, newer frames replace each other.
     ///
-    /// While a camera is gone, the frames are slates (`VideoFrame.isSubstitute`): see `FrameStream`.
+    /// While a camera is gone there are none, unless the extractor includes its slates: see `FrameStream`.
     func captured(_ frame: VideoFrame) async
 
     /// Notes that the source has ended, with an error unless it has come to its end; does nothing by default.
@@ -33,6 +33,7 @@ public final class FrameExtractor: Sendable {
 
     private let source: any VideoSource
     private let frameRate: FrameRate?
+    private let includesSubstitutes: Bool
     private let state: Monitor<State>
 
     /// Creates an extractor that is not started.
@@ -40,10 +41,17 @@ public final class FrameExtractor: Sendable {
     /// - Parameters:
     ///   - source: The source of the frames.
     ///   - frameRate: How many frames a second the delegate gets at most; `nil` for all.
+    ///   - includesSubstitutes: Whether it also gets slates (`VideoFrame.isSubstitute`).
     ///   - delegate: Takes the frames, on its own executor.
-    public init(source: any VideoSource, frameRate: FrameRate? = nil, delegate: any FrameExtractorDelegate) {
+    public init(
+        source: any VideoSource,
+        frameRate: FrameRate? = nil,
+        includesSubstitutes: Bool = false,
+        delegate: any FrameExtractorDelegate
+    ) {
         self.source = source
         self.frameRate = frameRate
+        self.includesSubstitutes = includesSubstitutes
         state = Monitor(State(delegate: delegate))
     }
 
@@ -62,7 +70,7 @@ public final class FrameExtractor: Sendable {
     ///
     /// - Throws: The error of the source's start.
     public func start() async throws {
-        let reader = FrameReader(source, frameRate: frameRate)
+        let reader = FrameReader(source, frameRate: frameRate, includesSubstitutes: includesSubstitutes)
         let isFirst = state.withLock { state in
             guard state.reader == nil else { return false }
             state.reader = reader

@@ -14,11 +14,14 @@ final class FrameReader: Sendable {
 
     private let source: any VideoSource
     private let frameRate: FrameRate?
-    private let slot = NewestFrameSlot()
+    private let slot: NewestFrameSlot
     private let state = Monitor(State())
 
     /// Creates a reader of `source` that gets at most `frameRate`; `nil` for every frame.
-    init(_ source: any VideoSource, frameRate: FrameRate?) {
+    ///
+    /// `includesSubstitutes` says whether it also gets those that stand for pictures that do not come.
+    init(_ source: any VideoSource, frameRate: FrameRate?, includesSubstitutes: Bool = false) {
+        slot = NewestFrameSlot(includesSubstitutes: includesSubstitutes)
         self.source = source
         self.frameRate = frameRate
     }
@@ -115,7 +118,12 @@ private final class NewestFrameSlot: VideoSink {
         var framesDropped = 0
     }
 
+    private let includesSubstitutes: Bool
     private let state = Monitor(State())
+
+    init(includesSubstitutes: Bool) {
+        self.includesSubstitutes = includesSubstitutes
+    }
 
     var sourceRequirements: VideoFormatRequest { VideoFormatRequest() }
     var framesDropped: Int { state.withLock { $0.framesDropped } }
@@ -123,6 +131,7 @@ private final class NewestFrameSlot: VideoSink {
     func onVideoFormatRequest(_ request: VideoFormatRequest) {}
 
     func onVideoFrame(_ frame: VideoFrame) {
+        guard includesSubstitutes || !frame.isSubstitute else { return }
         let reader = state.withLock { state -> CheckedContinuation<VideoFrame?, Never>? in
             guard !state.isFinished else { return nil }
             if let reader = state.reader {

@@ -8,11 +8,12 @@ public import MediaCore
 /// and published tracks beside them, share each frame, which is converted once. A loop that is slower than the source
 /// misses frames; none waits, and memory does not grow.
 ///
-/// While a camera is gone, the frames are slates, two a second; a program that looks at pictures leaves them out
-/// (`VideoFrame.isSubstitute`). A screen that stands still repeats its last picture (`VideoFrame.isRepeat`).
+/// While a camera is gone there are no frames; its slates (`VideoFrame.isSubstitute`) are left out, unless
+/// `includingSubstitutes()` is read. A screen that stands still repeats its last picture (`VideoFrame.isRepeat`).
 ///
-/// The sequence ends with the source, or when the task is cancelled. It also ends if the source cannot start: call
-/// `startCapture()` first to get the error. When a loop ends, its use of the source ends a moment later.
+/// The sequence ends with the source, or when the task is cancelled. It also ends if the source cannot start, as when a
+/// camera is busy or absent: after the loop, `VideoSource.failure` says why. When a loop ends, its use of the source
+/// ends a moment later.
 public struct FrameStream: AsyncSequence, Sendable {
     /// A frame, as it was captured.
     public typealias Element = VideoFrame
@@ -21,10 +22,18 @@ public struct FrameStream: AsyncSequence, Sendable {
 
     fileprivate let source: any VideoSource
     fileprivate let frameRate: FrameRate?
+    fileprivate var includesSubstitutes = false
+
+    /// The same frames, and those that the source delivers in place of pictures that do not come.
+    public func includingSubstitutes() -> FrameStream {
+        var stream = self
+        stream.includesSubstitutes = true
+        return stream
+    }
 
     /// Begins to read: the source is started by the first call of `next`.
     public func makeAsyncIterator() -> Iterator {
-        Iterator(reader: FrameReader(source, frameRate: frameRate))
+        Iterator(reader: FrameReader(source, frameRate: frameRate, includesSubstitutes: includesSubstitutes))
     }
 
     /// Reads the frames for one loop; for one task at a time.

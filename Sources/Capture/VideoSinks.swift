@@ -93,13 +93,21 @@ public final class VideoSinks: Sendable {
 
     /// The frames that `sink` got, and those it did not get by reason, since it was added; zero for an unknown sink.
     public func statistics(of sink: any VideoSink) -> CaptureStatistics {
-        state.withLock { state in
-            state.entries.first { $0.sink === sink }?.statistics ?? CaptureStatistics()
-        }
+        aged(
+            state.withLock { state in
+                state.entries.first { $0.sink === sink }?.statistics ?? CaptureStatistics()
+            }
+        )
     }
 
     /// The frames captured since the source was made; a frame that at least one sink got counts as delivered.
-    public var statistics: CaptureStatistics { state.withLock { $0.statistics } }
+    public var statistics: CaptureStatistics { aged(state.withLock { $0.statistics }) }
+
+    private func aged(_ statistics: CaptureStatistics) -> CaptureStatistics {
+        var statistics = statistics
+        statistics.age(to: MonotonicClock.now)
+        return statistics
+    }
 
     // MARK: For sources
 

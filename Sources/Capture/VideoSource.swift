@@ -81,7 +81,7 @@ public protocol VideoSource: AnyObject, Sendable {
     /// make the picture sharper. A source that always delivers frames can ignore it. It is called on any thread.
     func requestFrame()
 
-    /// Why capturing ended by itself; `nil` while capturing goes on, after a stop, and after a new start.
+    /// Why capturing ended by itself, or could not start; `nil` while it goes on, after a stop, and after a new start.
     var failure: (any Error)? { get }
 
     /// A stream of the source's events from now on.

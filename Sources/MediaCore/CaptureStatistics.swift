@@ -30,7 +30,8 @@ public struct CaptureStatistics: Hashable, Sendable {
     public private(set) var captureDelay: Duration?
     /// The longest such delay; `nil` if none is known.
     public private(set) var longestCaptureDelay: Duration?
-    /// The frames captured in a second, estimated by the timestamps of about the last second; `nil` before that.
+    /// The frames captured in a second, estimated by the timestamps of about the last second; `nil` before that, and 0
+    /// once no frame has come for two seconds and two frame intervals.
     public private(set) var framesPerSecond: Double?
     private var delayedFrames = 0
     private var totalDelay = Duration.zero
@@ -83,6 +84,13 @@ public struct CaptureStatistics: Hashable, Sendable {
         guard elapsed >= .seconds(1) else { return }
         framesPerSecond = Double(framesSinceRateStart) / elapsed.seconds
         (self.rateStart, framesSinceRateStart) = (timestamp, 0)
+    }
+
+    /// Notes that `now` is later than the last frame: a rate does not outlast its frames.
+    package mutating func age(to now: MonotonicInstant) {
+        guard let rate = framesPerSecond, rate > 0, let lastTimestamp else { return }
+        let longest = Duration.seconds(2) + .seconds(2 / rate)
+        if now.duration(since: lastTimestamp) > longest { framesPerSecond = 0 }
     }
 
     /// Adds later counts, whose timestamps follow those counted so far.

@@ -95,4 +95,5 @@ final class BrightnessMeter: VideoRenderer {
 
 private func extracting(camera: CameraSource, isMoving: (VideoFrame) -> Bool) async {
     for await frame in camera.frames where isMoving(frame) { print("motion at \(frame.timestamp)") }
+    if let failure = camera.failure { print(failure) }
 }

@@ -31,6 +31,7 @@ private func writing(pixels: [UInt8], captured: MonotonicInstant, myBytes: [UInt
 
 private func reading(camera: CameraSource) async {
     for await frame in camera.frames { detectMotion(in: frame) }
+    if let failure = camera.failure { print(failure) }  // it is busy, absent, or was lost for good
 }
 
 private func testing() async throws {

@@ -43,6 +43,34 @@ private final class ScriptedCapturer: CustomCapturer {
 
 @Suite("Custom capturers", .timeLimit(.minutes(1)))
 struct CustomCapturerTests {
+    // The loop was empty, and nothing said why.
+    @Test("Frames that never come because the source cannot start leave its error behind")
+    func framesOfBrokenSource() async {
+        let capturer = ScriptedCapturer()
+        capturer.state.withLock { $0.failing = "init" }
+        let source = CapturerSource(capturer)
+        for await _ in source.frames { Issue.record("a frame") }
+        #expect(source.failure as? ScriptedCapturer.Trouble == ScriptedCapturer.Trouble(what: "init"))
+    }
+
+    @Test("Slates are left out of a source's frames, unless they are wanted", arguments: [false, true])
+    func slates(areWanted: Bool) async throws {
+        let capturer = ScriptedCapturer()
+        let source = CapturerSource(capturer)
+        let stream = areWanted ? source.frames.includingSubstitutes() : source.frames
+        var reader = stream.makeAsyncIterator()
+        let delivering = Task {
+            while capturer.consumer == nil { await Task.yield() }
+            var slate = frameNow()
+            slate.isSubstitute = true
+            capturer.consumer?.consume(slate)
+            capturer.consumer?.finish()
+        }
+        let frame = await reader.next()
+        await delivering.value
+        #expect(frame?.isSubstitute == (areWanted ? true : nil))
+    }
+
     private func frameNow() -> VideoFrame {
         VideoFrame(buffer: VideoBuffer(dimensions: Dimensions(width: 16, height: 16)), timestamp: MonotonicClock.now)
     }
@@ -75,9 +103,10 @@ struct CustomCapturerTests {
         let source = CapturerSource(capturer)
         await #expect(throws: ScriptedCapturer.Trouble(what: failing)) { try await source.startCapture() }
         #expect(capturer.calls == (failing == "init" ? ["init"] : ["init", "start", "release"]))
-        #expect(!source.isCapturing && source.failure == nil)
+        #expect(!source.isCapturing && source.failure is ScriptedCapturer.Trouble)
         capturer.state.withLock { $0.failing = nil }
         try await source.startCapture()
+        #expect(source.failure == nil)
         await source.stopCapture()
     }
 

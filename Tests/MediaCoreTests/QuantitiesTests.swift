@@ -83,4 +83,22 @@ struct QuantitiesTests {
         #expect(DataSize(bytes: 12_345).description == "12 kB")
         #expect(Dimensions(width: 640, height: 480).description == "640x480")
     }
+
+    @Test("A rate is made of any number of frames per second for which there is one")
+    func frameRateOfNumber() {
+        #expect(FrameRate(29.97)?.framesPerSecond == 29.97 && FrameRate(0.1)?.interval == .seconds(10))
+        for number in [0, -1, .nan, .infinity, 1e-9, 1e12] as [Double] { #expect(FrameRate(number) == nil) }
+    }
+
+    @Test("A captured rate does not outlast its frames")
+    func agingRate() {
+        var statistics = CaptureStatistics()
+        let start = MonotonicInstant(nanoseconds: 0)
+        for frame in 0...100 { statistics.countCaptured(at: start + .milliseconds(20) * frame) }
+        let last = start + .seconds(2)
+        statistics.age(to: last + .seconds(2))
+        #expect(abs((statistics.framesPerSecond ?? 0) - 50) < 1)
+        statistics.age(to: last + .seconds(3))
+        #expect(statistics.framesPerSecond == 0)
+    }
 }

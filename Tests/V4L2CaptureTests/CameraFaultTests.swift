@@ -61,7 +61,7 @@ struct CameraFaultTests {
         let source = makeSource(ScriptedSystem(CameraScript(failures: [request: status])))
         let error = try await #require(throws: CameraError.self) { try await source.startCapture() }
         #expect(error.code.name == code && error.description.contains(says), "\(error)")
-        #expect(source.failure == nil)
+        #expect((source.failure as? CameraError)?.code == error.code)
         await source.stopCapture()
     }
 

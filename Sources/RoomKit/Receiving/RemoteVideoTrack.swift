@@ -15,7 +15,7 @@ public final class RemoteVideoTrack: Sendable {
     public let publisherIdentity: String
     /// The size with which the track was published; frames may be smaller or larger.
     public let publishedDimensions: Dimensions
-    /// The rate as published, in frames per second.
+    /// The rate as published, in frames per second; 0 if it was not stated, for which there is no `FrameRate(_:)`.
     public let frameRate: Double
     /// The codec as published, such as `vp8`.
     public let codec: String?

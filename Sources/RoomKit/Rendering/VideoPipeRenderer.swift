@@ -78,9 +78,7 @@ public final class VideoPipeRenderer: VideoRenderer {
             {
                 state.dimensions = dimensions
             }
-            if framesPerSecond.isFinite, (0.001...1000).contains(framesPerSecond) {
-                state.frameRate = FrameRate(numerator: Int((framesPerSecond * 1000).rounded()), denominator: 1000)
-            }
+            if framesPerSecond <= 1000, let rate = FrameRate(framesPerSecond) { state.frameRate = rate }
         }
     }
 
