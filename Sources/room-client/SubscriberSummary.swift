@@ -1,5 +1,6 @@
 import Foundation
 import RoomKit
+import Wording
 
 extension SubscriberSummary.Track {
     init(_ track: RemoteVideoTrack, _ recording: RecordingStatistics?) {

@@ -277,8 +277,3 @@ struct Reporter: Sendable {
         if showsStatus { Terminal.clearStatus() }
     }
 }
-
-/// A number with its noun, in the plural unless the number is 1.
-func counted(_ count: Int, _ noun: String) -> String {
-    count == 1 ? "1 \(noun)" : "\(count) \(noun)s"
-}

@@ -1,5 +1,6 @@
 import Foundation
 import RoomKit
+import Wording
 
 /// The result for one dump.
 struct VerificationResult: Encodable {
