@@ -92,7 +92,7 @@ extension AdaptCommand {
         @Option(
             name: [.short, .long],
             help: ArgumentHelp(
-                "The SVG file to write or replace (default: the log's name with .svg).",
+                "The SVG file to write or replace, or - for standard output (default: the log's name with .svg).",
                 valueName: "file.svg"
             )
         )
@@ -101,12 +101,17 @@ extension AdaptCommand {
         @Flag(help: "Write one JSON object per line instead of text for people.")
         var json = false
 
+        func validate() throws {
+            guard let output, output != "-", !output.lowercased().hasSuffix(".svg") else { return }
+            throw ValidationError("-o writes SVG: give a name that ends in .svg, such as -o run.svg, or - to pipe it.")
+        }
+
         func run() async throws {
             try await reportingErrors(isJSON: json) {
                 let file = try AdaptationLogFile(path)
                 let name = path == "-" ? "adaptation" : path
                 let target = output ?? "\((name as NSString).deletingPathExtension).svg"
-                guard target != path else {
+                guard target == "-" || !DumpFiles.isSame(path, target) else {
                     throw CommandFailure(.usage, "\(path) is the log itself; name the drawing with -o.")
                 }
                 let drawing = AdaptationPlot(file.log, title: (name as NSString).lastPathComponent)

@@ -1,4 +1,5 @@
 import Adaptation
+import Glibc
 import MediaCore
 import RoomProtocol
 import TestSupport
@@ -96,6 +97,27 @@ struct AdaptTests {
             #expect(svg.contains(part), "\(part)")
         }
         #expect(svg.utf8.count < 200_000)
+    }
+
+    // Only the texts of the two names were compared, so another name of the log, or another log, was overwritten.
+    @Test("No drawing is written over a log")
+    func drawingOverLog() async throws {
+        let log = recordedRun().text
+        let path = try store(log)
+        try #require(link(path, directory("same.svg")) == 0)
+        for (target, words) in [
+            (directory("./run.log"), "-o writes SVG: give a name that ends in .svg"),
+            (directory("other.log"), "-o writes SVG: give a name that ends in .svg"),
+            (directory("./same.svg"), "is the log itself; name the drawing with -o"),
+        ] {
+            let (ending, program) = try await run(["plot", path, "-o", target])
+            #expect(ending == .exit(64), "\(target): \(program.errors)")
+            #expect(program.errors.contains(words), "\(program.errors)")
+        }
+        #expect(directory.names == ["run.log", "same.svg"])
+        #expect(try text(of: path) == log)
+        let (ending, program) = try await run(["plot", path, "-o", "-"])
+        #expect(ending == .exit(0) && program.text.contains("<svg"), "\(program.errors)")
     }
 
     @Test("A decision that is not the recorded one is shown with both, and the exit code is 65")
