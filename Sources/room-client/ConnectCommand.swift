@@ -149,8 +149,10 @@ struct ConnectCommand: AsyncParsableCommand {
         // This program shows no video. A subscription would make others encode frames that nobody watches.
         options.isAutomaticSubscriptionEnabled = false
         options.adaptationLog = adaptLog
-        let room = try await RoomClient.connect(options: options)
-        await stop.heedSignals(reportingTo: reporter)
+        guard let room = try await stop.join(options, reportingTo: reporter) else {
+            let summary = PublisherSummary(track.statistics, elapsed: started.duration(to: .now))
+            return reporter.report(summary, Reporter.endedBeforeJoining)
+        }
         let screen = try await previewing.begin()
         defer { Terminal.endPreview() }
         if let screen { track.addRenderer(screen) }

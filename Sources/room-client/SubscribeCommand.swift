@@ -125,8 +125,9 @@ struct SubscribeCommand: AsyncParsableCommand {
             var options = connection.connectOptions
             options.isAutomaticSubscriptionEnabled = participant == nil && track == nil && !isPiped
             let stop = StopReasons()
-            let room = try await RoomClient.connect(options: options)
-            await stop.heedSignals(reportingTo: reporter)
+            guard let room = try await stop.join(options, reportingTo: reporter) else {
+                return reporter.report(SubscriberSummary(tracks: [], tracksOmitted: 0), Reporter.endedBeforeJoining)
+            }
             let own = room.localParticipant
             reporter.report(
                 ConnectedEvent(room),

@@ -253,6 +253,9 @@ struct Reporter: Sendable {
         report(ParticipantEvent("participantDisconnected", participant), "\(participant.identity) left.")
     }
 
+    /// What people are told if a signal ended the program before it had joined its room.
+    static let endedBeforeJoining = "Ended before the room was joined."
+
     /// Reports as JSON that the session is over; for people, the program's last line says why.
     func reportDisconnection(_ error: RoomError?) {
         report(DisconnectedEvent(error), nil)

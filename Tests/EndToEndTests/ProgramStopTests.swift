@@ -71,6 +71,31 @@ struct ProgramStopTests {
         await trickle.value
     }
 
+    // Signals were heeded only after the join, so they killed the program while it waited for the server.
+    @Test(
+        "A program that a signal ends before it has joined ends with 0 and its summary",
+        arguments: ["connect", "subscribe"],
+        [SIGINT, SIGTERM]
+    )
+    func signalBeforeJoining(command: String, signal: Int32) async throws {
+        let silent = try SilentServer()
+        let source = command == "connect" ? ["--source", "noise"] : []
+        let options = ["--room", "stage", "--url", "ws://127.0.0.1:\(silent.port)"] + source
+        for isJSON in [true, false] {
+            let program = try Program("room-client", [command] + options + (isJSON ? ["--json"] : []))
+            let connection = silent.accept()
+            program.send(signal)
+            #expect(try await program.end() == .exit(0), "\(program.errors)")
+            #expect(program.errors == "")
+            withExtendedLifetime(connection) {}
+            if isJSON {
+                #expect(try program.events().map { $0.string("event") } == ["summary"], "\(program.text)")
+            } else {
+                #expect(program.text == "Ended before the room was joined.\n")
+            }
+        }
+    }
+
     // The numbers of closed streams went to sockets, into which the log was then written.
     @Test(
         "Standard streams that are closed are replaced before anything else is opened",
