@@ -14,7 +14,7 @@ enum Stop: Sendable {
     case published((any Error)?)
     /// All recordings have failed, so that there is nothing left to do.
     case recording
-    /// The reader of our pictures has gone, or they cannot be written.
+    /// The reader of our pictures, or of lines that are all we make, has gone, or pictures cannot be written.
     case output
     /// The source ended, with the error if it failed.
     case source((any Error)?)

@@ -95,6 +95,9 @@ struct SubscribeCommand: AsyncParsableCommand {
     /// Whether the pictures of one track go to standard output.
     private var isPiped: Bool { dump == "-" }
 
+    /// Whether the lines on standard output are all that comes of this command, so that it ends with their reader.
+    private var hasOnlyLines: Bool { dump == nil && snapshot == nil && !previewing.preview }
+
     private func validatePipe() throws {
         guard isPiped else {
             guard format != .raw || dump == nil else {
@@ -165,7 +168,7 @@ struct SubscribeCommand: AsyncParsableCommand {
                 try await Task.sleep(for: .seconds(1))
                 if reporter.showsStatus { reporter.status(reception.statusLine()) }
                 if reception.reportFailures() { stop.end(.recording) }
-                if pipe?.isOver == true { stop.end(.output) }
+                if pipe?.isOver == true || (hasOnlyLines && Terminal.isReaderGone) { stop.end(.output) }
             }
         }
         let statusInterval = statusInterval?.duration ?? (connection.verbose ? .seconds(1) : nil)

@@ -20,7 +20,13 @@ enum Terminal {
     static var isInteractive: Bool { isatty(output.withLock { $0 }) == 1 }
 
     /// Whether standard output is a pipe whose reader has gone.
+    ///
+    /// A socket counts as one. A terminal that has gone does not: under nohup, a program outlives it.
     static var isReaderGone: Bool {
+        var status = stat()
+        guard unsafe fstat(STDOUT_FILENO, &status) == 0, [S_IFIFO, S_IFSOCK].contains(status.st_mode & S_IFMT) else {
+            return false
+        }
         var request = pollfd(fd: STDOUT_FILENO, events: 0, revents: 0)
         return unsafe poll(&request, 1, 0) > 0 && request.revents & Int16(POLLERR | POLLHUP) != 0
     }

@@ -157,6 +157,16 @@ struct ProgramDumpTests {
         #expect(try DumpReading("\(dump).webm").faults == [])
     }
 
+    // It went on for ever, as in: room-client subscribe --room r --json | head -1
+    @Test("A subscriber that only writes lines ends with their reader", arguments: [[], ["--json", "--verbose"]])
+    func closedLines(options: [String]) async throws {
+        let publisher = try await server.publisher()
+        let subscriber = try server.client("subscribe", options, output: .closed)
+        #expect(try await subscriber.end() == .exit(0), "\(subscriber.errors)")
+        #expect(subscriber.errors == "")
+        #expect(try await end([publisher], with: SIGINT) == [.exit(0)])
+    }
+
     // All threads of tasks could wait for the reader: nothing was recorded, and neither the time nor a signal ended it.
     @Test("A program whose output nobody reads records all the same, and ends in time", arguments: [false, true])
     func unreadOutput(isSignalled: Bool) async throws {
