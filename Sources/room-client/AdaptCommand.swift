@@ -64,7 +64,7 @@ extension AdaptCommand {
                     }
                     if !differences || !step.isSame { reporter.report(event, event.words) }
                 }
-                reporter.report(summary, summary.words)
+                reporter.reportSummary(summary, summary.words)
                 if let damage = file.damage { throw damage }
                 if summary.differences > 0 { throw ExitCode(ExitStatus.badData.rawValue) }
             }

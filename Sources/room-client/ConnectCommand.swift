@@ -151,7 +151,7 @@ struct ConnectCommand: AsyncParsableCommand {
         options.adaptationLog = adaptLog
         guard let room = try await stop.join(options, reportingTo: reporter) else {
             let summary = PublisherSummary(track.statistics, elapsed: started.duration(to: .now))
-            return reporter.report(summary, Reporter.endedBeforeJoining)
+            return reporter.reportSummary(summary, Reporter.endedBeforeJoining)
         }
         let screen = try await previewing.begin()
         defer { Terminal.endPreview() }
@@ -199,7 +199,7 @@ struct ConnectCommand: AsyncParsableCommand {
         let failure = failure(of: ending, track) ?? room.adaptationLogFailure
         if let failure { reporter.reportOnce(FailureEvent(failure)) }
         let summary = PublisherSummary(track.statistics, elapsed: started.duration(to: .now))
-        reporter.report(summary, summary.words(isEncoded: source.source.isEncoded))
+        reporter.reportSummary(summary, summary.words(isEncoded: source.source.isEncoded))
         if let failure { throw failure }
     }
 

@@ -129,7 +129,8 @@ struct SubscribeCommand: AsyncParsableCommand {
             options.isAutomaticSubscriptionEnabled = participant == nil && track == nil && !isPiped
             let stop = StopReasons()
             guard let room = try await stop.join(options, reportingTo: reporter) else {
-                return reporter.report(SubscriberSummary(tracks: [], tracksOmitted: 0), Reporter.endedBeforeJoining)
+                let summary = SubscriberSummary(tracks: [], tracksOmitted: 0)
+                return reporter.reportSummary(summary, Reporter.endedBeforeJoining)
             }
             let own = room.localParticipant
             reporter.report(
@@ -198,7 +199,7 @@ struct SubscribeCommand: AsyncParsableCommand {
             reporter.reportFailure(FailureEvent("No picture came for \(path); \(advice)."))
             status = .unavailable
         }
-        reporter.report(summary, summary.words)
+        reporter.reportSummary(summary, summary.words)
         if let status { throw ExitCode(status.rawValue) }
     }
 

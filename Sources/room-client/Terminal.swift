@@ -69,9 +69,10 @@ enum Terminal {
         try LineWriter(name: "output", note: note) { writeNow($0, to: descriptor) }
     }
 
-    /// The sentence about lines that nobody read in time.
+    /// The sentence about lines that nobody read in time, or that could not be written.
     static func lossWords(_ count: Int) -> String {
         let lines = count == 1 ? "1 line is" : "\(count) lines are"
+        guard outputFailure == nil else { return "\(lines) missing here, because nothing could be written." }
         return "\(lines) missing here, because the output is read too slowly; write it to a file."
     }
 
@@ -133,6 +134,11 @@ enum Terminal {
         writeLine("room-client: \(text)", to: STDERR_FILENO)
     }
 
+    /// Writes an error message, unless it is one of the last ones.
+    static func complainOnce(_ text: String) {
+        if noteComplaint(text) { complain(text) }
+    }
+
     /// Notes `text` as an error message; returns whether it was none of the last ones.
     @discardableResult static func noteComplaint(_ text: String) -> Bool {
         complaints.withLock { complaints in
@@ -172,19 +178,30 @@ enum Terminal {
         write("\r\u{1B}[K", to: output.withLock { $0 })
     }
 
+    /// Descriptors without a writer, of which a failed write may have left a part of a line behind.
+    private static let broken = Monitor<Set<Int32>>([])
+
     /// Writes all of `text`, at once or in its turn; ignores that a reader is gone.
     private static func write(_ text: String, to descriptor: Int32) {
         if let writer = writers.withLock({ $0[descriptor] }) { return writer.add(text) }
-        _ = writeNow(text, to: descriptor)
+        let isBroken = broken.withLock { $0.remove(descriptor) } != nil
+        guard !writeNow((isBroken ? "\n" : "") + text, to: descriptor) else { return }
+        broken.withLock { _ = $0.insert(descriptor) }
     }
 
     /// Writes all of `text`; returns whether more can be written.
+    ///
+    /// The first loss on standard output is said at once, so that users do not find out an hour later.
     private static func writeNow(_ text: String, to descriptor: Int32) -> Bool {
         // A reader that has gone wanted no more.
         guard let status = DescriptorOutput.write(text, to: descriptor), status != EPIPE else { return true }
-        if descriptor == STDOUT_FILENO {
-            failure.withLock { $0 = $0 ?? MediaFileError(.write, "-", status: status) }
+        guard descriptor == STDOUT_FILENO else { return false }
+        let error = MediaFileError(.write, "-", status: status)
+        let isFirst = failure.withLock { failure in
+            defer { failure = failure ?? error }
+            return failure == nil
         }
+        if isFirst { complainOnce("\(error)") }
         return false
     }
 }
@@ -257,6 +274,16 @@ struct Reporter: Sendable {
     /// Reports that a participant left.
     func reportLeaving(of participant: RemoteParticipant) {
         report(ParticipantEvent("participantDisconnected", participant), "\(participant.identity) left.")
+    }
+
+    /// Reports a command's result as its last line; if lines before it were lost, that is reported first.
+    func reportSummary(_ summary: some Encodable, _ words: String?) {
+        Terminal.finishOutput()
+        if let failure = Terminal.outputFailure {
+            report(FailureEvent(failure), nil)
+            Terminal.complainOnce("\(failure)")
+        }
+        report(summary, words)
     }
 
     /// What people are told if a signal ended the program before it had joined its room.
