@@ -64,6 +64,12 @@ extension AdaptCommand {
                     }
                     if !differences || !step.isSame { reporter.report(event, event.words) }
                 }
+                // What is wrong stands before the summary, which is the last line.
+                if let damage = file.damage {
+                    reporter.reportOnce(FailureEvent(damage))
+                } else if summary.differences > 0 {
+                    reporter.report(FailureEvent(summary.words), nil)
+                }
                 reporter.reportSummary(summary, summary.words)
                 if let damage = file.damage { throw damage }
                 if summary.differences > 0 { throw ExitCode(ExitStatus.badData.rawValue) }

@@ -6,6 +6,8 @@ import Wording
 struct VerificationResult: Encodable {
     var event = "file"
     var file: String
+    /// Always `null`: a dump that cannot be read is an `UnreadableFile`.
+    @Nullable var error: String? = nil
     var width: Int
     var height: Int
     var counts = DumpCounts()
@@ -15,7 +17,7 @@ struct VerificationResult: Encodable {
     @Nullable var latencyMs: Percentiles? = nil
 
     private enum CodingKeys: CodingKey {
-        case event, file, width, height, simulcastLayers, latencyMs
+        case event, file, error, width, height, simulcastLayers, latencyMs
     }
 
     /// The largest number of frames that the log may lack.
@@ -31,6 +33,7 @@ struct VerificationResult: Encodable {
         var container = encoder.container(keyedBy: CodingKeys.self)
         try container.encode(event, forKey: .event)
         try container.encode(file, forKey: .file)
+        try container.encode(_error, forKey: .error)
         try container.encode(width, forKey: .width)
         try container.encode(height, forKey: .height)
         try container.encode(simulcastLayers, forKey: .simulcastLayers)

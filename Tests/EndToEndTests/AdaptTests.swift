@@ -130,6 +130,12 @@ struct AdaptTests {
         let lines = program.text.split(separator: "\n")
         #expect(lines.count == 2 && lines[0].contains("recorded: not wanted"), "\(program.text)")
         #expect(lines.last?.contains("1 not as recorded") == true)
+        // There was no failure, although the exit code was 65.
+        let (_, again) = try await run(["replay", try store(log.text), "--differences", "--json"])
+        let events = try again.events()
+        #expect(events.map { $0.string("event") } == ["decision", "failure", "summary"], "\(again.text)")
+        #expect(events.dropFirst().first?.string("error")?.contains("1 not as recorded") == true, "\(again.text)")
+        #expect(again.errors == "")
     }
 
     @Test("A log that is cut off is used up to there, and said to be cut off")
@@ -143,6 +149,9 @@ struct AdaptTests {
                 #expect(program.errors.contains("cut off"), "\(program.errors)")
                 #expect(program.text.contains(command == "plot" ? "Drawn" : "all as recorded"))
             }
+            // The failure stood behind the summary.
+            let (_, program) = try await run(["replay", path, "--json"])
+            #expect(try program.events().suffix(2).map { $0.string("event") } == ["failure", "summary"])
         }
     }
 

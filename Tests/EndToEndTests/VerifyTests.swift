@@ -97,7 +97,7 @@ struct VerifyTests {
             let begun = try await verify(directory(name))
             #expect(begun.ending == .exit(65), "\(name): \(begun.errors)")
             let event = try #require(begun.events.first)
-            #expect(event.number("frames") == 0 && event.fields["error"] == nil)
+            #expect(event.number("frames") == 0 && event.fields["error"] == .null)
             for key in ["clock", "clockErrorMs", "latencyMs", "freezeCount"] {
                 #expect(event.fields[key] == .null, "\(key)")
             }
