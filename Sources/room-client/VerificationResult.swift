@@ -8,8 +8,12 @@ struct VerificationResult: Encodable {
     var file: String
     /// Always `null`: a dump that cannot be read is an `UnreadableFile`.
     @Nullable var error: String? = nil
+    /// The size of most pictures.
     var width: Int
     var height: Int
+    /// The size that the file states, which is that as published.
+    var publishedWidth: Int
+    var publishedHeight: Int
     var counts = DumpCounts()
     /// The counts for each simulcast layer, in which frame numbers count; empty without a log.
     var simulcastLayers: [FrameLogCheck.Layer] = []
@@ -17,7 +21,13 @@ struct VerificationResult: Encodable {
     @Nullable var latencyMs: Percentiles? = nil
 
     private enum CodingKeys: CodingKey {
-        case event, file, error, width, height, simulcastLayers, latencyMs
+        case event, file, error, width, height, publishedWidth, publishedHeight, simulcastLayers, latencyMs
+    }
+
+    init(file: String, size: Dimensions, published: Dimensions) {
+        self.file = file
+        (width, height) = (size.width, size.height)
+        (publishedWidth, publishedHeight) = (published.width, published.height)
     }
 
     /// The largest number of frames that the log may lack.
@@ -36,6 +46,8 @@ struct VerificationResult: Encodable {
         try container.encode(_error, forKey: .error)
         try container.encode(width, forKey: .width)
         try container.encode(height, forKey: .height)
+        try container.encode(publishedWidth, forKey: .publishedWidth)
+        try container.encode(publishedHeight, forKey: .publishedHeight)
         try container.encode(simulcastLayers, forKey: .simulcastLayers)
         try container.encode(_latencyMs, forKey: .latencyMs)
     }
@@ -62,8 +74,10 @@ struct VerificationResult: Encodable {
             + (counts.repeated > 0 ? ", repeats of a still picture: \(counts.repeated)" : "")
             + (counts.substitutes > 0 ? ", slates: \(counts.substitutes)" : "")
             + counts.freezeWords
+        let isAsPublished = (width, height) == (publishedWidth, publishedHeight)
+        let published = isAsPublished ? "" : " (published as \(publishedWidth)x\(publishedHeight))"
         return """
-            \(file): \(width)x\(height), \(counts.frames) frames, \(counts.faultWords), \
+            \(file): \(width)x\(height)\(published), \(counts.frames) frames, \(counts.faultWords), \
             \(counts.notSent) not sent\(missing)\(barcodeWords)\(smoothness)\(ages ?? "")
             """
     }
