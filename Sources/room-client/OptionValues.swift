@@ -14,7 +14,7 @@ extension Bitrate: ExpressibleByArgument, AdvisedArgument {
         default: break
         }
         if factor > 1 { number.removeLast() }
-        guard let value = Double(number), let bits = Int(exactly: (value * factor).rounded()) else { return nil }
+        guard let value = decimalNumber(number), let bits = Int(exactly: (value * factor).rounded()) else { return nil }
         self.init(bitsPerSecond: bits)
         guard VideoPublishOptions.supportedBitrates.contains(self) else { return nil }
     }
@@ -56,7 +56,7 @@ extension FrameRate: ExpressibleByArgument, AdvisedArgument {
         if terms.count == 2, let numerator = Int(terms[0]), let denominator = Int(terms[1]) {
             guard (1...1_000_000_000).contains(numerator), (1...1_000_000_000).contains(denominator) else { return nil }
             self.init(numerator: numerator, denominator: denominator)
-        } else if terms.count == 1, let rate = Double(argument), usual.contains(rate) {
+        } else if terms.count == 1, let rate = decimalNumber(argument), usual.contains(rate) {
             self.init(numerator: Int((rate * 1000).rounded()), denominator: 1000)
         } else {
             return nil

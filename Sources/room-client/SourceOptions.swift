@@ -124,9 +124,10 @@ struct SourceOptions: ParsableArguments {
         help: ArgumentHelp(
             "How long to wait for a camera that worked and then gives no picture; default for ever. 0 ends at once.",
             valueName: "seconds"
-        )
+        ),
+        transform: { try Patience.read($0) }
     )
-    var cameraWait: Double?
+    var cameraWait: Patience?
 
     @Option(
         name: .customLong("control"),
@@ -164,9 +165,6 @@ struct SourceOptions: ParsableArguments {
         let largest = VideoPublishOptions.maximumDimensions
         if let size, size.area > largest.area {
             throw ValidationError("--size \(size) has more pixels than can be published: \(largest) is the limit.")
-        }
-        if let cameraWait, !(0...1e8).contains(cameraWait) {
-            throw ValidationError("--camera-wait takes a number of seconds from 0 on, not \(cameraWait).")
         }
         guard VideoRotation(rawValue: rotate) != nil else {
             throw ValidationError("--rotate takes 0, 90, 180 or 270, not \(rotate).")
@@ -217,7 +215,7 @@ struct SourceOptions: ParsableArguments {
     /// What viewers see while the source is interrupted, as a sentence; `hasPictures` if it has delivered one before.
     func shownMeanwhile(hasPictures: Bool) -> String {
         switch source {
-        case .camera where cameraWait != 0: "A slate is shown meanwhile."
+        case .camera where cameraWait?.duration != .zero: "A slate is shown meanwhile."
         case .screen where hasPictures: "The last picture is shown meanwhile."
         default: "Nothing is sent meanwhile."
         }
@@ -338,7 +336,7 @@ struct SourceOptions: ParsableArguments {
         let camera = CameraSource(
             device: device,
             request: request,
-            outageLimit: cameraWait.map { .milliseconds(Int64(($0 * 1000).rounded())) },
+            outageLimit: cameraWait?.duration,
             transform: transform,
             orientationTracker: sensor ?? rotator
         )

@@ -66,14 +66,13 @@ struct SubscribeCommand: AsyncParsableCommand {
     var duration: Seconds?
 
     @Option(
-        help: ArgumentHelp("With --json: the time between two status lines; 1 with --verbose.", valueName: "seconds")
+        parsing: .unconditional,
+        help: ArgumentHelp("With --json: the time between two status lines; 1 with --verbose.", valueName: "seconds"),
+        transform: { try ReportInterval.read($0) }
     )
-    var statusInterval: Seconds?
+    var statusInterval: ReportInterval?
 
     func validate() throws {
-        guard statusInterval.map({ $0.duration >= .milliseconds(100) }) ?? true else {
-            throw ValidationError("--status-interval is at least 0.1 seconds.")
-        }
         guard statusInterval == nil || connection.json else {
             throw ValidationError("--status-interval is for --json; a terminal has a live status line anyway.")
         }
