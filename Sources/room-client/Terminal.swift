@@ -17,7 +17,12 @@ enum Terminal {
     }
 
     /// Whether the output is a terminal, where a live status line makes sense.
-    static var isInteractive: Bool { isatty(output.withLock { $0 }) == 1 }
+    static var isInteractive: Bool { isatty(output.withLock { $0 }) == 1 && !isDumb }
+
+    /// Whether `TERM` says that the terminal only takes lines, as in the shell of Emacs.
+    ///
+    /// Without a `TERM` nothing is known, and nearly all terminals do more.
+    static var isDumb: Bool { ProcessInfo.processInfo.environment["TERM"] == "dumb" }
 
     /// Whether standard output is a pipe whose reader has gone.
     ///

@@ -119,6 +119,45 @@ struct ProgramStopTests {
         #expect(try await end([program], with: SIGKILL) == [.signal(SIGKILL)])
     }
 
+    /// Runs `room-client` at a terminal, with a setting of its environment.
+    ///
+    /// - Parameters:
+    ///   - arguments: The program's arguments.
+    ///   - setting: Such as `TERM=dumb`.
+    /// - Returns: How it ended, and what the terminal got.
+    /// - Throws: An error if it cannot be started.
+    private func runAtTerminal(
+        _ arguments: [String],
+        _ setting: String
+    ) async throws -> (ending: Program.Ending, shown: String) {
+        var (test, device): (Int32, Int32) = (-1, -1)
+        try #require(openpty(&test, &device, nil, nil, nil) == 0)
+        defer { for end in [test, device] { close(end) } }
+        let script = "exec \"$0\" \"$@\" <&3 >&3"
+        let command = [setting, "sh", "-c", script, Program.path(of: "room-client")] + arguments
+        let ending = try await Program("env", command, inherited: device).end()
+        // What comes within some seconds fits into the terminal's buffer.
+        _ = fcntl(test, F_SETFL, O_NONBLOCK)
+        var shown = [UInt8](repeating: 0, count: 65_536)
+        let count = read(test, &shown, shown.count)
+        return (ending, String(decoding: shown.prefix(max(0, count)), as: UTF8.self))
+    }
+
+    // Only isatty() was asked, and the shell of Emacs showed the escape sequences as text.
+    @Test(
+        "A terminal that only takes lines gets no status line",
+        arguments: [("TERM=dumb", false), ("TERM=xterm", true), ("TERM=", true)]
+    )
+    func dumbTerminal(setting: String, hasStatusLine: Bool) async throws {
+        let options = ["--room", "stage", "--url", server.url]
+        let (ending, shown) = try await runAtTerminal(["subscribe", "--duration", "2.5"] + options, setting)
+        #expect(ending == .exit(0) && shown.contains("Joined stage"), "\(shown)")
+        #expect(shown.contains("\u{1B}") == hasStatusLine, "\(shown.debugDescription)")
+        guard !hasStatusLine else { return }
+        let (refusal, preview) = try await runAtTerminal(["subscribe", "--preview"] + options, setting)
+        #expect(refusal == .exit(64) && preview == "", "\(preview.debugDescription)")
+    }
+
     private func linkTarget(_ path: String) -> String {
         var buffer = [CChar](repeating: 0, count: 4096)
         let count = readlink(path, &buffer, buffer.count)
