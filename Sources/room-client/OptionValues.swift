@@ -33,7 +33,7 @@ extension Dimensions: ExpressibleByArgument, AdvisedArgument {
         let sides = argument.split(separator: "x", omittingEmptySubsequences: false).map { Int($0) }
         guard sides.count == 2, let width = sides[0], let height = sides[1] else { return nil }
         let largest = Dimensions.largestCodable
-        guard (1...largest.width).contains(width), (1...largest.height).contains(height) else { return nil }
+        guard (2...largest.width).contains(width), (2...largest.height).contains(height) else { return nil }
         self.init(width: width, height: height)
     }
 
@@ -42,8 +42,8 @@ extension Dimensions: ExpressibleByArgument, AdvisedArgument {
         let largest = VideoPublishOptions.maximumDimensions
         let presets = VideoPreset.allCases.map(\.rawValue).joined(separator: ", ")
         return """
-            give width and height, such as 640x480, with at most \(Dimensions.largestCodable.width) pixels a side and as \
-            many in all as \(largest), or one of \(presets)
+            give width and height, such as 640x480, with 2 to \(Dimensions.largestCodable.width) pixels a side and at most \
+            as many in all as \(largest), or one of \(presets)
             """
     }
 }
