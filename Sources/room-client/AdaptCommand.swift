@@ -5,6 +5,7 @@ import Foundation
 import MediaCore
 import MediaFiles
 import RoomKit
+import Wording
 
 /// `room-client adapt`: looks into logs of `connect --adapt-log`.
 struct AdaptCommand: AsyncParsableCommand {
@@ -219,7 +220,7 @@ private struct ReplaySummary: Encodable {
 
     /// The result as text for people.
     var words: String {
-        let start = "\(file): \(inputs) inputs, \(decisions) decisions"
+        let start = "\(file): \(counted(inputs, "input")), \(counted(decisions, "decision"))"
         guard let firstDifference else { return "\(start), all as recorded." }
         let time = String(format: "%.6f", firstDifference)
         return "\(start), \(differences) not as recorded, the first at \(time) s."

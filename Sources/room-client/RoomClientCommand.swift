@@ -46,6 +46,7 @@ struct RoomClientCommand: AsyncParsableCommand {
                 try command.run()
             }
         } catch {
+            let error = JoiningOptions.clearest(error, of: arguments, at: 1, for: self)
             end(with: error, isJSON: arguments.contains("--json"))
         }
     }

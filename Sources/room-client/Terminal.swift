@@ -301,7 +301,8 @@ struct Reporter: Sendable {
 
     /// Reports that a slow terminal or pipe made the program miss events.
     func reportMissed(_ count: Int) {
-        let problem = "\(count) events were missed: the program's output is read too slowly"
+        let missed = "\(counted(count, "event")) \(count == 1 ? "was" : "were") missed"
+        let problem = "\(missed): the program's output is read too slowly"
         reportFailure(FailureEvent("\(problem); write it to a file."))
     }
 

@@ -77,7 +77,7 @@ struct VerificationResult: Encodable {
         let isAsPublished = (width, height) == (publishedWidth, publishedHeight)
         let published = isAsPublished ? "" : " (published as \(publishedWidth)x\(publishedHeight))"
         return """
-            \(file): \(width)x\(height)\(published), \(counts.frames) frames, \(counts.faultWords), \
+            \(file): \(width)x\(height)\(published), \(counted(counts.frames, "frame")), \(counts.faultWords), \
             \(counts.notSent) not sent\(missing)\(barcodeWords)\(smoothness)\(ages ?? "")
             """
     }
@@ -136,7 +136,9 @@ struct VerificationSummary: Encodable {
     var words: String {
         let unreadable = filesUnreadable == 0 ? "" : "\(counted(filesUnreadable, "file")) could not be read."
         guard files > 0 else { return unreadable }
-        let missing = counts.notInFile > 0 ? ", \(counts.notInFile) not in their files" : ""
+        let missing =
+            (counts.notInFile > 0 ? ", \(counts.notInFile) not in their files" : "")
+            + (counts.notInLog > 0 ? ", \(counts.notInLog) not in their logs" : "")
         let empty = filesEmpty > 0 ? ", files without a frame: \(filesEmpty)" : ""
         let ages = latencyMs.map {
             String(format: ", frame age p50 %.1f p95 %.1f max %.1f ms, ", $0.p50, $0.p95, $0.max ?? $0.p95)

@@ -45,7 +45,8 @@ struct RoomViewCommand: ParsableCommand {
             var command = try parseAsRoot()
             try command.run()
         } catch {
-            end(with: error)
+            let arguments = Array(CommandLine.arguments.dropFirst())
+            end(with: JoiningOptions.clearest(error, of: arguments, at: 0, for: self))
         }
     }
 

@@ -289,6 +289,8 @@ struct ProgramOptionTests {
         (["subscribe", "--room", "r", "--dump", "d", "--format", "raw"], "--format raw is for a pipe: --dump -"),
         (["subscribe", "--room", "r", "--track", ""], "--track needs a name"),
         (["view", "--room", "r", "--dump", "x"], "Unknown option '--dump'. See 'room-client view --help'"),
+        (["connect", "--rom", "r"], "Unknown option '--rom'. Did you mean '--room'?"),
+        (["connect", "--source", "pattern"], "Missing expected argument '--room <room>'"),
         (["subscribe", "--room", "r", "--dmp", "x"], "Unknown option '--dmp'. Did you mean '--dump'?"),
     ]
 
@@ -310,10 +312,12 @@ struct ProgramOptionTests {
 
     @Test("The program of the window says in one line what is wrong with its options")
     func windowOptions() async throws {
-        let program = try Program("room-view", ["--room", "r", "--dump", "x"], areLeaksSought: false)
-        #expect(try await program.end() == .exit(64))
-        let sentence = "room-view: Unknown option '--dump'. See 'room-view --help' for more information.\n"
-        #expect(program.errors == sentence)
+        for arguments in [["--room", "r", "--dump", "x"], ["--dump", "x"]] {
+            let program = try Program("room-view", arguments, areLeaksSought: false)
+            #expect(try await program.end() == .exit(64))
+            let sentence = "room-view: Unknown option '--dump'. See 'room-view --help' for more information.\n"
+            #expect(program.errors == sentence)
+        }
     }
 
     @Test("Without a camera, connect and devices say why there is none", .enabled(if: access("/dev/video0", F_OK) != 0))
