@@ -37,6 +37,7 @@ struct RoomClientCommand: AsyncParsableCommand {
         StandardStreams.openMissing()
         let arguments = Array(CommandLine.arguments.dropFirst())
         do {
+            if let problem = RawArguments.problem { throw ValidationError(problem) }
             try checkCommands(arguments)
             try checkSources(arguments)
             var command = try await asyncParseAsRoot(arguments)

@@ -42,6 +42,7 @@ struct RoomViewCommand: ParsableCommand {
     static func main() {
         StandardStreams.openMissing()
         do {
+            if let problem = RawArguments.problem { throw ValidationError(problem) }
             var command = try parseAsRoot()
             try command.run()
         } catch {
