@@ -158,6 +158,34 @@ struct ProgramStopTests {
         #expect(refusal == .exit(64) && preview == "", "\(preview.debugDescription)")
     }
 
+    // Ctrl-Z was switched off only at a terminal that is standard input, and otherwise left the picture behind.
+    @Test("A preview that is asked to stop goes on, and gives the terminal back at its end")
+    func stoppedPreview() async throws {
+        var (test, device): (Int32, Int32) = (-1, -1)
+        try #require(openpty(&test, &device, nil, nil, nil) == 0)
+        defer { for end in [test, device] { close(end) } }
+        let script = "exec \"$0\" subscribe --preview --room stage --url \(server.url) >&3"
+        let command = ["TERM=xterm", "sh", "-c", script, Program.path(of: "room-client")]
+        let program = try Program("env", command, inherited: device)
+        _ = fcntl(test, F_SETFL, O_NONBLOCK)
+        var shown = ""
+        let read = {
+            var chunk = [UInt8](repeating: 0, count: 65_536)
+            let count = Glibc.read(test, &chunk, chunk.count)
+            shown += String(decoding: chunk.prefix(max(0, count)), as: UTF8.self)
+            return shown
+        }
+        try await eventually("the preview begins") { read().contains("\u{1B}[?1049h") }
+        // The system stops no program of a group that has no shell, so the test looks at what the program does with it.
+        let status = try text(of: "/proc/\(program.identifier)/status").split(separator: "\n")
+        let ignored = try #require(status.first { $0.hasPrefix("SigIgn:") }?.split(separator: "\t").last)
+        #expect(try #require(UInt64(ignored, radix: 16)) & (1 << (SIGTSTP - 1)) != 0)
+        program.send(SIGTSTP)
+        program.send(SIGTERM)
+        #expect(try await program.end() == .exit(0), "\(program.errors)")
+        #expect(read().contains("\u{1B}[?1049l"))
+    }
+
     private func linkTarget(_ path: String) -> String {
         var buffer = [CChar](repeating: 0, count: 4096)
         let count = readlink(path, &buffer, buffer.count)
