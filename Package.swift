@@ -67,7 +67,11 @@ let values: [Target] =
 let decisions: [Target] =
     library("RoomProtocol", ["MediaCore"], testedWith: ["RelayCore"])
     + library("Adaptation", ["MediaCore", "RoomProtocol"], testedWith: ["AdaptationSimulation"])
-    + library("RelayCore", path: "server/RelayCore", ["MediaCore", "RoomProtocol", "Adaptation", "CPrefetch"])
+    + library(
+        "RelayCore",
+        path: "server/RelayCore",
+        ["MediaCore", "Wording", "RoomProtocol", "Adaptation", "CPrefetch"]
+    )
 
 let edges: [Target] =
     library(

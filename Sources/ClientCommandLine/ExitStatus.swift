@@ -23,13 +23,14 @@ package enum ExitStatus: Int32 {
           65  a file whose content is damaged, or a dump in which verify found faults
           66  no such camera, monitor, window, file or directory, or no X display is
               named to capture; also if the directory of an output does not exist
-          69  no room server or X server answered, the connection was lost, the camera
-              is busy, was unplugged or gives no picture, no picture came for
-              --snapshot, or there is no room-view or no display for a window
+          69  no room server or X server answered, the server refused the client for
+              now, such as at its limit, the connection was lost, the camera is busy,
+              was unplugged or gives no picture, no picture came for --snapshot, or
+              there is no room-view or no display for a window
           70  an internal fault
           74  a file or disk could not be read or written, nobody read the output, or
               an output exists already
-          76  the server refused the client, or broke the protocol
+          76  the server refused the client for good, or broke the protocol
           77  no permission
         """
 
@@ -55,7 +56,8 @@ package enum ExitStatus: Int32 {
         switch error.code {
         // Pictures cannot be encoded if --size or --max-bitrate is too large.
         case .invalidURL, .encodingFailed: .usage
-        case .refused, .protocolViolation: .protocol
+        case .refused: error.isTemporary ? .unavailable : .protocol
+        case .protocolViolation: .protocol
         case .logFailed: error.fileError.map { code(for: $0) } ?? .inputOutput
         case .noFramesCaptured, .outOfResources, .serverUnavailable, .connectionLost, .notConnected: .unavailable
         default: .software

@@ -54,6 +54,31 @@ package struct JoiningOptions: ParsableArguments {
         return options
     }
 
+    /// What is wrong with a command line that lacks `--room`: an option that it misspells or does not have, if there is
+    /// one, because that is often the room's.
+    ///
+    /// - Parameters:
+    ///   - error: The error of reading `arguments`.
+    ///   - arguments: The command line, without the program.
+    ///   - position: Where an option can stand: behind the command.
+    ///   - command: The program's main command.
+    /// - Returns: The error to report.
+    package static func clearest(
+        _ error: any Error,
+        of arguments: [String],
+        at position: Int,
+        for command: (some ParsableCommand).Type
+    ) -> any Error {
+        let isMissing = command.message(for: error).hasPrefix("Missing expected argument '--room")
+        guard isMissing, position <= arguments.count else { return error }
+        do {
+            _ = try command.parseAsRoot(arguments[..<position] + ["--room", "room"] + arguments[position...])
+            return error
+        } catch let other {
+            return command.message(for: other).hasPrefix("Unknown option") ? other : error
+        }
+    }
+
     /// The options as arguments of another program.
     package var arguments: [String] {
         let values = [("--url", url), ("--room", room), ("--identity", identity), ("--token", token)]

@@ -223,21 +223,15 @@ extension ServerCheck {
     ) -> Finding? {
         let name = server.isEmpty ? "" : " by \(server)"
         let found = "\(place) answers HTTP \(status)\(name)\(sentence.isEmpty ? "" : ": \"\(sentence)\"")"
+        let advice = HTTPRefusal.advice(forStatus: status) ?? portAdvice
         switch status {
         case 101 where subprotocol == WireFormat.subprotocol: return nil
         case 101:
             let words = "\(place) is a WebSocket server\(name) that does not speak \(WireFormat.subprotocol)"
             return .problem(.server, "subprotocolRefused", words, versionAdvice)
-        case 401, 407:
-            return .problem(.server, "httpRefused", found, "the proxy in front wants a login: let /rooms/ pass")
-        case 403:
-            let advice = "let the proxy in front pass WebSockets; for web pages: room-server --allow-origin"
-            return .problem(.server, "httpRefused", found, advice)
-        case 404:
-            let advice = "check the port and the path; behind a proxy, forward /rooms/ with Upgrade to room-server"
-            return .problem(.server, "notFound", found, advice)
-        case 503 where server.isEmpty:
-            return .problem(.server, "limitReached", found, "the server is at its limit of connections: try later")
+        case 401, 403, 407: return .problem(.server, "httpRefused", found, advice)
+        case 404: return .problem(.server, "notFound", found, advice)
+        case 503 where server.isEmpty: return .problem(.server, "limitReached", found, advice)
         case 502...504:
             return .problem(.server, "proxy", found, "the proxy is there, and room-server behind it is not: start it")
         case 300..<400: return .problem(.server, "redirected", found, "name the server that it points to in --url")

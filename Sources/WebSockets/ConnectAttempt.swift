@@ -82,11 +82,12 @@ final class ConnectAttempt {
         if status == 101 && !subprotocol.isEmpty && subprotocol != options.subprotocol { return subprotocolError }
         let answer =
             status > 0 && status != 101 ? "the answer was HTTP status \(status)" : "no answer came (\(text))"
+        let advice = HTTPRefusal.advice(forStatus: Int(status)) ?? "check the address, the port and the path"
         return WebSocketError(
             .notAWebSocketServer,
             attempted: attempted,
             status: status > 0 ? status : nil,
-            advice: "\(answer) instead of a WebSocket handshake; check the address, the port and the path."
+            advice: "\(answer) instead of a WebSocket handshake; \(advice)."
         )
     }
 }

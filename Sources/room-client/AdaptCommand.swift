@@ -5,6 +5,7 @@ import Foundation
 import MediaCore
 import MediaFiles
 import RoomKit
+import Wording
 
 /// `room-client adapt`: looks into logs of `connect --adapt-log`.
 struct AdaptCommand: AsyncParsableCommand {
@@ -64,7 +65,13 @@ extension AdaptCommand {
                     }
                     if !differences || !step.isSame { reporter.report(event, event.words) }
                 }
-                reporter.report(summary, summary.words)
+                // What is wrong stands before the summary, which is the last line.
+                if let damage = file.damage {
+                    reporter.reportOnce(FailureEvent(damage))
+                } else if summary.differences > 0 {
+                    reporter.report(FailureEvent(summary.words), nil)
+                }
+                reporter.reportSummary(summary, summary.words)
                 if let damage = file.damage { throw damage }
                 if summary.differences > 0 { throw ExitCode(ExitStatus.badData.rawValue) }
             }
@@ -92,7 +99,7 @@ extension AdaptCommand {
         @Option(
             name: [.short, .long],
             help: ArgumentHelp(
-                "The SVG file to write or replace (default: the log's name with .svg).",
+                "The SVG file to write or replace, or - for standard output (default: the log's name with .svg).",
                 valueName: "file.svg"
             )
         )
@@ -101,12 +108,17 @@ extension AdaptCommand {
         @Flag(help: "Write one JSON object per line instead of text for people.")
         var json = false
 
+        func validate() throws {
+            guard let output, output != "-", !output.lowercased().hasSuffix(".svg") else { return }
+            throw ValidationError("-o writes SVG: give a name that ends in .svg, such as -o run.svg, or - to pipe it.")
+        }
+
         func run() async throws {
             try await reportingErrors(isJSON: json) {
                 let file = try AdaptationLogFile(path)
                 let name = path == "-" ? "adaptation" : path
                 let target = output ?? "\((name as NSString).deletingPathExtension).svg"
-                guard target != path else {
+                guard target == "-" || !DumpFiles.isSame(path, target) else {
                     throw CommandFailure(.usage, "\(path) is the log itself; name the drawing with -o.")
                 }
                 let drawing = AdaptationPlot(file.log, title: (name as NSString).lastPathComponent)
@@ -208,7 +220,7 @@ private struct ReplaySummary: Encodable {
 
     /// The result as text for people.
     var words: String {
-        let start = "\(file): \(inputs) inputs, \(decisions) decisions"
+        let start = "\(file): \(counted(inputs, "input")), \(counted(decisions, "decision"))"
         guard let firstDifference else { return "\(start), all as recorded." }
         let time = String(format: "%.6f", firstDifference)
         return "\(start), \(differences) not as recorded, the first at \(time) s."

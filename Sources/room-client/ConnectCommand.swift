@@ -149,8 +149,10 @@ struct ConnectCommand: AsyncParsableCommand {
         // This program shows no video. A subscription would make others encode frames that nobody watches.
         options.isAutomaticSubscriptionEnabled = false
         options.adaptationLog = adaptLog
-        let room = try await RoomClient.connect(options: options)
-        await stop.heedSignals(reportingTo: reporter)
+        guard let room = try await stop.join(options, reportingTo: reporter) else {
+            let summary = PublisherSummary(track.statistics, elapsed: started.duration(to: .now))
+            return reporter.reportSummary(summary, Reporter.endedBeforeJoining)
+        }
         let screen = try await previewing.begin()
         defer { Terminal.endPreview() }
         if let screen { track.addRenderer(screen) }
@@ -197,7 +199,7 @@ struct ConnectCommand: AsyncParsableCommand {
         let failure = failure(of: ending, track) ?? room.adaptationLogFailure
         if let failure { reporter.reportOnce(FailureEvent(failure)) }
         let summary = PublisherSummary(track.statistics, elapsed: started.duration(to: .now))
-        reporter.report(summary, summary.words(isEncoded: source.source.isEncoded))
+        reporter.reportSummary(summary, summary.words(isEncoded: source.source.isEncoded))
         if let failure { throw failure }
     }
 

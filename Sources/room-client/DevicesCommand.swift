@@ -71,7 +71,7 @@ struct DevicesCommand: AsyncParsableCommand {
                 let event = DeviceEvent(device, formats: formats, controls: controls)
                 reporter.report(event, event.words)
             }
-            reporter.report(summary, nil)
+            reporter.reportSummary(summary, nil)
         }
     }
 
@@ -116,7 +116,7 @@ struct DevicesCommand: AsyncParsableCommand {
             let event = WindowEvent(window)
             reporter.report(event, event.words)
         }
-        reporter.report(DevicesSummary(monitors: monitors.count, windows: windows.count), nil)
+        reporter.reportSummary(DevicesSummary(monitors: monitors.count, windows: windows.count), nil)
     }
 
     /// Finds out why there is no camera.

@@ -28,6 +28,20 @@ enum DumpFiles {
         }
     }
 
+    /// Whether two paths lead to the same file, under whatever names; `-` is standard input.
+    ///
+    /// - Returns: `false` also if one of the files does not exist.
+    static func isSame(_ first: String, _ second: String) -> Bool {
+        guard let one = status(of: first), let other = status(of: second) else { return false }
+        return one.st_dev == other.st_dev && one.st_ino == other.st_ino
+    }
+
+    private static func status(of path: String) -> stat? {
+        var status = stat()
+        let isFound = unsafe path == "-" ? fstat(STDIN_FILENO, &status) == 0 : stat(path, &status) == 0
+        return isFound ? status : nil
+    }
+
     /// Whether `path` can be read as a file, or reading it tells why not.
     ///
     /// A pipe makes its reader wait for a writer, and a device may never end.

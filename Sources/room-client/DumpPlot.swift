@@ -3,6 +3,7 @@ import Foundation
 import MediaCore
 import MediaFiles
 import RoomKit
+import Wording
 
 /// Draws the frame logs of dumps: age, rate, frame rate and size over time, with freezes.
 struct DumpPlot {
@@ -24,7 +25,7 @@ struct DumpPlot {
         let frames = dumps.map(\.frames.count).reduce(0, +)
         return TimeChart(
             title: dumps.count == 1 ? "Dump" : "\(dumps.count) dumps",
-            subtitle: "\(frames) frames; a frame's age is the time from its capture until it was decoded",
+            subtitle: "\(counted(frames, "frame")); a frame's age is the time from its capture until it was decoded",
             sections: sections
         )
     }

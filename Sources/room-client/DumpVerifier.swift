@@ -25,7 +25,7 @@ struct DumpVerifier {
             readings.append(buffer.map { Barcode.read(from: $0) })
             if let buffer { sizes.observe(buffer.dimensions) }
         }
-        var result = VerificationResult(file: path, width: dimensions.width, height: dimensions.height)
+        var result = VerificationResult(file: path, size: sizes.mostFrequent ?? dimensions, published: dimensions)
         guard let log else {
             judge(readings, into: &result.counts)
             result.counts.sizeChanges = sizes.changes
@@ -94,13 +94,20 @@ struct DumpVerifier {
     }
 }
 
-/// Counts how many times pictures had another size than the one before.
+/// Counts the pictures of each size, and how many times one had another size than the one before.
 private struct SizeCount {
     private(set) var changes = 0
     private var size: Dimensions?
+    private var pictures: [Dimensions: Int] = [:]
+
+    /// The size of the most pictures, the largest of several; `nil` without a picture.
+    var mostFrequent: Dimensions? {
+        pictures.max { ($0.value, $0.key.area) < ($1.value, $1.key.area) }?.key
+    }
 
     mutating func observe(_ size: Dimensions) {
         if let former = self.size, former != size { changes += 1 }
         self.size = size
+        pictures[size, default: 0] += 1
     }
 }

@@ -8,7 +8,12 @@ func reportingErrors(isJSON: Bool, _ body: () async throws -> Void) async throws
     do {
         try await body()
         Terminal.finishOutput()
-        if let failure = Terminal.outputFailure { throw failure }
+        if let failure = Terminal.outputFailure {
+            // Nothing follows a summary on standard output.
+            Terminal.complainOnce("\(failure)")
+            Terminal.finishOutput()
+            throw ExitCode(ExitStatus(failure).rawValue)
+        }
     } catch let error as ExitCode {
         Terminal.finishOutput()
         throw error

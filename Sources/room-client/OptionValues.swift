@@ -14,7 +14,7 @@ extension Bitrate: ExpressibleByArgument, AdvisedArgument {
         default: break
         }
         if factor > 1 { number.removeLast() }
-        guard let value = Double(number), let bits = Int(exactly: (value * factor).rounded()) else { return nil }
+        guard let value = decimalNumber(number), let bits = Int(exactly: (value * factor).rounded()) else { return nil }
         self.init(bitsPerSecond: bits)
         guard VideoPublishOptions.supportedBitrates.contains(self) else { return nil }
     }
@@ -33,7 +33,7 @@ extension Dimensions: ExpressibleByArgument, AdvisedArgument {
         let sides = argument.split(separator: "x", omittingEmptySubsequences: false).map { Int($0) }
         guard sides.count == 2, let width = sides[0], let height = sides[1] else { return nil }
         let largest = Dimensions.largestCodable
-        guard (1...largest.width).contains(width), (1...largest.height).contains(height) else { return nil }
+        guard (2...largest.width).contains(width), (2...largest.height).contains(height) else { return nil }
         self.init(width: width, height: height)
     }
 
@@ -42,8 +42,8 @@ extension Dimensions: ExpressibleByArgument, AdvisedArgument {
         let largest = VideoPublishOptions.maximumDimensions
         let presets = VideoPreset.allCases.map(\.rawValue).joined(separator: ", ")
         return """
-            give width and height, such as 640x480, with at most \(Dimensions.largestCodable.width) pixels a side and as \
-            many in all as \(largest), or one of \(presets)
+            give width and height, such as 640x480, with 2 to \(Dimensions.largestCodable.width) pixels a side and at most \
+            as many in all as \(largest), or one of \(presets)
             """
     }
 }
@@ -56,7 +56,7 @@ extension FrameRate: ExpressibleByArgument, AdvisedArgument {
         if terms.count == 2, let numerator = Int(terms[0]), let denominator = Int(terms[1]) {
             guard (1...1_000_000_000).contains(numerator), (1...1_000_000_000).contains(denominator) else { return nil }
             self.init(numerator: numerator, denominator: denominator)
-        } else if terms.count == 1, let rate = Double(argument), usual.contains(rate) {
+        } else if terms.count == 1, let rate = decimalNumber(argument), usual.contains(rate) {
             self.init(numerator: Int((rate * 1000).rounded()), denominator: 1000)
         } else {
             return nil

@@ -1,4 +1,5 @@
 import RoomKit
+import Wording
 
 extension VideoPipeRenderer {
     /// The error for the user; a reader that has gone is none, because it wanted no more.

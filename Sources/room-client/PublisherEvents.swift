@@ -1,5 +1,6 @@
 import Foundation
 import RoomKit
+import Wording
 
 /// The reasons for which a captured frame can be dropped.
 private let captureDropReasons = FrameDropReason.allCases.filter { $0 != .encrypted }

@@ -37,6 +37,7 @@ struct RoomClientCommand: AsyncParsableCommand {
         StandardStreams.openMissing()
         let arguments = Array(CommandLine.arguments.dropFirst())
         do {
+            if let problem = RawArguments.problem { throw ValidationError(problem) }
             try checkCommands(arguments)
             try checkSources(arguments)
             var command = try await asyncParseAsRoot(arguments)
@@ -46,6 +47,7 @@ struct RoomClientCommand: AsyncParsableCommand {
                 try command.run()
             }
         } catch {
+            let error = JoiningOptions.clearest(error, of: arguments, at: 1, for: self)
             end(with: error, isJSON: arguments.contains("--json"))
         }
     }

@@ -84,7 +84,8 @@ struct SourceOptions: ParsableArguments {
         help: ArgumentHelp(
             "The picture's size: frames of a camera or clip are center-cropped and scaled down to it, never up, and "
                 + "those of a screen are scaled to fit; default 640x480, the camera's nearest, or the screen's or clip's own; 160x120 for noise.",
-            discussion: "Names: cif, vga, hd720, hd1080; low (320x240), medium (640x480), high (1280x720).",
+            discussion: "Names: cif, vga, hd720, hd1080; low (320x240), medium (640x480), high (1280x720). Odd sides "
+                + "are made even.",
             valueName: "WxH"
         ),
         transform: { try Dimensions.read($0) }
@@ -124,9 +125,10 @@ struct SourceOptions: ParsableArguments {
         help: ArgumentHelp(
             "How long to wait for a camera that worked and then gives no picture; default for ever. 0 ends at once.",
             valueName: "seconds"
-        )
+        ),
+        transform: { try Patience.read($0) }
     )
-    var cameraWait: Double?
+    var cameraWait: Patience?
 
     @Option(
         name: .customLong("control"),
@@ -164,9 +166,6 @@ struct SourceOptions: ParsableArguments {
         let largest = VideoPublishOptions.maximumDimensions
         if let size, size.area > largest.area {
             throw ValidationError("--size \(size) has more pixels than can be published: \(largest) is the limit.")
-        }
-        if let cameraWait, !(0...1e8).contains(cameraWait) {
-            throw ValidationError("--camera-wait takes a number of seconds from 0 on, not \(cameraWait).")
         }
         guard VideoRotation(rawValue: rotate) != nil else {
             throw ValidationError("--rotate takes 0, 90, 180 or 270, not \(rotate).")
@@ -217,7 +216,7 @@ struct SourceOptions: ParsableArguments {
     /// What viewers see while the source is interrupted, as a sentence; `hasPictures` if it has delivered one before.
     func shownMeanwhile(hasPictures: Bool) -> String {
         switch source {
-        case .camera where cameraWait != 0: "A slate is shown meanwhile."
+        case .camera where cameraWait?.duration != .zero: "A slate is shown meanwhile."
         case .screen where hasPictures: "The last picture is shown meanwhile."
         default: "Nothing is sent meanwhile."
         }
@@ -268,14 +267,19 @@ struct SourceOptions: ParsableArguments {
         return Bitrate(bitsPerSecond: Int(min(4 * pixels, 10e6)))
     }
 
+    /// The size that is painted: `--size` with even sides, because only such pictures are sent.
+    private var paintedSize: Dimensions? {
+        size.map { Dimensions(width: $0.width / 2 * 2, height: $0.height / 2 * 2) }
+    }
+
     private func makeSource(_ rotator: ManualOrientationTracker?) throws -> MadeSource {
         let frameRate = fps ?? FrameRate(30)
         switch source {
         case .pattern:
-            let dimensions = size ?? Dimensions(width: 640, height: 480)
+            let dimensions = paintedSize ?? Dimensions(width: 640, height: 480)
             return MadeSource(PatternSource(dimensions: dimensions, frameRate: frameRate))
         case .noise:
-            return MadeSource(NoiseSource(dimensions: size ?? Self.noiseDimensions, frameRate: frameRate))
+            return MadeSource(NoiseSource(dimensions: paintedSize ?? Self.noiseDimensions, frameRate: frameRate))
         case .file(let path):
             // Check the clip before joining the room. A pipe is not checked, because it can be read only once.
             if Y4MReader.canBeOpenedAgain(path) { try check(Y4MReader(path: path)) }
@@ -299,6 +303,9 @@ struct SourceOptions: ParsableArguments {
                 .usage,
                 "--fps \(fps) is more than the clip's own \(clip.frameRate), which it keeps to; leave --fps out."
             )
+        }
+        guard clip.dimensions.width >= 2, clip.dimensions.height >= 2 else {
+            throw CommandFailure(.badData, "The clip's pictures are \(clip.dimensions); 2x2 is the smallest size.")
         }
         try ClipSource.check(clip)
     }
@@ -338,7 +345,7 @@ struct SourceOptions: ParsableArguments {
         let camera = CameraSource(
             device: device,
             request: request,
-            outageLimit: cameraWait.map { .milliseconds(Int64(($0 * 1000).rounded())) },
+            outageLimit: cameraWait?.duration,
             transform: transform,
             orientationTracker: sensor ?? rotator
         )

@@ -14,7 +14,7 @@ enum Stop: Sendable {
     case published((any Error)?)
     /// All recordings have failed, so that there is nothing left to do.
     case recording
-    /// The reader of our pictures has gone, or they cannot be written.
+    /// The reader of our pictures, or of lines that are all we make, has gone, or pictures cannot be written.
     case output
     /// The source ended, with the error if it failed.
     case source((any Error)?)
@@ -36,14 +36,44 @@ struct StopReasons: Sendable {
 
     /// Makes Ctrl-C, SIGTERM, SIGQUIT and SIGHUP a reason to stop; before this call they end the program at once.
     ///
-    /// A second signal ends the program at once, if the first has had time to work. Call this as soon as there is
-    /// something to shut down cleanly. What `reporter` reports waits for its reader from then on without holding up
-    /// anything, so that the program ends when it should although nobody reads its output.
-    func heedSignals(reportingTo reporter: Reporter) async {
+    /// A second signal ends the program at once, if the first has had time to work. What `reporter` reports waits for
+    /// its reader from then on without holding up anything, so that the program ends when it should although nobody
+    /// reads its output.
+    ///
+    /// - Parameters:
+    ///   - reporter: Reports the session.
+    ///   - react: Called for each signal, after it has become a reason.
+    func heedSignals(reportingTo reporter: Reporter, _ react: @escaping @Sendable () -> Void = {}) async {
         reporter.beginSession()
         // If the reader of our output goes away, sending and recording must continue.
         signal(SIGPIPE, SIG_IGN)
-        await EndingSignals.heed({ end(.signal) }, givingUp: { Terminal.endPreview() })
+        await EndingSignals.heed(
+            {
+                end(.signal)
+                react()
+            },
+            givingUp: { Terminal.endPreview() }
+        )
+    }
+
+    /// Joins a room, and makes Ctrl-C, SIGTERM, SIGQUIT and SIGHUP a reason to stop from the beginning of the attempt.
+    ///
+    /// - Parameters:
+    ///   - options: The room.
+    ///   - reporter: Reports the session.
+    /// - Returns: The room; `nil` if a signal came before it was joined.
+    /// - Throws: The error of `RoomClient.connect`.
+    func join(_ options: ConnectOptions, reportingTo reporter: Reporter) async throws -> Room? {
+        let (signals, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+        await heedSignals(reportingTo: reporter) { continuation.yield() }
+        let attempt = Task { try await RoomClient.connect(options: options) }
+        let canceller = Task { for await _ in signals { attempt.cancel() } }
+        defer { canceller.cancel() }
+        do {
+            return try await attempt.value
+        } catch is CancellationError {
+            return nil
+        }
     }
 
     /// Waits for a reason to stop; the end of `duration` is one.

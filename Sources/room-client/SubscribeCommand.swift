@@ -66,14 +66,13 @@ struct SubscribeCommand: AsyncParsableCommand {
     var duration: Seconds?
 
     @Option(
-        help: ArgumentHelp("With --json: the time between two status lines; 1 with --verbose.", valueName: "seconds")
+        parsing: .unconditional,
+        help: ArgumentHelp("With --json: the time between two status lines; 1 with --verbose.", valueName: "seconds"),
+        transform: { try ReportInterval.read($0) }
     )
-    var statusInterval: Seconds?
+    var statusInterval: ReportInterval?
 
     func validate() throws {
-        guard statusInterval.map({ $0.duration >= .milliseconds(100) }) ?? true else {
-            throw ValidationError("--status-interval is at least 0.1 seconds.")
-        }
         guard statusInterval == nil || connection.json else {
             throw ValidationError("--status-interval is for --json; a terminal has a live status line anyway.")
         }
@@ -94,6 +93,9 @@ struct SubscribeCommand: AsyncParsableCommand {
 
     /// Whether the pictures of one track go to standard output.
     private var isPiped: Bool { dump == "-" }
+
+    /// Whether the lines on standard output are all that comes of this command, so that it ends with their reader.
+    private var hasOnlyLines: Bool { dump == nil && snapshot == nil && !previewing.preview }
 
     private func validatePipe() throws {
         guard isPiped else {
@@ -125,8 +127,10 @@ struct SubscribeCommand: AsyncParsableCommand {
             var options = connection.connectOptions
             options.isAutomaticSubscriptionEnabled = participant == nil && track == nil && !isPiped
             let stop = StopReasons()
-            let room = try await RoomClient.connect(options: options)
-            await stop.heedSignals(reportingTo: reporter)
+            guard let room = try await stop.join(options, reportingTo: reporter) else {
+                let summary = SubscriberSummary(tracks: [], tracksOmitted: 0)
+                return reporter.reportSummary(summary, Reporter.endedBeforeJoining)
+            }
             let own = room.localParticipant
             reporter.report(
                 ConnectedEvent(room),
@@ -164,7 +168,7 @@ struct SubscribeCommand: AsyncParsableCommand {
                 try await Task.sleep(for: .seconds(1))
                 if reporter.showsStatus { reporter.status(reception.statusLine()) }
                 if reception.reportFailures() { stop.end(.recording) }
-                if pipe?.isOver == true { stop.end(.output) }
+                if pipe?.isOver == true || (hasOnlyLines && Terminal.isReaderGone) { stop.end(.output) }
             }
         }
         let statusInterval = statusInterval?.duration ?? (connection.verbose ? .seconds(1) : nil)
@@ -194,7 +198,7 @@ struct SubscribeCommand: AsyncParsableCommand {
             reporter.reportFailure(FailureEvent("No picture came for \(path); \(advice)."))
             status = .unavailable
         }
-        reporter.report(summary, summary.words)
+        reporter.reportSummary(summary, summary.words)
         if let status { throw ExitCode(status.rawValue) }
     }
 

@@ -1,5 +1,6 @@
 import Foundation
 import RoomKit
+import Wording
 
 /// A track's subscription that begins or ends.
 struct TrackEvent: Encodable {

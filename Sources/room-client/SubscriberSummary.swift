@@ -1,5 +1,6 @@
 import Foundation
 import RoomKit
+import Wording
 
 extension SubscriberSummary.Track {
     init(_ track: RemoteVideoTrack, _ recording: RecordingStatistics?) {
@@ -91,7 +92,7 @@ extension RemoteVideoTrack {
         }
         if statistics.freezeCount > 0 {
             let seconds = statistics.totalFreezesDuration.seconds
-            words.append(String(format: "%d freezes %.1f s", statistics.freezeCount, seconds))
+            words.append(counted(statistics.freezeCount, "freeze") + String(format: " %.1f s", seconds))
         }
         if statistics.framesDropped > 0 {
             let counts = dropReasons.map { (statistics.framesDroppedByReason[$0], $0.name) }.filter { $0.0 > 0 }
@@ -117,18 +118,22 @@ extension SubscriberSummary {
                 String(format: "; frame age p50 %.1f, p95 %.1f, max %.1f ms, ", $0.p50, $0.p95, $0.max ?? $0.p95)
                     + clockWords(track.clock, errorMs: track.clockErrorMs)
             }
-            let freezes =
-                track.freezeCount > 0
-                ? String(format: "; %d freezes, %.2f s", track.freezeCount, track.totalFreezesDuration) : ""
+            let freezeTime = String(format: "%.2f s", track.totalFreezesDuration)
+            let freezes = track.freezeCount > 0 ? "; \(counted(track.freezeCount, "freeze")), \(freezeTime)" : ""
             let dropped = track.framesDropped > 0 ? ", \(track.framesDropped) dropped" : ""
             let file = track.file.map { file in
                 "\n    -> \(listed(first: file, last: track.lastFile, count: track.fileCount ?? 1))"
             }
             let keyframes = counted(track.keyframes, "keyframe")
             return """
-                \(track.participant)/\(track.track): \(track.framesReceived) frames received, \(track.framesDecoded) \
-                decoded\(dropped) (\(DataSize(bytes: track.bytes)), \(keyframes))\(age ?? "")\(freezes)\(file ?? "")
+                \(track.participant)/\(track.track): \(counted(track.framesReceived, "frame")) received, \
+                \(track.framesDecoded) decoded\(dropped) (\(DataSize(bytes: track.bytes)), \(keyframes))\(age ?? "")\(freezes)\(file ?? "")
                 """
-        }.joined(separator: "\n") + (tracksOmitted > 0 ? "\n\(tracksOmitted) earlier tracks are not listed." : "")
+        }.joined(separator: "\n") + omissionWords
+    }
+
+    private var omissionWords: String {
+        guard tracksOmitted > 0 else { return "" }
+        return "\n\(counted(tracksOmitted, "earlier track")) \(tracksOmitted == 1 ? "is" : "are") not listed."
     }
 }

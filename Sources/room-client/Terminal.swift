@@ -17,10 +17,21 @@ enum Terminal {
     }
 
     /// Whether the output is a terminal, where a live status line makes sense.
-    static var isInteractive: Bool { isatty(output.withLock { $0 }) == 1 }
+    static var isInteractive: Bool { isatty(output.withLock { $0 }) == 1 && !isDumb }
+
+    /// Whether `TERM` says that the terminal only takes lines, as in the shell of Emacs.
+    ///
+    /// Without a `TERM` nothing is known, and nearly all terminals do more.
+    static var isDumb: Bool { ProcessInfo.processInfo.environment["TERM"] == "dumb" }
 
     /// Whether standard output is a pipe whose reader has gone.
+    ///
+    /// A socket counts as one. A terminal that has gone does not: under nohup, a program outlives it.
     static var isReaderGone: Bool {
+        var status = stat()
+        guard unsafe fstat(STDOUT_FILENO, &status) == 0, [S_IFIFO, S_IFSOCK].contains(status.st_mode & S_IFMT) else {
+            return false
+        }
         var request = pollfd(fd: STDOUT_FILENO, events: 0, revents: 0)
         return unsafe poll(&request, 1, 0) > 0 && request.revents & Int16(POLLERR | POLLHUP) != 0
     }
@@ -63,9 +74,10 @@ enum Terminal {
         try LineWriter(name: "output", note: note) { writeNow($0, to: descriptor) }
     }
 
-    /// The sentence about lines that nobody read in time.
+    /// The sentence about lines that nobody read in time, or that could not be written.
     static func lossWords(_ count: Int) -> String {
         let lines = count == 1 ? "1 line is" : "\(count) lines are"
+        guard outputFailure == nil else { return "\(lines) missing here, because nothing could be written." }
         return "\(lines) missing here, because the output is read too slowly; write it to a file."
     }
 
@@ -127,6 +139,11 @@ enum Terminal {
         writeLine("room-client: \(text)", to: STDERR_FILENO)
     }
 
+    /// Writes an error message, unless it is one of the last ones.
+    static func complainOnce(_ text: String) {
+        if noteComplaint(text) { complain(text) }
+    }
+
     /// Notes `text` as an error message; returns whether it was none of the last ones.
     @discardableResult static func noteComplaint(_ text: String) -> Bool {
         complaints.withLock { complaints in
@@ -166,19 +183,30 @@ enum Terminal {
         write("\r\u{1B}[K", to: output.withLock { $0 })
     }
 
+    /// Descriptors without a writer, of which a failed write may have left a part of a line behind.
+    private static let broken = Monitor<Set<Int32>>([])
+
     /// Writes all of `text`, at once or in its turn; ignores that a reader is gone.
     private static func write(_ text: String, to descriptor: Int32) {
         if let writer = writers.withLock({ $0[descriptor] }) { return writer.add(text) }
-        _ = writeNow(text, to: descriptor)
+        let isBroken = broken.withLock { $0.remove(descriptor) } != nil
+        guard !writeNow((isBroken ? "\n" : "") + text, to: descriptor) else { return }
+        broken.withLock { _ = $0.insert(descriptor) }
     }
 
     /// Writes all of `text`; returns whether more can be written.
+    ///
+    /// The first loss on standard output is said at once, so that users do not find out an hour later.
     private static func writeNow(_ text: String, to descriptor: Int32) -> Bool {
         // A reader that has gone wanted no more.
         guard let status = DescriptorOutput.write(text, to: descriptor), status != EPIPE else { return true }
-        if descriptor == STDOUT_FILENO {
-            failure.withLock { $0 = $0 ?? MediaFileError(.write, "-", status: status) }
+        guard descriptor == STDOUT_FILENO else { return false }
+        let error = MediaFileError(.write, "-", status: status)
+        let isFirst = failure.withLock { failure in
+            defer { failure = failure ?? error }
+            return failure == nil
         }
+        if isFirst { complainOnce("\(error)") }
         return false
     }
 }
@@ -253,6 +281,19 @@ struct Reporter: Sendable {
         report(ParticipantEvent("participantDisconnected", participant), "\(participant.identity) left.")
     }
 
+    /// Reports a command's result as its last line; if lines before it were lost, that is reported first.
+    func reportSummary(_ summary: some Encodable, _ words: String?) {
+        Terminal.finishOutput()
+        if let failure = Terminal.outputFailure {
+            report(FailureEvent(failure), nil)
+            Terminal.complainOnce("\(failure)")
+        }
+        report(summary, words)
+    }
+
+    /// What people are told if a signal ended the program before it had joined its room.
+    static let endedBeforeJoining = "Ended before the room was joined."
+
     /// Reports as JSON that the session is over; for people, the program's last line says why.
     func reportDisconnection(_ error: RoomError?) {
         report(DisconnectedEvent(error), nil)
@@ -260,7 +301,8 @@ struct Reporter: Sendable {
 
     /// Reports that a slow terminal or pipe made the program miss events.
     func reportMissed(_ count: Int) {
-        let problem = "\(count) events were missed: the program's output is read too slowly"
+        let missed = "\(counted(count, "event")) \(count == 1 ? "was" : "were") missed"
+        let problem = "\(missed): the program's output is read too slowly"
         reportFailure(FailureEvent("\(problem); write it to a file."))
     }
 
@@ -276,9 +318,4 @@ struct Reporter: Sendable {
     func endStatus() {
         if showsStatus { Terminal.clearStatus() }
     }
-}
-
-/// A number with its noun, in the plural unless the number is 1.
-func counted(_ count: Int, _ noun: String) -> String {
-    count == 1 ? "1 \(noun)" : "\(count) \(noun)s"
 }

@@ -1,12 +1,19 @@
 import Foundation
 import RoomKit
+import Wording
 
 /// The result for one dump.
 struct VerificationResult: Encodable {
     var event = "file"
     var file: String
+    /// Always `null`: a dump that cannot be read is an `UnreadableFile`.
+    @Nullable var error: String? = nil
+    /// The size of most pictures.
     var width: Int
     var height: Int
+    /// The size that the file states, which is that as published.
+    var publishedWidth: Int
+    var publishedHeight: Int
     var counts = DumpCounts()
     /// The counts for each simulcast layer, in which frame numbers count; empty without a log.
     var simulcastLayers: [FrameLogCheck.Layer] = []
@@ -14,7 +21,13 @@ struct VerificationResult: Encodable {
     @Nullable var latencyMs: Percentiles? = nil
 
     private enum CodingKeys: CodingKey {
-        case event, file, width, height, simulcastLayers, latencyMs
+        case event, file, error, width, height, publishedWidth, publishedHeight, simulcastLayers, latencyMs
+    }
+
+    init(file: String, size: Dimensions, published: Dimensions) {
+        self.file = file
+        (width, height) = (size.width, size.height)
+        (publishedWidth, publishedHeight) = (published.width, published.height)
     }
 
     /// The largest number of frames that the log may lack.
@@ -30,8 +43,11 @@ struct VerificationResult: Encodable {
         var container = encoder.container(keyedBy: CodingKeys.self)
         try container.encode(event, forKey: .event)
         try container.encode(file, forKey: .file)
+        try container.encode(_error, forKey: .error)
         try container.encode(width, forKey: .width)
         try container.encode(height, forKey: .height)
+        try container.encode(publishedWidth, forKey: .publishedWidth)
+        try container.encode(publishedHeight, forKey: .publishedHeight)
         try container.encode(simulcastLayers, forKey: .simulcastLayers)
         try container.encode(_latencyMs, forKey: .latencyMs)
     }
@@ -58,8 +74,10 @@ struct VerificationResult: Encodable {
             + (counts.repeated > 0 ? ", repeats of a still picture: \(counts.repeated)" : "")
             + (counts.substitutes > 0 ? ", slates: \(counts.substitutes)" : "")
             + counts.freezeWords
+        let isAsPublished = (width, height) == (publishedWidth, publishedHeight)
+        let published = isAsPublished ? "" : " (published as \(publishedWidth)x\(publishedHeight))"
         return """
-            \(file): \(width)x\(height), \(counts.frames) frames, \(counts.faultWords), \
+            \(file): \(width)x\(height)\(published), \(counted(counts.frames, "frame")), \(counts.faultWords), \
             \(counts.notSent) not sent\(missing)\(barcodeWords)\(smoothness)\(ages ?? "")
             """
     }
@@ -118,7 +136,9 @@ struct VerificationSummary: Encodable {
     var words: String {
         let unreadable = filesUnreadable == 0 ? "" : "\(counted(filesUnreadable, "file")) could not be read."
         guard files > 0 else { return unreadable }
-        let missing = counts.notInFile > 0 ? ", \(counts.notInFile) not in their files" : ""
+        let missing =
+            (counts.notInFile > 0 ? ", \(counts.notInFile) not in their files" : "")
+            + (counts.notInLog > 0 ? ", \(counts.notInLog) not in their logs" : "")
         let empty = filesEmpty > 0 ? ", files without a frame: \(filesEmpty)" : ""
         let ages = latencyMs.map {
             String(format: ", frame age p50 %.1f p95 %.1f max %.1f ms, ", $0.p50, $0.p95, $0.max ?? $0.p95)

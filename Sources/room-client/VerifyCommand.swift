@@ -79,7 +79,7 @@ struct VerifyCommand: AsyncParsableCommand {
             let isDamaged = total.hasFaults || failures.contains(.badData)
             let status = isDamaged ? ExitStatus.badData : failures.first
             if status != nil { reporter.report(FailureEvent(total.words), nil) }
-            reporter.report(total, total.words)
+            reporter.reportSummary(total, total.words)
             if let status { throw ExitCode(status.rawValue) }
         }
     }

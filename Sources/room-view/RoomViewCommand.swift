@@ -42,10 +42,12 @@ struct RoomViewCommand: ParsableCommand {
     static func main() {
         StandardStreams.openMissing()
         do {
+            if let problem = RawArguments.problem { throw ValidationError(problem) }
             var command = try parseAsRoot()
             try command.run()
         } catch {
-            end(with: error)
+            let arguments = Array(CommandLine.arguments.dropFirst())
+            end(with: JoiningOptions.clearest(error, of: arguments, at: 0, for: self))
         }
     }
 

@@ -17,4 +17,9 @@ struct SourceOptionsTests {
         expected.tagsOrientation = true
         #expect(try SourceOptions.parse(arguments).cameraTransform == expected)
     }
+
+    @Test("A side of one pixel is refused", arguments: ["1x1", "16383x1", "1x2"])
+    func thinPicture(size: String) {
+        #expect(throws: (any Error).self) { try SourceOptions.parse(["--source", "pattern", "--size", size]) }
+    }
 }

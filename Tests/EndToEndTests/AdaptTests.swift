@@ -1,4 +1,5 @@
 import Adaptation
+import Glibc
 import MediaCore
 import RoomProtocol
 import TestSupport
@@ -98,6 +99,27 @@ struct AdaptTests {
         #expect(svg.utf8.count < 200_000)
     }
 
+    // Only the texts of the two names were compared, so another name of the log, or another log, was overwritten.
+    @Test("No drawing is written over a log")
+    func drawingOverLog() async throws {
+        let log = recordedRun().text
+        let path = try store(log)
+        try #require(link(path, directory("same.svg")) == 0)
+        for (target, words) in [
+            (directory("./run.log"), "-o writes SVG: give a name that ends in .svg"),
+            (directory("other.log"), "-o writes SVG: give a name that ends in .svg"),
+            (directory("./same.svg"), "is the log itself; name the drawing with -o"),
+        ] {
+            let (ending, program) = try await run(["plot", path, "-o", target])
+            #expect(ending == .exit(64), "\(target): \(program.errors)")
+            #expect(program.errors.contains(words), "\(program.errors)")
+        }
+        #expect(directory.names == ["run.log", "same.svg"])
+        #expect(try text(of: path) == log)
+        let (ending, program) = try await run(["plot", path, "-o", "-"])
+        #expect(ending == .exit(0) && program.text.contains("<svg"), "\(program.errors)")
+    }
+
     @Test("A decision that is not the recorded one is shown with both, and the exit code is 65")
     func differences() async throws {
         var log = recordedRun()
@@ -108,6 +130,12 @@ struct AdaptTests {
         let lines = program.text.split(separator: "\n")
         #expect(lines.count == 2 && lines[0].contains("recorded: not wanted"), "\(program.text)")
         #expect(lines.last?.contains("1 not as recorded") == true)
+        // There was no failure, although the exit code was 65.
+        let (_, again) = try await run(["replay", try store(log.text), "--differences", "--json"])
+        let events = try again.events()
+        #expect(events.map { $0.string("event") } == ["decision", "failure", "summary"], "\(again.text)")
+        #expect(events.dropFirst().first?.string("error")?.contains("1 not as recorded") == true, "\(again.text)")
+        #expect(again.errors == "")
     }
 
     @Test("A log that is cut off is used up to there, and said to be cut off")
@@ -121,6 +149,9 @@ struct AdaptTests {
                 #expect(program.errors.contains("cut off"), "\(program.errors)")
                 #expect(program.text.contains(command == "plot" ? "Drawn" : "all as recorded"))
             }
+            // The failure stood behind the summary.
+            let (_, program) = try await run(["replay", path, "--json"])
+            #expect(try program.events().suffix(2).map { $0.string("event") } == ["failure", "summary"])
         }
     }
 

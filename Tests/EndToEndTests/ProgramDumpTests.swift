@@ -157,6 +157,16 @@ struct ProgramDumpTests {
         #expect(try DumpReading("\(dump).webm").faults == [])
     }
 
+    // It went on for ever, as in: room-client subscribe --room r --json | head -1
+    @Test("A subscriber that only writes lines ends with their reader", arguments: [[], ["--json", "--verbose"]])
+    func closedLines(options: [String]) async throws {
+        let publisher = try await server.publisher()
+        let subscriber = try server.client("subscribe", options, output: .closed)
+        #expect(try await subscriber.end() == .exit(0), "\(subscriber.errors)")
+        #expect(subscriber.errors == "")
+        #expect(try await end([publisher], with: SIGINT) == [.exit(0)])
+    }
+
     // All threads of tasks could wait for the reader: nothing was recorded, and neither the time nor a signal ended it.
     @Test("A program whose output nobody reads records all the same, and ends in time", arguments: [false, true])
     func unreadOutput(isSignalled: Bool) async throws {
@@ -179,6 +189,32 @@ struct ProgramDumpTests {
         #expect(try await subscriber.end() == .exit(74))
         #expect(subscriber.errors.contains("standard output: nobody read the last lines"), "\(subscriber.errors)")
         if let publisher { #expect(try await end([publisher], with: SIGINT) == [.exit(0)]) }
+    }
+
+    // The error came only at the end, behind the summary, and nobody looked before.
+    @Test(
+        "A full disk under the lines is said at once, and a failure before the summary once there is room again",
+        .enabled(if: canMount, "only root can mount a small file system")
+    )
+    func fullDiskForLines() async throws {
+        let small = try SmallDisk(at: directory("small"), bytes: 256 << 10)
+        try store([UInt8](repeating: 0, count: 252 << 10), at: "\(small.path)/filler")
+        let publisher = try await server.publisher()
+        let options = "--room stage --url \(server.url) --json --status-interval 0.1"
+        let script = "exec \"$0\" subscribe \(options) >\(small.path)/log.json"
+        let subscriber = try Program("sh", ["-c", script, Program.path(of: "room-client")])
+        try await subscriber.complains("standard output: ")
+        #expect(subscriber.isRunning)
+        try #require(unlink("\(small.path)/filler") == 0)
+        #expect(try await end([subscriber], with: SIGTERM) == [.exit(74)])
+        #expect(subscriber.errors.split(separator: "standard output: ").count == 2, "\(subscriber.errors)")
+        let lines = try text(of: "\(small.path)/log.json").split(separator: "\n")
+        let events = lines.compactMap { try? JSONObject(reading: $0) }
+        #expect(events.count == lines.count - 1, "only the line that was cut is none: \(lines)")
+        let failures = events.filter { $0.string("event") == "failure" }
+        #expect(failures.contains { $0.string("code") == "storageFull" }, "\(failures)")
+        #expect(events.last?.string("event") == "summary", "\(lines)")
+        #expect(try await end([publisher], with: SIGINT) == [.exit(0)])
     }
 
     @Test(

@@ -71,6 +71,31 @@ struct ProgramStopTests {
         await trickle.value
     }
 
+    // Signals were heeded only after the join, so they killed the program while it waited for the server.
+    @Test(
+        "A program that a signal ends before it has joined ends with 0 and its summary",
+        arguments: ["connect", "subscribe"],
+        [SIGINT, SIGTERM]
+    )
+    func signalBeforeJoining(command: String, signal: Int32) async throws {
+        let silent = try SilentServer()
+        let source = command == "connect" ? ["--source", "noise"] : []
+        let options = ["--room", "stage", "--url", "ws://127.0.0.1:\(silent.port)"] + source
+        for isJSON in [true, false] {
+            let program = try Program("room-client", [command] + options + (isJSON ? ["--json"] : []))
+            let connection = silent.accept()
+            program.send(signal)
+            #expect(try await program.end() == .exit(0), "\(program.errors)")
+            #expect(program.errors == "")
+            withExtendedLifetime(connection) {}
+            if isJSON {
+                #expect(try program.events().map { $0.string("event") } == ["summary"], "\(program.text)")
+            } else {
+                #expect(program.text == "Ended before the room was joined.\n")
+            }
+        }
+    }
+
     // The numbers of closed streams went to sockets, into which the log was then written.
     @Test(
         "Standard streams that are closed are replaced before anything else is opened",
@@ -92,6 +117,73 @@ struct ProgramStopTests {
         }
         #expect(program.isRunning)
         #expect(try await end([program], with: SIGKILL) == [.signal(SIGKILL)])
+    }
+
+    /// Runs `room-client` at a terminal, with a setting of its environment.
+    ///
+    /// - Parameters:
+    ///   - arguments: The program's arguments.
+    ///   - setting: Such as `TERM=dumb`.
+    /// - Returns: How it ended, and what the terminal got.
+    /// - Throws: An error if it cannot be started.
+    private func runAtTerminal(
+        _ arguments: [String],
+        _ setting: String
+    ) async throws -> (ending: Program.Ending, shown: String) {
+        var (test, device): (Int32, Int32) = (-1, -1)
+        try #require(openpty(&test, &device, nil, nil, nil) == 0)
+        defer { for end in [test, device] { close(end) } }
+        let script = "exec \"$0\" \"$@\" <&3 >&3"
+        let command = [setting, "sh", "-c", script, Program.path(of: "room-client")] + arguments
+        let ending = try await Program("env", command, inherited: device).end()
+        // What comes within some seconds fits into the terminal's buffer.
+        _ = fcntl(test, F_SETFL, O_NONBLOCK)
+        var shown = [UInt8](repeating: 0, count: 65_536)
+        let count = read(test, &shown, shown.count)
+        return (ending, String(decoding: shown.prefix(max(0, count)), as: UTF8.self))
+    }
+
+    // Only isatty() was asked, and the shell of Emacs showed the escape sequences as text.
+    @Test(
+        "A terminal that only takes lines gets no status line",
+        arguments: [("TERM=dumb", false), ("TERM=xterm", true), ("TERM=", true)]
+    )
+    func dumbTerminal(setting: String, hasStatusLine: Bool) async throws {
+        let options = ["--room", "stage", "--url", server.url]
+        let (ending, shown) = try await runAtTerminal(["subscribe", "--duration", "2.5"] + options, setting)
+        #expect(ending == .exit(0) && shown.contains("Joined stage"), "\(shown)")
+        #expect(shown.contains("\u{1B}") == hasStatusLine, "\(shown.debugDescription)")
+        guard !hasStatusLine else { return }
+        let (refusal, preview) = try await runAtTerminal(["subscribe", "--preview"] + options, setting)
+        #expect(refusal == .exit(64) && preview == "", "\(preview.debugDescription)")
+    }
+
+    // Ctrl-Z was switched off only at a terminal that is standard input, and otherwise left the picture behind.
+    @Test("A preview that is asked to stop goes on, and gives the terminal back at its end")
+    func stoppedPreview() async throws {
+        var (test, device): (Int32, Int32) = (-1, -1)
+        try #require(openpty(&test, &device, nil, nil, nil) == 0)
+        defer { for end in [test, device] { close(end) } }
+        let script = "exec \"$0\" subscribe --preview --room stage --url \(server.url) >&3"
+        let command = ["TERM=xterm", "sh", "-c", script, Program.path(of: "room-client")]
+        let program = try Program("env", command, inherited: device)
+        _ = fcntl(test, F_SETFL, O_NONBLOCK)
+        var shown = ""
+        let read = {
+            var chunk = [UInt8](repeating: 0, count: 65_536)
+            let count = Glibc.read(test, &chunk, chunk.count)
+            shown += String(decoding: chunk.prefix(max(0, count)), as: UTF8.self)
+            return shown
+        }
+        try await eventually("the preview begins") { read().contains("\u{1B}[?1049h") }
+        // The system stops no program of a group that has no shell, so the test looks at what the program does with it.
+        let status = try text(of: "/proc/\(program.identifier)/status").split(separator: "\n")
+        let ignored = try #require(status.first { $0.hasPrefix("SigIgn:") }?.split(separator: "\t").last)
+        #expect(try #require(UInt64(ignored, radix: 16)) & (1 << (SIGTSTP - 1)) != 0)
+        program.send(SIGTSTP)
+        program.send(SIGTERM)
+        #expect(try await program.end() == .exit(0), "\(program.errors)")
+        #expect(read().contains("\u{1B}[?1049l"))
     }
 
     private func linkTarget(_ path: String) -> String {

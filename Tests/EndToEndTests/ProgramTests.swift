@@ -67,6 +67,19 @@ struct ProgramTests {
         #expect(try await end([second], with: SIGINT) == [.exit(0)])
     }
 
+    // It was 76, after which the unit of the README does not start the client again.
+    @Test("A client that a server refuses for now, because it is at its limit, ends with 69")
+    func serverAtItsLimit() async throws {
+        try store(Array("{\"maximumRooms\": 1}".utf8), at: directory("room.json"))
+        let server = try await ServerProgram(["--config", directory("room.json")])
+        let first = try await server.publisher()
+        let second = try server.client("subscribe", ["--room", "other"])
+        #expect(try await second.end() == .exit(69))
+        #expect(second.errors.contains("the server has 1 room, its limit. Try again in a moment."), "\(second.errors)")
+        #expect(try await end([first], with: SIGINT) == [.exit(0)])
+        #expect(try await end([server.program], with: SIGTERM) == [.exit(0)])
+    }
+
     @Test("A snapshot is the newest picture, with a dump or without")
     func snapshot() async throws {
         let publisher = try await server.publisher()

@@ -57,6 +57,24 @@ struct VerifyTests {
         }
     }
 
+    // The size of the file's header was told: a track published as 3840x2160 is sent as 2560x1440.
+    @Test("The size is that of the pictures, and the one as published is told beside it")
+    func sizeOfPictures() async throws {
+        let path = "\(try await recordDump(.ivf, in: directory)).ivf"
+        let sent = try #require(try await verify(path).events.first)
+        #expect(sent.number("width") == sent.number("publishedWidth"))
+        var file = try bytes(of: path)
+        // The header of IVF has the width at byte 12 and the height at byte 14.
+        file.replaceSubrange(12..<16, with: [0, 15, 0x70, 8])
+        try store(file, at: path)
+        let other = try #require(try await verify(path).events.first)
+        #expect(other.number("width") == sent.number("width") && other.number("height") == sent.number("height"))
+        #expect(other.number("publishedWidth") == 3840 && other.number("publishedHeight") == 2160)
+        let program = try Program("room-client", ["verify", path])
+        #expect(try await program.end() == .exit(0))
+        #expect(program.text.contains(" (published as 3840x2160), "), "\(program.text)")
+    }
+
     @Test("Latencies are those of the frames in the file")
     func latenciesOfCutFile() async throws {
         let base = try await recordDump(.ivf, in: directory)
@@ -97,7 +115,7 @@ struct VerifyTests {
             let begun = try await verify(directory(name))
             #expect(begun.ending == .exit(65), "\(name): \(begun.errors)")
             let event = try #require(begun.events.first)
-            #expect(event.number("frames") == 0 && event.fields["error"] == nil)
+            #expect(event.number("frames") == 0 && event.fields["error"] == .null)
             for key in ["clock", "clockErrorMs", "latencyMs", "freezeCount"] {
                 #expect(event.fields[key] == .null, "\(key)")
             }

@@ -8,8 +8,11 @@ package struct ServerProgram: Sendable {
     package let port: Int
 
     /// Starts a server at a free port and waits until it listens.
-    package init() async throws {
-        let program = try Program("room-server", ["--port", "0"])
+    ///
+    /// - Parameter arguments: More arguments of the program.
+    /// - Throws: An error if it ends at once.
+    package init(_ arguments: [String] = []) async throws {
+        let program = try Program("room-server", ["--port", "0"] + arguments)
         self.program = program
         port = try await eventual("the server listens") {
             guard let address = program.errors.split(separator: "listening at ws://127.0.0.1:").dropFirst().first else {

@@ -28,8 +28,16 @@ struct ConnectingTests {
         #expect(try failureCode(outcome(port: port)) == .connectionRefused)
     }
 
-    @Test("A server that answers with HTTP is none for WebSockets", arguments: [200, 302, 401, 503])
-    func plainHTTP(status: Int32) throws {
+    // All of them were told to check the address, also if the server was only full.
+    @Test(
+        "A server that answers with HTTP is none for WebSockets, and the status says what to do",
+        arguments: [
+            (200, "check the address, the port and the path."), (302, "check the address, the port and the path."),
+            (401, "the proxy in front wants a login"), (403, "let the proxy in front pass WebSockets"),
+            (404, "behind a proxy, forward /rooms/"), (503, "is at its limit of connections or starting: try again"),
+        ]
+    )
+    func plainHTTP(status: Int32, advice: String) throws {
         let server = try SilentServer()
         let loop = try WebSocketLoop(name: "client")
         defer { loop.shutdown() }
@@ -40,6 +48,7 @@ struct ConnectingTests {
         peer.send("HTTP/1.1 \(status) Whatever\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 2\r\n\r\nhi")
         guard case .failed(let error) = try handler.closure() else { throw TestFailure("it did not fail") }
         #expect(error.code == .notAWebSocketServer && error.status == status)
+        #expect("\(error)".contains(advice) && "\(error)".hasSuffix("."), "\(error)")
     }
 
     @Test("A server that hangs up, or whose handshake is false, is none for WebSockets", arguments: [false, true])

@@ -1,5 +1,6 @@
 import MediaCore
 import RoomProtocol
+import Wording
 
 extension Relay {
     /// The reason to refuse a `join`; `nil` if it is allowed.
@@ -20,12 +21,12 @@ extension Relay {
         }
         guard let room = rooms[join.room] else {
             guard rooms.count >= settings.maximumRooms else { return nil }
-            return ErrorMessage(.limitReached, "the server has \(rooms.count) rooms, its limit", fatal: true)
+            return ErrorMessage(.limitReached, "the server has \(counted(rooms.count, "room")), its limit", fatal: true)
         }
         guard room.participants.count >= settings.maximumParticipantsPerRoom else { return nil }
         // A participant may come back before its old connection is found dead; it then takes its own place.
         if room.participantsByIdentity[join.identity] != nil { return nil }
-        let sentence = "the room has \(room.participants.count) participants, its limit"
+        let sentence = "the room has \(counted(room.participants.count, "participant")), its limit"
         return ErrorMessage(.limitReached, sentence, fatal: true)
     }
 

@@ -1,5 +1,6 @@
 import MediaCore
 import RoomProtocol
+import Wording
 
 extension Relay {
     mutating func publish(
@@ -85,7 +86,7 @@ extension Relay {
             return (.limitReached, "a participant may publish \(WireFormat.maximumTracksPerParticipant) tracks")
         }
         guard (rooms[participant.room]?.trackCount ?? 0) < settings.maximumTracksPerRoom, nextAlias < .max else {
-            return (.limitReached, "the room has \(settings.maximumTracksPerRoom) tracks, its limit")
+            return (.limitReached, "the room has \(counted(settings.maximumTracksPerRoom, "track")), its limit")
         }
         guard hasRoomForTrack(at: now) else {
             return (.limitReached, "the server's memory for packets is used up")

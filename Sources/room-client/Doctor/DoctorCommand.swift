@@ -205,7 +205,7 @@ struct DoctorCommand: AsyncParsableCommand {
                 elapsed: began.duration(to: .now)
             )
             if summary.problems > 0 { reporter.report(FailureEvent(summary.words), nil) }
-            reporter.report(summary, summary.words)
+            reporter.reportSummary(summary, summary.words)
             if summary.problems > 0 { throw ExitCode(ExitStatus.problems.rawValue) }
         }
     }

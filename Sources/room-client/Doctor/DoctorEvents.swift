@@ -1,5 +1,6 @@
 import Diagnosis
 import RoomKit
+import Wording
 
 /// A finding, as `doctor --json` writes it.
 struct FindingEvent: Encodable {

@@ -161,6 +161,9 @@ struct PreviewOptions: ParsableArguments {
         guard isatty(STDOUT_FILENO) == 1 else {
             throw ValidationError("--preview needs standard output to be a terminal; run it in one, or leave it out.")
         }
+        guard !Terminal.isDumb else {
+            throw ValidationError("--preview cannot draw on this terminal, whose TERM is dumb; use another one.")
+        }
     }
 
     /// Takes over the terminal, if asked to, until `Terminal.endPreview()`.

@@ -6,6 +6,8 @@ import Threading
 struct TerminalDevice: Sendable {
     /// The settings of standard input from before; `nil` if that is no terminal.
     private let settings: termios?
+    /// Whether SIGTSTP stopped the program before.
+    private let wasStoppable: Bool
 
     private let input: Int32
     private let output: Int32
@@ -17,7 +19,7 @@ struct TerminalDevice: Sendable {
     /// Takes over the terminal: keys are not shown, and Ctrl-C is still a signal.
     ///
     /// Ctrl-Z and Ctrl-\ are switched off, because a program that is stopped or killed could not give the terminal
-    /// back.
+    /// back. SIGTSTP is ignored: another program sends it, or the terminal if `input` is not that terminal.
     ///
     /// - Parameters:
     ///   - input: Where keys and answers come from; it is asked nothing if it is no terminal.
@@ -29,6 +31,8 @@ struct TerminalDevice: Sendable {
         patience: Duration = usualPatience
     ) {
         (self.input, self.output, self.patience) = (input, output, patience)
+        wasStoppable = !SignalDisposition.isIgnored(SIGTSTP)
+        signal(SIGTSTP, SIG_IGN)
         var settings = termios()
         guard isatty(input) == 1, unsafe tcgetattr(input, &settings) == 0 else {
             self.settings = nil
@@ -99,6 +103,7 @@ struct TerminalDevice: Sendable {
     func restore() {
         var request = pollfd(fd: output, events: Int16(POLLOUT), revents: 0)
         if unsafe poll(&request, 1, 100) > 0 { write(Array("\u{1B}[0m\u{1B}[?25h\u{1B}[?1049l".utf8)) }
+        if wasStoppable { signal(SIGTSTP, SIG_DFL) }
         guard var settings else { return }
         // Late answers and keys would reach the shell.
         tcflush(input, TCIFLUSH)
