@@ -110,12 +110,14 @@ extension PublisherLayer {
 struct PublisherConnection: Encodable {
     /// The highest rate at which all tracks together are sent, in bits per second.
     var sendBitrate: Int
-    /// The estimated rate that the connection carries, in bits per second.
+    /// The rate at which the connection has lately carried what was sent, in bits per second.
     var estimatedBitrate: Int
     @Nullable var queueMs: Double?
     @Nullable var roundTripMs: Double?
     /// Whether the server acknowledges what it receives.
     var acknowledged: Bool
+    /// Whether nothing was acknowledged for a while.
+    var interrupted: Bool
 
     init(_ connection: UplinkStatistics) {
         sendBitrate = connection.sendBitrate.bitsPerSecond
@@ -123,6 +125,7 @@ struct PublisherConnection: Encodable {
         queueMs = connection.queueDelay?.milliseconds
         roundTripMs = connection.roundTripTime?.milliseconds
         acknowledged = connection.isAcknowledged
+        interrupted = connection.isInterrupted
     }
 }
 

@@ -118,14 +118,13 @@ struct ProgramCameraTests {
         let size = Dimensions(width: 640, height: 480)
         try await picture.shows(size, white: .topLeft)
         try hold("left-up", sensor, isFile: isFile)
-        // The upright picture stays within the size that the track began with.
-        let upright = Dimensions(width: 360, height: 480)
+        let upright = Dimensions(width: 480, height: 640)
         try await picture.shows(upright, white: .topRight)
         try hold("bottom-up", sensor, isFile: isFile)
         try await picture.shows(size, white: .bottomRight)
         #expect(try await end([publisher], with: SIGINT) == [.exit(0)])
         let changes = try publisher.events().filter { $0.string("event") == "trackDimensionsChanged" }
-        #expect(changes.map { $0.number("width") } == [360, 640] && changes.map { $0.number("height") } == [480, 480])
+        #expect(changes.map { $0.number("width") } == [480, 640] && changes.map { $0.number("height") } == [640, 480])
         await viewer.room.disconnect()
     }
 
@@ -170,8 +169,7 @@ struct ProgramCameraTests {
         let picture = try await show(viewer)
         try await picture.shows(Dimensions(width: 640, height: 480), white: .topLeft)
         try store("rotate 90\n".utf8, at: pipe)
-        // The upright picture stays within the size that the track began with.
-        let turned = Dimensions(width: 360, height: 480)
+        let turned = Dimensions(width: 480, height: 640)
         try await picture.shows(turned, white: .topRight)
         try store("control brightness=200\n".utf8, at: pipe)
         try await picture.shows(turned, white: Set(Corner.allCases))

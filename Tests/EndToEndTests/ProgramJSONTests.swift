@@ -35,6 +35,15 @@ struct ProgramJSONTests {
             try await Task.sleep(for: .milliseconds(300))
             return try counts() >= before + 2
         }
+        // A longer silence is told as what it is, and so is its end.
+        let isInterrupted = { (isIt: Bool) in
+            publisher.lines.last { $0.contains("\"status\"") }?.contains("\"interrupted\":\(isIt)") == true
+        }
+        server.program.send(SIGSTOP)
+        defer { server.program.send(SIGCONT) }
+        try await eventually("the publisher tells the interruption") { isInterrupted(true) }
+        server.program.send(SIGCONT)
+        try await eventually("the publisher tells its end") { isInterrupted(false) }
         #expect(try await end([publisher, subscriber], with: SIGINT) == [.exit(0), .exit(0)])
         let replay = try Program(Program.path(of: "room-client"), ["adapt", "replay", log, "--differences"])
         #expect(try await replay.end() == .exit(0))

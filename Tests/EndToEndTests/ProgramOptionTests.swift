@@ -237,7 +237,7 @@ struct ProgramOptionTests {
         "A size can be given by its name, and odd sides are made even before they are announced",
         arguments: [("pattern", "cif", 352.0, 288.0), ("pattern", "101x75", 100, 74), ("noise", "3x3", 2, 2)]
     )
-    func size(source: String, size: String, width: Double, height: Double) async throws {
+    func namedSize(source: String, size: String, width: Double, height: Double) async throws {
         let server = try await ServerProgram()
         let publisher = try await server.publisher(["--source", source, "--size", size, "--json"])
         let directory = try TemporaryDirectory()

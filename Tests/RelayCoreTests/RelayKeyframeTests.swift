@@ -59,6 +59,24 @@ struct RelayKeyframeTests {
         #expect(viewers.allSatisfy { $0.allProblems.isEmpty })
     }
 
+    // Each of them had a backoff of its own, and all paid for a keyframe a second.
+    @Test("One who comes, asks and goes again and again gets few keyframes, and the first who asks gets one at once")
+    func comingAndGoing() throws {
+        let (bench, camera, viewers) = try room(viewers: 1)
+        let before = camera.keyframes.count
+        for round in 0..<60 {
+            let visitor = bench.join("visitor \(round)")
+            bench.run(camera, frames: 5, takers: viewers + [visitor])
+            bench.send(request(camera), from: visitor)
+            bench.run(camera, frames: 5, takers: viewers + [visitor])
+            if round == 0 { #expect(camera.keyframes.count >= before + 1) }
+            bench.close(visitor)
+        }
+        // 20 s: those that come and find no cached keyframe, and requests after 1, 2, 4, 8 … seconds.
+        #expect(camera.keyframes.count - before <= 13, "\(camera.keyframes.count - before)")
+        #expect(viewers[0].allProblems.isEmpty)
+    }
+
     @Test("Requests of many within a second are one")
     func coalesced() throws {
         let (bench, camera, viewers) = try room(viewers: 50)

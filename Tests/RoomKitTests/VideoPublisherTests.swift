@@ -101,23 +101,24 @@ struct VideoPublisherTests {
         #expect(bench.isSettled && statistics.framesDropped.total == 1 && statistics.framesEncoded == 2)
     }
 
-    @Test("A preview of a track shows every picture as captured, although nobody receives the track")
+    // There was none before the track was published, and none between two sessions.
+    @Test("A preview of a track shows every picture as captured, although it is in no room")
     func preview() async throws {
-        let track = LocalVideoTrack(source: HandSource())
+        let source = HandSource()
+        let track = LocalVideoTrack(source: source)
         let renderer = NotingRenderer()
         track.addRenderer(renderer)
         track.addRenderer(renderer)
-        let publisher = VideoPublisher(options: VideoPublishOptions(), renderers: track.renderers)
         for index in 0..<3 {
-            publisher.onVideoFrame(picture(64, 48, at: index, rotation: .clockwise90))
+            source.deliver(picture(64, 48, at: index, rotation: .clockwise90))
             wait { track.rendererStatistics(of: renderer)?.framesRendered == index + 1 }
         }
         #expect(track.removeRenderer(renderer)?.framesDropped == 0)
-        publisher.onVideoFrame(picture(64, 48, at: 3))
+        #expect(source.sink == nil)
+        source.deliver(picture(64, 48, at: 3))
         let frames = renderer.frames.withLock { $0 }
         #expect(frames.map(\.timestamp) == (0..<3).map { timestamp(at: $0) })
         #expect(frames.allSatisfy { $0.rotation == .clockwise90 && $0.dimensions == Dimensions(width: 64, height: 48) })
-        await publisher.stop()
     }
 
     @Test("A size that the source was asked for is made of upright pictures, and announced")

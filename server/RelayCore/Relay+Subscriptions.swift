@@ -204,6 +204,17 @@ extension Relay {
         let isNeeded = participants.hot[id.index].subscriptions[index].cursor.keyframeRequested(
             in: encodings.hot[encoding.index].stream
         )
-        if isNeeded { requestKeyframe(for: id, subscription: index, because: .other, at: now) }
+        guard isNeeded else { return }
+        var moment = keyframeMoment(of: encoding, for: id, subscription: index, because: .other, at: now)
+        if now.duration(since: participants.hot[id.index].subscriptions[index].began) < Self.newcomerTime {
+            // One that comes, asks and goes again and again would have a backoff of its own each time.
+            let othersPay = encodings.hot[encoding.index].hasUsers(besides: id)
+            let shared = encodings[encoding]?.newcomerRequests.needed(because: .other, othersPay: othersPay, at: now)
+            moment = max(moment, shared ?? moment)
+        }
+        wantKeyframe(of: encoding, notBefore: moment, at: now)
     }
+
+    /// For how long a subscription's requests for keyframes count together with those of others that have come.
+    private static var newcomerTime: Duration { .seconds(10) }
 }

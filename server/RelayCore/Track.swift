@@ -33,6 +33,8 @@ struct TrackIntake: Sendable {
 /// One of the separate encodings of a track: what is seldom read of it.
 struct Encoding: Sendable {
     var keyframes: KeyframeRequestGate
+    /// What the requests of subscribers that have only just come cost the others, together.
+    var newcomerRequests = KeyframeBackoff()
     /// Its highest rate as announced, in bits per second.
     let announcedRate: Double?
 }

@@ -25,8 +25,10 @@ public final class LocalVideoTrack: Sendable {
     }
 
     private let state = Monitor(State())
-    /// Renderers that receive each captured frame.
-    let renderers = TrackRenderers()
+    /// Passes each captured frame to the renderers, as a sink of the source while there are any.
+    private let preview = PreviewSink()
+    /// Whether `preview` is a sink of the source.
+    private let isPreviewed = Monitor(false)
 
     /// Creates a track with the frames of `source`; publishing the track starts the source, if it can be started.
     ///
@@ -34,6 +36,10 @@ public final class LocalVideoTrack: Sendable {
     public init(source: any VideoSource, name: String? = nil) {
         self.source = source
         self.name = name ?? source.kind.rawValue
+    }
+
+    deinit {
+        source.sinks.remove(preview)
     }
 
     /// Requests another format for this track alone; fields that are `nil` stay as they are.
@@ -75,15 +81,21 @@ public final class LocalVideoTrack: Sendable {
         await publisher?.announceEnabled()
     }
 
-    /// Passes every captured picture to `renderer` while the track is published, as a preview; adding it twice does
-    /// nothing.
+    /// Passes every picture that the source delivers to `renderer`, as a preview; adding it twice does nothing.
+    ///
+    /// The source delivers while the track is published, and while the application captures (`startCapture()`), so that
+    /// there is a preview before the track is in a room, too. A source of compressed frames has none.
     ///
     /// The renderer is called on `executor`, or else on a thread of its own, which begins with the first picture. If it
     /// is slow it misses pictures, and each call brings the newest one. It never holds up the track or other renderers.
     /// It gets the picture as it was captured, even if nobody receives the track. The track keeps the renderer until it
     /// is removed.
     public func addRenderer(_ renderer: any VideoRenderer, on executor: (any TaskExecutor)? = nil) {
-        renderers.add(renderer, on: executor)
+        isPreviewed.withLock { isPreviewed in
+            preview.renderers.add(renderer, on: executor)
+            if !isPreviewed { source.sinks.add(preview) }
+            isPreviewed = true
+        }
     }
 
     /// Stops passing pictures to `renderer`; a call that has already begun may still finish, and is not waited for.
@@ -91,12 +103,19 @@ public final class LocalVideoTrack: Sendable {
     /// - Returns: The renderer's counts, without a call that still runs; `nil` if it was not added.
     @discardableResult
     public func removeRenderer(_ renderer: any VideoRenderer) -> RendererStatistics? {
-        renderers.remove(renderer)
+        isPreviewed.withLock { isPreviewed in
+            let statistics = preview.renderers.remove(renderer)
+            if isPreviewed, preview.renderers.isEmpty {
+                source.sinks.remove(preview)
+                isPreviewed = false
+            }
+            return statistics
+        }
     }
 
     /// Counts of the pictures for `renderer`; `nil` if it is not added.
     public func rendererStatistics(of renderer: any VideoRenderer) -> RendererStatistics? {
-        renderers.statistics(of: renderer)
+        preview.renderers.statistics(of: renderer)
     }
 
     /// The published size of the last picture: upright, cropped and scaled; `nil` before the first picture.
@@ -204,4 +223,17 @@ public final class LocalVideoTrack: Sendable {
     }
 
     private var attached: VideoPublisher? { state.withLock { $0.publisher } }
+}
+
+/// Hands the frames of a source to the renderers of a track, as they were captured.
+private final class PreviewSink: VideoSink {
+    let renderers = TrackRenderers()
+
+    var sourceRequirements: VideoFormatRequest { VideoFormatRequest() }
+
+    func onVideoFormatRequest(_ request: VideoFormatRequest) {}
+
+    func onVideoFrame(_ frame: VideoFrame) {
+        renderers.offer(frame)
+    }
 }

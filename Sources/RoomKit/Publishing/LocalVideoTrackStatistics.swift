@@ -88,7 +88,10 @@ public struct LocalVideoLayerStatistics: Hashable, Sendable {
 public struct UplinkStatistics: Hashable, Sendable {
     /// The highest rate at which all tracks together are sent.
     public var sendBitrate: Bitrate
-    /// The estimated rate that the connection carries; rates far above what the tracks need are not tried.
+    /// The rate at which the connection has lately carried what was sent.
+    ///
+    /// While the connection is the limit, this is an estimate of what it carries. While it is not, it shows only what the
+    /// tracks needed, which for a still picture is little; rates far above that are not tried.
     public var estimatedBitrate: Bitrate
     /// How long the last acknowledged byte waited on its way; `nil` while unknown.
     public var queueDelay: Duration?
@@ -96,6 +99,8 @@ public struct UplinkStatistics: Hashable, Sendable {
     public var roundTripTime: Duration?
     /// Whether the server acknowledges what it receives; without acknowledgements, a fixed rate policy applies.
     public var isAcknowledged: Bool
+    /// Whether the connection seems interrupted: for a while nothing was acknowledged of what was sent.
+    public var isInterrupted: Bool
     /// The bytes that the server has acknowledged since the connection opened.
     package var acknowledgedBytes: Int
 }

@@ -34,7 +34,6 @@ extension Room {
         guard !link.hasEnded else { throw link.ending }
         let publisher = VideoPublisher(
             options: options.completed(for: track.source),
-            renderers: track.renderers,
             isRelaying: track.source is any EncodedVideoSource,
             isScreencast: track.source.isScreencast,
             requestFrame: { [weak source = track.source] in source?.requestFrame() }

@@ -57,6 +57,7 @@ extension UplinkStatistics {
         queueDelay = status.queueDelay
         roundTripTime = status.roundTrip
         isAcknowledged = status.mode == .acknowledged || status.mode == .outage
+        isInterrupted = status.mode == .outage
         acknowledgedBytes = status.acknowledged.bytes
     }
 }

@@ -26,8 +26,6 @@ final class VideoPublisher: EncodedVideoSink, Sendable {
 
     /// What the application wants of the encodings.
     let options: VideoPublishOptions
-    /// Renderers that receive each captured picture.
-    private let renderers: TrackRenderers
     /// Asks the source for a frame, even if its picture has not changed.
     private let requestFrame: @Sendable () -> Void
     /// The sizes of the first picture, made upright and as it is encoded.
@@ -55,14 +53,12 @@ final class VideoPublisher: EncodedVideoSink, Sendable {
     /// be cut off for a requested size.
     init(
         options: VideoPublishOptions,
-        renderers: TrackRenderers = TrackRenderers(),
         isRelaying: Bool = false,
         isScreencast: Bool = false,
         requestFrame: @escaping @Sendable () -> Void = {}
     ) {
         relay = isRelaying ? RelaySlot(tally: tally) : nil
         self.options = options
-        self.renderers = renderers
         sizing = Monitor(FrameTransform(isFitted: isScreencast))
         self.requestFrame = requestFrame
     }
@@ -91,7 +87,6 @@ final class VideoPublisher: EncodedVideoSink, Sendable {
         } else {
             tally.capturedAndDropped(.notWanted)
         }
-        renderers.offer(frame)
     }
 
     func onEncodedFrame(_ frame: EncodedFrame) {
