@@ -60,13 +60,16 @@ struct SourceEndTests {
         let device = TestDevice(closingTime: .milliseconds(400))
         let track = LocalVideoTrack(source: CapturerSource(device, kind: .camera), name: "camera")
         let first = try await stage.join("robot")
+        #expect(track.sid == nil)
         try await publish(track, by: first, device)
+        let formerID = try #require(track.sid)
         // It replaces the first one.
         let second = try await stage.join("robot")
         #expect(try await first.ending()?.serverCode == 4409)
         try await publish(track, by: second, device)
         let viewer = try await stage.join("viewer")
         let remote = try await viewer.subscribedTrack("camera")
+        #expect(track.sid == remote.sid && remote.sid != formerID)
         let withdrawal = Task { await second.room.localParticipant.unpublish(track) }
         try await Task.sleep(for: .milliseconds(50))
         try await publish(track, by: second, device)
@@ -75,7 +78,7 @@ struct SourceEndTests {
         _ = try await viewer.subscribedTrack("camera", occurrence: 2)
         #expect(!remote.isSubscribed)
         for member in [second, viewer] { await member.room.disconnect() }
-        #expect(track.statistics.unaccounted == 0)
+        #expect(track.statistics.unaccounted == 0 && track.sid == nil)
     }
 
     // Its viewers kept the last picture as a live one, and an end was no event at all.
@@ -118,6 +121,27 @@ struct SourceEndTests {
         #expect(track.statistics.unaccounted == 0)
     }
 
+    @Test("A track whose source never starts holds up neither the failure of another one nor the end of the task")
+    func endlessStart() async throws {
+        let stage = try Stage()
+        let failing = Task {
+            try await stage.join("robot") { options in
+                let broken = LocalVideoTrack(source: CapturerSource(AbsentDevice(), kind: .camera), name: "broken")
+                options.videoTracks = [LocalVideoTrack(source: EndlessStart(), name: "endless"), broken]
+            }
+        }
+        await #expect(throws: AbsentDevice.Absent.self) { try await failing.value }
+        let joining = Task {
+            try await stage.join("robot") { options in
+                options.videoTracks = [LocalVideoTrack(source: EndlessStart(), name: "endless")]
+            }
+        }
+        try await eventually("it has joined") { await stage.server.statistics().connections == 1 }
+        joining.cancel()
+        await #expect(throws: (any Error).self) { try await joining.value }
+        try await eventually("nobody is left") { await stage.server.statistics().connections == 0 }
+    }
+
     // One camera that was absent kept the program out of the room, with the camera that worked.
     @Test("A track that cannot be published keeps the others away only if all are required", arguments: [false, true])
     func absentCamera(isRequired: Bool) async throws {
@@ -145,6 +169,22 @@ struct SourceEndTests {
         #expect(isTold)
         await robot.room.disconnect()
     }
+}
+
+/// A source whose start waits for something that never comes.
+private final class EndlessStart: VideoCapturer {
+    let sinks = VideoSinks()
+    var captureFormat: VideoFormat? { nil }
+    var isCapturing: Bool { false }
+    private let stopped = AsyncStream<Void>.makeStream()
+
+    func startCapture() async throws { for await _ in stopped.stream {} }
+    func stopCapture() async { stopped.continuation.finish() }
+    func startCapture(for sink: any VideoSink) async throws {
+        try await startCapture()
+        throw CancellationError()
+    }
+    func stopCapture(for sink: any VideoSink) async { await stopCapture() }
 }
 
 /// A device that is not there.

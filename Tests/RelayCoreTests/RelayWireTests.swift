@@ -224,6 +224,21 @@ struct RelayWireTests {
         #expect(camera.publisher.keyframeRequests == 1)
     }
 
+    @Test("Those who come one after the other do not put off the keyframe that is expected")
+    func abandonedBaseAndCrowd() throws {
+        let (bench, camera, viewer) = try room()
+        let base = camera.nextFrame()
+        bench.receive([base[0]], from: camera.publisher)
+        bench.pull(viewer)
+        bench.run(camera, frames: 3, takers: [viewer])
+        for index in 0..<8 {
+            _ = bench.join("late \(index)")
+            bench.advance(.milliseconds(200))
+        }
+        bench.pull(camera.publisher)
+        #expect(camera.publisher.keyframeRequests >= 1)
+    }
+
     @Test("After an abandoned frame that nothing refers to, everything goes on")
     func abandonedDiscardable() throws {
         let (bench, camera, viewer) = try room()

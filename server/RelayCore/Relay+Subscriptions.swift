@@ -102,7 +102,12 @@ extension Relay {
             return
         }
         // An abandoned frame let nothing follow but a keyframe, and whoever waited for that may have gone.
-        if case .fromKeyframe = encodings.hot[encoding.index].acceptance { expectKeyframe(of: encoding, at: now) }
+        // One that is expected already is not put off by those who come.
+        if case .fromKeyframe = encodings.hot[encoding.index].acceptance,
+            encodings[encoding]?.keyframes.nextDeadline == nil
+        {
+            expectKeyframe(of: encoding, at: now)
+        }
         let isSimulcast = tracks.hot[track.index].encodings.count > 1
         // Without a wish and a known limit, a further subscriber changes only what was bounded.
         if tracks[track]?.wanted.isBounded == true || wish != SubscriptionWish() || isSimulcast {

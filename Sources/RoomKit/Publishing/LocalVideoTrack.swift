@@ -118,6 +118,9 @@ public final class LocalVideoTrack: Sendable {
         preview.renderers.statistics(of: renderer)
     }
 
+    /// The server's id for the track, `TR…`, while it is published; each publication has another one.
+    public var sid: String? { attached.flatMap { $0.isOver ? nil : $0.trackID } }
+
     /// The published size of the last picture: upright, cropped and scaled; `nil` before the first picture.
     ///
     /// `RoomEvent.localTrackDimensionsChanged` reports changes. The encodings may be smaller, as the network and the CPU

@@ -20,18 +20,19 @@ public enum RoomClient {
         let url = try url(of: options)
         let room = try Room(options: options, loop: sharedLoop())
         try await room.join(url)
-        do {
+        // The start of a source may wait for something that never comes, such as a pipe's writer. Leaving ends it.
+        try await withTaskCancellationHandler {
             try await publish(options.videoTracks, in: room, areRequired: options.areVideoTracksRequired)
-        } catch {
-            await room.disconnect()
-            throw error
+        } onCancel: {
+            Task { await room.disconnect() }
         }
         return room
     }
 
     /// Publishes tracks at the same time, so that none waits for another one's camera.
     ///
-    /// - Throws: The error of the first track that cannot be published, if all are required; `CancellationError`.
+    /// - Throws: The error of the first track that cannot be published, if all are required; `CancellationError`. The
+    ///   room is left then.
     private static func publish(_ tracks: [LocalVideoTrack], in room: Room, areRequired: Bool) async throws {
         try await withThrowingTaskGroup(of: Void.self) { group in
             for track in tracks {
@@ -44,7 +45,14 @@ public enum RoomClient {
                     }
                 }
             }
-            try await group.waitForAll()
+            do {
+                for try await _ in group {}
+                try Task.checkCancellation()
+            } catch {
+                // The others fail by this.
+                await room.disconnect()
+                throw error
+            }
         }
     }
 
