@@ -13,8 +13,7 @@ import Threading
 /// is neither a failure nor an interruption, and no freeze.
 ///
 /// If the window or the screen changes its size, the next frame has the new size. Sides are rounded down to even
-/// numbers. A published track scales frames that are larger than its first one down to that size. Unless a size is
-/// requested, it also scales them down to 1920x1080, with a warning (`CaptureEvent.warning`). While a window is
+/// numbers. Unless a size is requested, a published track scales them down to 1920x1080, with a warning (`CaptureEvent.warning`). While a window is
 /// hidden, the source is interrupted (`CaptureEvent.interrupted`) and repeats the window's last picture once a second.
 /// A window that is hidden at the start has no picture: the start throws `windowHidden`. If the window is closed, the
 /// monitor is switched off or unplugged, or the X server ends, the source fails with a `ScreenError`. All members may

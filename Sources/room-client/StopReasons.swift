@@ -52,7 +52,10 @@ struct StopReasons: Sendable {
                 end(.signal)
                 react()
             },
-            givingUp: { Terminal.endPreview() }
+            givingUp: {
+                Terminal.endPreview()
+                Terminal.finishOutput()
+            }
         )
     }
 

@@ -48,6 +48,28 @@ private final class ThreadExecutor: TaskExecutor {
 
 @Suite("Renderers of a track", .timeLimit(.minutes(1)))
 struct RendererTests {
+    // It began with a picture from before the pause, however long ago that was.
+    @Test("A picture that stood still is not shown to a renderer that comes after a pause of the preview")
+    func stillAcrossPause() {
+        let source = HandSource()
+        let track = LocalVideoTrack(source: source)
+        let first = NotingRenderer()
+        track.addRenderer(first)
+        var still = picture(64, 48)
+        still.isRepeat = true
+        source.deliver(still)
+        wait { first.count == 1 }
+        let second = NotingRenderer()
+        track.addRenderer(second)
+        wait { second.count == 1 }
+        for renderer in [first, second] { track.removeRenderer(renderer) }
+        let third = NotingRenderer()
+        track.addRenderer(third)
+        source.deliver(picture(64, 48, at: 1))
+        wait { third.count == 1 }
+        #expect(third.frames.withLock { $0.allSatisfy { !$0.isRepeat } })
+    }
+
     private func rendered(_ count: Int, by renderer: any VideoRenderer, of renderers: TrackRenderers) {
         wait { renderers.statistics(of: renderer)?.framesRendered == count }
     }

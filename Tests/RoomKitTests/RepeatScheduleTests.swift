@@ -27,6 +27,10 @@ struct RepeatScheduleTests {
         repeats.encoded(isRepeat: false, isSharp: true, at: timestamp(at: 10))
         repeats.demanded(at: timestamp(at: 11))
         #expect(repeats.time == timestamp(at: 11) + RepeatSchedule.patience)
+        // A repeat that could not be the keyframe yet leaves somebody waiting.
+        repeats.encoded(isRepeat: true, isSharp: true, at: timestamp(at: 20))
+        repeats.demanded(at: timestamp(at: 20))
+        #expect(repeats.time == timestamp(at: 20) + RepeatSchedule.patience)
         repeats.pause()
         #expect(repeats.time == nil)
     }

@@ -78,6 +78,23 @@ struct VideoPublisherTests {
         #expect(statistics.framesCaptured == statistics.framesEncoded + statistics.framesDropped.total)
     }
 
+    // The repeat was no keyframe yet, and nothing looked again.
+    @Test("A keyframe that is asked for soon after another one comes, although the picture stands still")
+    func keyframeOfStillPicture() async throws {
+        let bench = try PublisherBench()
+        let source = picture(64, 48, at: 0)
+        bench.publisher.onVideoFrame(source)
+        wait { bench.publisher.statistics.keyframes == 1 }
+        try await Task.sleep(for: .milliseconds(300))
+        bench.publisher.requestKeyframe()
+        wait {
+            // What was sent must be acknowledged before another frame may go out.
+            _ = try? bench.send()
+            return bench.publisher.statistics.keyframes == 2
+        }
+        await bench.publisher.stop()
+    }
+
     @Test("A picture that waits is dropped when nobody receives the track any more, and not sent later")
     func unwantedWhileWaiting() async throws {
         let bench = try PublisherBench()

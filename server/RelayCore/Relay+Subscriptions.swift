@@ -201,20 +201,20 @@ extension Relay {
         }
         guard !participants.hot[id.index].subscriptions[index].isPaused else { return }
         let encoding = participants.hot[id.index].subscriptions[index].encoding
-        if request.skip == false {
-            let stream = encodings.hot[encoding.index].stream
-            guard !participants.hot[id.index].subscriptions[index].cursor.isKeyframeOnItsWay(in: stream) else { return }
-            return requestKeyframe(for: id, subscription: index, because: .refresh, at: now)
-        }
-        let isNeeded = participants.hot[id.index].subscriptions[index].cursor.keyframeRequested(
-            in: encodings.hot[encoding.index].stream
-        )
+        let stream = encodings.hot[encoding.index].stream
+        let skips = request.skip ?? true
+        let isNeeded =
+            skips
+            ? participants.hot[id.index].subscriptions[index].cursor.keyframeRequested(in: stream)
+            : !participants.hot[id.index].subscriptions[index].cursor.isKeyframeOnItsWay(in: stream)
         guard isNeeded else { return }
-        var moment = keyframeMoment(of: encoding, for: id, subscription: index, because: .other, at: now)
+        let need: KeyframeBackoff.Need = skips ? .other : .refresh
+        var moment = keyframeMoment(of: encoding, for: id, subscription: index, because: need, at: now)
         if now.duration(since: participants.hot[id.index].subscriptions[index].began) < Self.newcomerTime {
-            // One that comes, asks and goes again and again would have a backoff of its own each time.
+            // One that comes, asks and goes again and again would have a backoff of its own each time. It must not keep
+            // others waiting for long that come and cannot decode: 4 s is the longest wait after an outage, too.
             let othersPay = encodings.hot[encoding.index].hasUsers(besides: id)
-            let shared = encodings[encoding]?.newcomerRequests.needed(because: .other, othersPay: othersPay, at: now)
+            let shared = encodings[encoding]?.newcomerRequests.needed(because: .outage, othersPay: othersPay, at: now)
             moment = max(moment, shared ?? moment)
         }
         wantKeyframe(of: encoding, notBefore: moment, at: now)

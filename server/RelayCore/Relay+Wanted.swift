@@ -20,8 +20,10 @@ extension Relay {
     private static var crowd: Int { 16 }
     /// How long the change of a subscriber in a crowd waits, even if its rate has broken down.
     private static var crowdDelay: Duration { .milliseconds(20) }
-    /// How much longer it waits for each subscriber of the track, because each comparison costs as much.
-    private static var delayPerSubscriber: Duration { .milliseconds(1) }
+    /// How long it waits at least for each subscriber of the track: a comparison costs a quarter of a microsecond.
+    private static var delayPerSubscriber: Duration { .microseconds(50) }
+    /// As `delayPerSubscriber`, for a participant with more subscriptions than `crowd`, which may all have changed.
+    private static var delayPerSubscriberOfMany: Duration { .milliseconds(1) }
     /// With more subscriptions than `crowd`, a share that changes by less than this part is not compared anew.
     private static var leastChange: Double { 0.03 }
     /// How often the encodings of a track that has several are reviewed although nothing happens.
@@ -57,7 +59,8 @@ extension Relay {
                 reviewWanted(track, at: now)
             } else {
                 // Many subscribers of one track are compared once, and not once for each of them.
-                let delay = max(isUrgent ? Self.crowdDelay : Self.reviewDelay, Self.delayPerSubscriber * subscribers)
+                let each = count <= Self.crowd ? Self.delayPerSubscriber : Self.delayPerSubscriberOfMany
+                let delay = max(isUrgent ? Self.crowdDelay : Self.reviewDelay, each * subscribers)
                 tracks[track]?.wanted.lookAgain(at: now + delay)
                 refreshDeadline(of: track)
             }

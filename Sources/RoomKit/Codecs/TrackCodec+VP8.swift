@@ -38,6 +38,8 @@ private final class VP8FrameEncoder: FrameEncoder {
         var larger = settings
         larger.dimensions.width = max(larger.dimensions.width, dimensions.width)
         larger.dimensions.height = max(larger.dimensions.height, dimensions.height)
+        // A picture that was turned may need less than both sizes together.
+        if larger.dimensions.area > VP8Decoder.maximumDimensions.area { larger.dimensions = dimensions }
         encoder = try VP8Encoder(larger, following: encoder)
         settings = larger
     }

@@ -20,6 +20,8 @@ struct LaneEncoder: ~Copyable {
     /// The pixels of the last picture that was encoded, before scaling.
     private var lastEncoded: VideoBuffer?
     private var repeats = RepeatSchedule()
+    /// The timestamp of the last frame that showed a picture again.
+    private var lastRepeat = MonotonicInstant(nanoseconds: .min)
 
     /// The work for `lane`.
     init(of lane: EncodingLane) {
@@ -124,6 +126,9 @@ struct LaneEncoder: ~Copyable {
         // If the picture's first frame was left out, this one is the first to show it.
         scaled.isRepeat = picture.frame.isRepeat && picture.frame.buffer === lastEncoded
         scaled.isSubstitute = picture.frame.isSubstitute
+        // A picture that took longer than the one before it on its way here may be older than that one's repeat.
+        if scaled.timestamp <= lastRepeat { scaled.timestamp = lastRepeat + .microseconds(1) }
+        if picture.frame.isRepeat { lastRepeat = scaled.timestamp }
         var target = target
         target.dimensions = scaled.dimensions
         do throws(RoomError) {
@@ -135,7 +140,7 @@ struct LaneEncoder: ~Copyable {
             )
             guard let info else {
                 track.route.uplink.encoded(nil, of: lane.seat)
-                repeats.encoded(isRepeat: scaled.isRepeat, isSharp: false, at: MonotonicClock.now)
+                plan(after: scaled, isSharp: false)
                 if picture.frame.isRepeat { track.requestFrame() }
                 return drop(picture, .rateControl)
             }
@@ -149,8 +154,8 @@ struct LaneEncoder: ~Copyable {
             lastEncoded = picture.frame.buffer
             // Before the frame counts as encoded, so that whoever waits for that finds the request made.
             if picture.frame.isRepeat, !encoding.isSharp { track.requestFrame() }
-            repeats.encoded(isRepeat: scaled.isRepeat, isSharp: encoding.isSharp, at: MonotonicClock.now)
             finish(picture, info, report, order)
+            plan(after: scaled, isSharp: encoding.isSharp)
         } catch {
             // No frame may refer to a picture that was not sent.
             lane.demand.withLock { $0.begin() }
@@ -158,6 +163,14 @@ struct LaneEncoder: ~Copyable {
             track.note(error)
             drop(picture, .corrupt)
         }
+    }
+
+    /// Decides when the picture is shown again, if no other one comes.
+    private mutating func plan(after picture: VideoFrame, isSharp: Bool) {
+        let now = MonotonicClock.now
+        repeats.encoded(isRepeat: picture.isRepeat, isSharp: isSharp, at: now)
+        // A keyframe that was asked for was not due yet.
+        if lane.demand.withLock({ $0.isPending }) { repeats.demanded(at: now) }
     }
 
     /// Queues the frame that was encoded, and counts it.

@@ -107,6 +107,7 @@ public final class LocalVideoTrack: Sendable {
             let statistics = preview.renderers.remove(renderer)
             if isPreviewed, preview.renderers.isEmpty {
                 source.sinks.remove(preview)
+                preview.renderers.forgetStill()
                 isPreviewed = false
             }
             return statistics
@@ -182,10 +183,14 @@ public final class LocalVideoTrack: Sendable {
     /// - Throws: The error of the source's start; `stopSource(for:)` must be called even then.
     func startSource(for publisher: VideoPublisher) async throws {
         let events = source.captureEvents()
-        let watch = Task {
+        let watch = Task { [preview, weak source] in
             for await event in events {
                 switch event {
-                case .failed, .finished: publisher.sourceEnded()
+                case .failed, .finished:
+                    // The application may have started it again meanwhile.
+                    if (source as? any VideoCapturer)?.isCapturing == true { continue }
+                    preview.renderers.forgetStill()
+                    publisher.sourceEnded()
                 case .interrupted, .interruptionEnded, .noFramesCaptured, .warning: break
                 }
             }

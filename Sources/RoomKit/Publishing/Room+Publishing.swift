@@ -43,9 +43,12 @@ extension Room {
                 throw RoomError(.alreadyPublished, "The track \"\(track.name)\" is published already.")
             }
             // It is being unpublished, or its session is over. Its source and encoder take a moment to stop.
-            await former.untilRetired()
-            try Task.checkCancellation()
-            guard !link.hasEnded else { throw link.ending }
+            // One that never stops must not hold up the end of the task, or of this session, too.
+            while !former.isOver {
+                try Task.checkCancellation()
+                guard !link.hasEnded else { throw link.ending }
+                await former.untilRetired(within: .milliseconds(200))
+            }
         }
         let publication = Publication(track, publisher)
         publications.add(publication)

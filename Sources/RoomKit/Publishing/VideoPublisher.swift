@@ -79,7 +79,6 @@ final class VideoPublisher: EncodedVideoSink, Sendable {
             let upright = sizing.outputDimensions(for: frame.uprightDimensions)
             firstFrame.fulfill((upright, isTransposed ? upright.transposed : upright))
         }
-        newest.keep(frame, sizing: sizing, at: MonotonicClock.now)
         let lanes = lanes(isTransposed: isTransposed)
         if let largest = lanes.first?.track.chain.largestDimensions(of: frame, sizing: sizing) {
             note(isTransposed ? largest.transposed : largest)
@@ -87,6 +86,8 @@ final class VideoPublisher: EncodedVideoSink, Sendable {
         } else {
             tally.capturedAndDropped(.notWanted)
         }
+        // Behind it in the slots, so that no repeat of it overtakes it.
+        newest.keep(frame, sizing: sizing, at: MonotonicClock.now)
     }
 
     func onEncodedFrame(_ frame: EncodedFrame) {
@@ -256,7 +257,12 @@ final class VideoPublisher: EncodedVideoSink, Sendable {
     }
 
     /// Whether pictures are sent: the track is enabled, and its source has not ended.
-    var isSending: Bool { state.withLock { $0.isEnabled } && !isSourceOver.load(ordering: .acquiring) }
+    ///
+    /// The end of a source of compressed frames does not count: if it is started again, its first keyframe may come
+    /// sooner than the server learns of it, and it may have no other one.
+    var isSending: Bool {
+        state.withLock { $0.isEnabled } && (relay != nil || !isSourceOver.load(ordering: .acquiring))
+    }
 
     /// Tells the server the present value of `isSending`.
     func announceEnabled() async {
@@ -291,9 +297,9 @@ final class VideoPublisher: EncodedVideoSink, Sendable {
         retired.fulfill(())
     }
 
-    /// Waits for `retire`; a cancelled task waits as well.
-    func untilRetired() async {
-        _ = await retired.value()
+    /// Waits for `retire`, for at most `timeout`.
+    func untilRetired(within timeout: Duration) async {
+        _ = await retired.value(within: timeout)
     }
 
     private func note(_ failure: RoomError?, _ route: PublishingRoute) {

@@ -116,6 +116,8 @@ public final class RemoteVideoTrack: Sendable {
     /// picture that stands still (`VideoFrame.isRepeat`): a renderer that is added later begins with that one. The track
     /// keeps the renderer until it is removed.
     public func addRenderer(_ renderer: any VideoRenderer, on executor: (any TaskExecutor)? = nil) {
+        // A repeat that was still being decoded may have come behind the word that there are no pictures.
+        if state.withLock({ !$0.isEnabled || $0.isSwitchedOff }) { renderers.forgetStill() }
         renderers.add(renderer, on: executor)
     }
 

@@ -51,6 +51,7 @@ public enum RoomClient {
             } catch {
                 // The others fail by this.
                 await room.disconnect()
+                try Task.checkCancellation()
                 throw error
             }
         }
