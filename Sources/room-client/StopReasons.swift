@@ -52,10 +52,7 @@ struct StopReasons: Sendable {
                 end(.signal)
                 react()
             },
-            givingUp: {
-                Terminal.endPreview()
-                Terminal.finishOutput()
-            }
+            givingUp: { Terminal.endPreview() }
         )
     }
 
