@@ -68,12 +68,13 @@ struct LineWriterTests {
         // One in hand, unless the thread has not come to it yet, 1,024 that wait, and the lost ones.
         #expect(writer.flush(patience: .milliseconds(20)) == 2000)
         isRead.change { $0 = true }
-        #expect([975, 976].contains(writer.flush(patience: .seconds(20))), "no note counts them yet")
+        // No note counts the last of them yet. The thread may have begun when some were lost already.
+        #expect((1...976).contains(writer.flush(patience: .seconds(20))))
         writer.add("end\n")
         #expect(writer.flush(patience: .seconds(20)) == 0)
         let lines = written.withLock { $0 }
         let notes = lines.filter { $0.hasSuffix("lost\n") }.compactMap { Int($0.split(separator: " ")[0]) }
         #expect(lines.count - notes.count + notes.reduce(0, +) == 2001, "each line is written or counted")
-        #expect(lines.first == "0\n" && lines.last == "end\n" && notes.count == 1)
+        #expect(lines.first == "0\n" && lines.last == "end\n" && (1...2).contains(notes.count))
     }
 }
