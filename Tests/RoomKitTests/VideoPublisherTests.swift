@@ -95,6 +95,20 @@ struct VideoPublisherTests {
         await bench.publisher.stop()
     }
 
+    @Test("After a repeat, pictures of a source whose clock went back keep the times between them")
+    func clockBackAfterRepeat() async throws {
+        let bench = try PublisherBench()
+        bench.publisher.onVideoFrame(picture(64, 48, at: 100_000))
+        wait { bench.publisher.statistics.framesRepeated >= 1 }
+        wait { bench.isSettled }
+        _ = try bench.send()
+        var times: [Int64] = []
+        var index = 0
+        while times.count < 3 { times.append(try bench.passSome(from: &index).header.captureTime.microseconds) }
+        #expect(zip(times, times.dropFirst()).allSatisfy { $1 >= $0 + 10_000 }, "\(times)")
+        await bench.publisher.stop()
+    }
+
     @Test("A picture that waits is dropped when nobody receives the track any more, and not sent later")
     func unwantedWhileWaiting() async throws {
         let bench = try PublisherBench()

@@ -83,7 +83,7 @@ struct ChangedTrackTests {
         await viewer.room.disconnect()
     }
 
-    @Test("A camera that is turned while it is published comes out upright, within the size that the track began with")
+    @Test("A camera that is turned while it is published comes out upright, as large as it is")
     func turned() async throws {
         let stage = try Stage()
         let (robot, viewer) = (try await stage.join("robot"), try await stage.join("viewer"))

@@ -210,7 +210,7 @@ extension Relay {
         guard isNeeded else { return }
         let need: KeyframeBackoff.Need = skips ? .other : .refresh
         var moment = keyframeMoment(of: encoding, for: id, subscription: index, because: need, at: now)
-        if now.duration(since: participants.hot[id.index].subscriptions[index].began) < Self.newcomerTime {
+        if now.duration(since: participants.hot[id.index].subscriptions[index].began) < Self.sharedRequestTime {
             // One that comes, asks and goes again and again would have a backoff of its own each time. It must not keep
             // others waiting for long that come and cannot decode: 4 s is the longest wait after an outage, too.
             let othersPay = encodings.hot[encoding.index].hasUsers(besides: id)
@@ -221,5 +221,5 @@ extension Relay {
     }
 
     /// For how long a subscription's requests for keyframes count together with those of others that have come.
-    private static var newcomerTime: Duration { .seconds(10) }
+    private static var sharedRequestTime: Duration { .seconds(10) }
 }

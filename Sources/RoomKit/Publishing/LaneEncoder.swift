@@ -20,7 +20,7 @@ struct LaneEncoder: ~Copyable {
     /// The pixels of the last picture that was encoded, before scaling.
     private var lastEncoded: VideoBuffer?
     private var repeats = RepeatSchedule()
-    /// The timestamp of the last frame that showed a picture again.
+    /// The timestamp of the last frame that showed a picture again, or had to follow such a one.
     private var lastRepeat = MonotonicInstant(nanoseconds: .min)
 
     /// The work for `lane`.
@@ -127,8 +127,10 @@ struct LaneEncoder: ~Copyable {
         scaled.isRepeat = picture.frame.isRepeat && picture.frame.buffer === lastEncoded
         scaled.isSubstitute = picture.frame.isSubstitute
         // A picture that took longer than the one before it on its way here may be older than that one's repeat.
-        if scaled.timestamp <= lastRepeat { scaled.timestamp = lastRepeat + .microseconds(1) }
-        if picture.frame.isRepeat { lastRepeat = scaled.timestamp }
+        // A source whose clock went back by more is taken as it is.
+        let isOvertaken = scaled.timestamp <= lastRepeat && scaled.timestamp + RepeatSchedule.settling > lastRepeat
+        if isOvertaken { scaled.timestamp = lastRepeat + .microseconds(1) }
+        if isOvertaken || picture.frame.isRepeat { lastRepeat = scaled.timestamp }
         var target = target
         target.dimensions = scaled.dimensions
         do throws(RoomError) {
