@@ -85,6 +85,79 @@ struct RelayLimitTests {
         #expect(peer.errors == [.tooSlow] && peer.messages.count < 400)
     }
 
+    /// Each outbox had a limit, and 2,000 of them together had none.
+    @Test("All outboxes together have a limit; those go for whom most waits, and what waited for them is freed")
+    func allOutboxes() throws {
+        let bench = RelayBench {
+            $0.maximumOutbox = .kibibytes(64)
+            $0.maximumOutboxes = .kibibytes(256)
+        }
+        let robot = bench.join("robot")
+        // They read, but have something that waits at times.
+        let slow = (0..<4).map { bench.join("slow \($0)", room: "other") }
+        let deaf = (0..<20).map { bench.join("deaf \($0)") }
+        for peer in slow { bench.send(.timeSync(TimeSync(clientTime: 0)), from: peer) }
+        for peer in deaf { peer.forgetMessages() }
+        for index in 0..<60 {
+            let camera = try #require(bench.publish(robot, name: "\(index)"))
+            bench.send(.unpublish(Unpublish(trackId: camera.track.id)), from: robot)
+        }
+        bench.pull(robot)
+        #expect(robot.close == nil)
+        bench.pull(slow + deaf)
+        #expect(slow.allSatisfy { $0.close == nil && $0.errors.isEmpty })
+        let gone = deaf.filter { $0.close != nil }
+        #expect(!gone.isEmpty && gone.allSatisfy { $0.errors == [.tooSlow] && $0.messages.count == 1 })
+        for peer in gone { bench.close(peer) }
+        // Less waits now than before, so that those who are left may have as much again.
+        let left = deaf.filter { $0.close == nil }
+        #expect(!left.isEmpty)
+        for _ in 0..<20 {
+            for peer in left + slow { bench.send(.timeSync(TimeSync(clientTime: 0)), from: peer) }
+            bench.pull(left + slow)
+        }
+        #expect((left + slow).allSatisfy { $0.close == nil && $0.errors.isEmpty })
+    }
+
+    /// A room of 1,000 participants with 1,000 tracks held 760 MB, outside of all budgets.
+    @Test("Subscriptions are counted, and what would add more than the server's limit is refused")
+    func subscriptions() throws {
+        let bench = RelayBench { $0.maximumSubscriptions = 10 }
+        let robot = bench.join("robot")
+        let viewers = (0..<4).map { bench.join("viewer \($0)") }
+        let chooser = bench.join("chooser", automatic: false)
+        let first = try #require(bench.publish(robot, name: "0"))
+        _ = try #require(bench.publish(robot, name: "1"))
+        #expect(bench.relay.statistics.subscriptions == 8)
+        #expect(bench.publish(robot, name: "2") == nil && robot.errors == [.limitReached])
+        // 8 of 10: one who takes both tracks fits in, another does not, and one who chooses does.
+        let late = bench.join("late")
+        #expect(late.close == nil && bench.relay.statistics.subscriptions == 10)
+        let refused = bench.join("refused")
+        #expect(refused.errors == [.limitReached] && refused.close?.code == .limitReached)
+        // The same participant takes its own place.
+        let again = bench.join("late")
+        #expect(again.close == nil && bench.relay.statistics.subscriptions == 10)
+        bench.send(.subscribe(Subscribe(trackId: first.track.id, requestId: 7)), from: chooser)
+        bench.pull(chooser)
+        guard case .error(let error) = try #require(chooser.messages.last) else {
+            Issue.record("\(chooser.messages)")
+            return
+        }
+        #expect(error.code == RoomErrorCode.limitReached.rawValue && !error.fatal)
+        #expect(error.trackId == first.track.id && error.requestId == 7)
+        // A change of a subscription that is there is none more, and what ends makes room.
+        bench.send(.subscribe(Subscribe(trackId: first.track.id, paused: true)), from: viewers[0])
+        bench.send(.unsubscribe(Unsubscribe(trackId: first.track.id)), from: viewers[1])
+        bench.send(.subscribe(Subscribe(trackId: first.track.id)), from: chooser)
+        bench.pull(viewers + [chooser])
+        #expect(bench.relay.statistics.subscriptions == 10 && viewers.allSatisfy { $0.errors.isEmpty })
+        bench.send(.unpublish(Unpublish(trackId: first.track.id)), from: robot)
+        #expect(bench.relay.statistics.subscriptions == 5)
+        bench.close(robot)
+        #expect(bench.relay.statistics.subscriptions == 0)
+    }
+
     @Test("A publisher that reads nothing is let go although it only sends media")
     func deafPublisher() throws {
         let bench = RelayBench { $0.maximumOutbox = .kibibytes(1) }

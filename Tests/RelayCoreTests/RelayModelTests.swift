@@ -185,6 +185,7 @@ struct RelayModelTests {
             let statistics = bench.relay.statistics
             #expect(statistics.connections == peers.count && statistics.rooms <= 3)
             #expect(statistics.tracks <= cameras.count)
+            #expect((0...statistics.tracks * peers.count).contains(statistics.subscriptions))
             #expect(statistics.storedBytes <= statistics.tracks * 256 * 1024)
             for peer in peers { #expect(peer.allProblems.isEmpty, "\(peer.allProblems.prefix(3))") }
             checkCounts()

@@ -21,7 +21,7 @@ struct RelayRoomTests {
         let robotInfo = ParticipantInfo(id: own.participant.id, identity: "robot", tracks: [camera.track])
         #expect(joined.participants == [robotInfo])
         #expect(robot.messages.contains(.participantConnected(ParticipantConnected(participant: joined.participant))))
-        #expect(bench.relay.statistics == RelayStatistics(connections: 2, rooms: 1, tracks: 1, storedBytes: 0))
+        #expect(bench.relay.statistics == RelayStatistics(connections: 2, rooms: 1, tracks: 1, subscriptions: 1))
     }
 
     @Test("Rooms know nothing of each other")

@@ -168,6 +168,8 @@ struct ProtocolDocumentTests {
             "messageBurst": text(settings.messageBurst),
             "joinTimeout": text(settings.joinTimeout),
             "maximumOutbox": text(settings.maximumOutbox),
+            "maximumOutboxes": text(settings.maximumOutboxes),
+            "maximumSubscriptions": text(settings.maximumSubscriptions),
             "closeTimeout": text(settings.closeTimeout),
             "stream.liveWindow": text(settings.stream.liveWindow),
             "stream.cacheAge": text(settings.stream.cacheAge),

@@ -23,11 +23,17 @@ extension Relay {
             guard rooms.count >= settings.maximumRooms else { return nil }
             return ErrorMessage(.limitReached, "the server has \(counted(rooms.count, "room")), its limit", fatal: true)
         }
-        guard room.participants.count >= settings.maximumParticipantsPerRoom else { return nil }
         // A participant may come back before its old connection is found dead; it then takes its own place.
-        if room.participantsByIdentity[join.identity] != nil { return nil }
-        let sentence = "the room has \(counted(room.participants.count, "participant")), its limit"
-        return ErrorMessage(.limitReached, sentence, fatal: true)
+        let namesake = room.participantsByIdentity[join.identity]
+        if namesake == nil, room.participants.count >= settings.maximumParticipantsPerRoom {
+            let sentence = "the room has \(counted(room.participants.count, "participant")), its limit"
+            return ErrorMessage(.limitReached, sentence, fatal: true)
+        }
+        guard join.automaticSubscription ?? true else { return nil }
+        let former = namesake.map { participants.hot[$0.index].subscriptions.count } ?? 0
+        return refusal(ofSubscriptions: room.trackCount - former).map {
+            ErrorMessage(.limitReached, $0 + "; join without automatic subscription", fatal: true)
+        }
     }
 
     /// Charges a `join` to the budgets of the room and of the identity, which others would have to read.

@@ -45,6 +45,7 @@ extension Relay {
         guard let text = connections.hot[id.index].messages.first else { return nil }
         connections.hot[id.index].messages.removeFirst()
         connections.hot[id.index].size -= DataSize(bytes: text.utf8.count)
+        waitingSignaling -= DataSize(bytes: text.utf8.count)
         connections.hot[id.index].unreadRequests = 0
         return text
     }
@@ -89,17 +90,47 @@ extension Relay {
         let after = before + DataSize(bytes: text.utf8.count)
         connections.hot[id.index].messages.append(text)
         connections.hot[id.index].size = after
+        waitingSignaling += DataSize(bytes: text.utf8.count)
         if before <= settings.maximumOutbox && after > settings.maximumOutbox { overfull.append(id) }
         wake(id, for: .signaling)
     }
 
-    /// Closes the connections whose outbox has passed its limit.
+    /// Closes the connections whose outbox has passed its limit; those with the most in it, if all outboxes together
+    /// have passed theirs.
     mutating func dropSlowConnections(at now: MonotonicInstant) {
-        while let id = overfull.popLast() {
-            guard connections[id]?.isClosing == false else { continue }
-            let sentence = "more than \(settings.maximumOutbox) of signaling were waiting to be read"
-            fail(id, ErrorMessage(.tooSlow, sentence, fatal: true), at: now)
+        repeat {
+            while let id = overfull.popLast() {
+                let sentence = "more than \(settings.maximumOutbox) of signaling were waiting to be read"
+                drop(id, saying: sentence, at: now)
+            }
+            if waitingSignaling > settings.maximumOutboxes { dropSlowestConnections(at: now) }
+            // The others in the room hear who has gone, which can be too much for one of them.
+        } while !overfull.isEmpty
+    }
+
+    /// Frees an eighth of the memory for signaling, so that the work is not repeated for each message.
+    private mutating func dropSlowestConnections(at now: MonotonicInstant) {
+        countedWork.memoryPasses += 1
+        let target = DataSize(bytes: settings.maximumOutboxes.bytes / 8 * 7)
+        let bySize = connections.ids.sorted { connections.hot[$0.index].size > connections.hot[$1.index].size }
+        for id in bySize where waitingSignaling > target {
+            let sentence = "the server's memory for signaling is used up, and much of it waited to be read here"
+            drop(id, saying: sentence, at: now)
         }
+    }
+
+    /// Closes a connection as too slow; it gets none of the messages that wait for it.
+    private mutating func drop(_ id: ConnectionID, saying sentence: String, at now: MonotonicInstant) {
+        discardOutbox(of: id)
+        guard connections[id]?.isClosing == false else { return }
+        fail(id, ErrorMessage(.tooSlow, sentence, fatal: true), at: now)
+    }
+
+    /// Discards the signaling messages that wait for a connection.
+    mutating func discardOutbox(of id: ConnectionID) {
+        waitingSignaling -= connections.hot[id.index].size
+        connections.hot[id.index].size = .zero
+        connections.hot[id.index].messages.removeAll()
     }
 
     // MARK: Waking

@@ -1,5 +1,6 @@
 import MediaCore
 import RoomProtocol
+import Wording
 
 extension Relay {
     mutating func subscribe(_ request: Subscribe, _ id: ParticipantID, at now: MonotonicInstant) {
@@ -19,6 +20,16 @@ extension Relay {
         let isPaused = request.paused ?? false
         let wish = SubscriptionWish(reading: request)
         guard let index = participants.hot[id.index].index(of: track) else {
+            if let sentence = refusal(ofSubscriptions: 1) {
+                let error = ErrorMessage(
+                    .limitReached,
+                    sentence,
+                    fatal: false,
+                    requestId: request.requestId,
+                    trackId: request.trackId
+                )
+                return send(.error(error), toParticipant: id)
+            }
             return addSubscription(of: id, to: track, wish, isPaused: isPaused, request.requestId, at: now)
         }
         let former = participants.hot[id.index].subscriptions[index].wish
@@ -34,6 +45,13 @@ extension Relay {
         } else {
             resume(id, index, request.requestId, isAgain: true, at: now)
         }
+    }
+
+    /// The reason to refuse what would add `count` subscriptions; `nil` if the server has room for them.
+    func refusal(ofSubscriptions count: Int) -> String? {
+        guard count > 0, subscriptionCount + count > settings.maximumSubscriptions else { return nil }
+        return "the server has \(counted(subscriptionCount, "subscription")); "
+            + "its limit is \(settings.maximumSubscriptions)"
     }
 
     mutating func addSubscription(
@@ -60,6 +78,7 @@ extension Relay {
             wish: wish
         )
         participants.hot[id.index].add(subscription)
+        subscriptionCount += 1
         if wish != SubscriptionWish() { tracks[track]?.hasWishes = true }
         tracks[track]?.pausedSubscribers.append(id)
         let index = participants.hot[id.index].subscriptions.count - 1

@@ -91,7 +91,10 @@ extension Relay {
         guard hasRoomForTrack(at: now) else {
             return (.limitReached, "the server's memory for packets is used up")
         }
-        return nil
+        let automatic = rooms[participant.room]?.participants.count {
+            participants.hot[$0.index].subscribesAutomatically && participants[$0]?.id != participant.id
+        }
+        return refusal(ofSubscriptions: automatic ?? 0).map { (.limitReached, $0) }
     }
 
     private func refusal(ofMedium request: Publish) -> (RoomErrorCode, String)? {

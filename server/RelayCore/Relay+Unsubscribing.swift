@@ -70,13 +70,14 @@ extension Relay {
 
     // MARK: Counting
 
-    /// Adds the packet counts of a subscription that has ended to those of its participant and to the total.
+    /// Counts the end of a subscription, and adds its packet counts to those of its participant and to the total.
     ///
     /// Its track must still be there.
     mutating func end(_ subscription: SubscriberState.Subscription, of id: ParticipantID) {
         let counts = finalCounts(of: subscription)
         participants[id]?.endedCounts.add(counts)
         endedCounts.add(counts)
+        subscriptionCount -= 1
     }
 
     /// A subscription's packet counts if it receives nothing more of its present encoding.

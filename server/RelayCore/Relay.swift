@@ -42,6 +42,10 @@ package struct Relay: ~Copyable, Sendable {
     var nextAlias: UInt32 = 1
     /// The memory of the packets of all tracks.
     var storedBytes = 0
+    /// The length of the signaling messages in all outboxes together.
+    var waitingSignaling = DataSize.zero
+    /// The number of the subscriptions of all participants.
+    var subscriptionCount = 0
     /// Acknowledgements of connections that have ended which could not be true.
     var disregardedAcknowledgements = 0
     /// The memory of the last acknowledgement, for the next one.
@@ -129,6 +133,7 @@ package struct Relay: ~Copyable, Sendable {
         if let participant = connections.hot[id.index].participant { removeParticipant(participant, at: now) }
         connectionDeadlines.set(nil, for: id)
         disregardedAcknowledgements += connections.bulk[id.index].path.disregarded
+        discardOutbox(of: id)
         _ = connections.remove(id)
         dropSlowConnections(at: now)
     }
@@ -211,6 +216,7 @@ package struct Relay: ~Copyable, Sendable {
             connections: connections.count,
             rooms: rooms.count,
             tracks: tracks.count,
+            subscriptions: subscriptionCount,
             storedBytes: storedBytes,
             disregardedAcknowledgements: connections.ids.reduce(disregardedAcknowledgements) {
                 $0 + connections.bulk[$1.index].path.disregarded

@@ -15,6 +15,18 @@ package struct RelaySettings: Sendable {
     /// A join into a room of 1,000 participants with 1,000 tracks adds 0.4 MB at once. It adds 1.3 MB if all names have
     /// the greatest length and consist of quotation marks.
     package var maximumOutbox = DataSize.mebibytes(2)
+    /// The most signaling that may wait for all participants together; above this, those for whom most of it waits are
+    /// disconnected as too slow.
+    ///
+    /// It is as much as the memory for packets. A text that waits for many is counted for each, although it is stored
+    /// once.
+    package var maximumOutboxes = DataSize.mebibytes(512)
+    /// The most subscriptions of all participants together.
+    ///
+    /// Each takes some 800 bytes. It is enough for a room in which 1,000 participants receive 500 tracks each, which
+    /// takes 400 MB. Above this, a `subscribe` is refused, and so is a `publish` or `join` that would subscribe others
+    /// or itself automatically.
+    package var maximumSubscriptions = 500_000
     /// The interval at which a participant may send signaling messages in the long run.
     ///
     /// A message counts once, and once more for each whole KiB of its text, because reading that costs as much.

@@ -1,8 +1,10 @@
-/// The numbers of connections, rooms and tracks at a relay, and the memory of its packets.
+/// The numbers of connections, rooms, tracks and subscriptions at a relay, and the memory of its packets.
 package struct RelayStatistics: Hashable, Sendable {
     package var connections: Int
     package var rooms: Int
     package var tracks: Int
+    /// Tracks that participants receive or have paused, each counted for each of them.
+    package var subscriptions: Int
     /// The memory of packets stored for subscribers, in bytes.
     package var storedBytes: Int
     /// Acknowledgements so far that could not be true, and were disregarded.
@@ -13,12 +15,14 @@ package struct RelayStatistics: Hashable, Sendable {
         connections: Int = 0,
         rooms: Int = 0,
         tracks: Int = 0,
+        subscriptions: Int = 0,
         storedBytes: Int = 0,
         disregardedAcknowledgements: Int = 0
     ) {
         self.connections = connections
         self.rooms = rooms
         self.tracks = tracks
+        self.subscriptions = subscriptions
         self.storedBytes = storedBytes
         self.disregardedAcknowledgements = disregardedAcknowledgements
     }
@@ -36,7 +40,7 @@ package struct RelayWork: Hashable, Sendable {
     package var deadlineSteps = 0
     /// Steps in the queue of the times at which participants' networks are looked at.
     package var reviewSteps = 0
-    /// Passes over all tracks to free memory.
+    /// Passes over all tracks or connections to free memory.
     package var memoryPasses = 0
     /// Subscribers that were looked at to find the bounds of a track.
     package var boundsSteps = 0

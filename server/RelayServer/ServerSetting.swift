@@ -36,6 +36,8 @@ package struct ServerSetting: Sendable {
         ServerSetting("maximumTracksPerRoom", .count(\.relay.maximumTracksPerRoom)),
         ServerSetting("joinTimeout", .time(\.relay.joinTimeout)),
         ServerSetting("maximumOutbox", .size(\.relay.maximumOutbox)),
+        ServerSetting("maximumOutboxes", .size(\.relay.maximumOutboxes)),
+        ServerSetting("maximumSubscriptions", .count(\.relay.maximumSubscriptions)),
         ServerSetting("messageInterval", .time(\.relay.messageInterval)),
         ServerSetting("messageBurst", .count(\.relay.messageBurst)),
         ServerSetting("deliveriesPerSecond", .count(\.relay.deliveriesPerSecond)),
@@ -99,6 +101,16 @@ package struct ServerSetting: Sendable {
         case .time(let field): options[keyPath: field].seconds
         case .size(let field): Double(options[keyPath: field].bytes)
         case .rate(let field): Double(options[keyPath: field].bitsPerSecond)
+        }
+    }
+
+    /// The value in `options`, with its unit.
+    fileprivate func text(in options: RelayServer.Options) -> String {
+        switch place {
+        case .count(let field): "\(options[keyPath: field])"
+        case .time(let field): "\(options[keyPath: field].seconds) s"
+        case .size(let field): "\(options[keyPath: field].bytes) bytes"
+        case .rate(let field): "\(options[keyPath: field].bitsPerSecond) bit/s"
         }
     }
 
@@ -181,12 +193,15 @@ extension RelayServer.Options {
             ["idle.pingAfter", "idle.hangUpAfter", "idle.hangUpStoppedAfter"],
             ["forwarding.dropTopLayerAfter", "forwarding.dropMiddleLayerAfter", "forwarding.skipAfter"],
             ["forwarding.skipAfter", "stream.liveWindow"], ["keyframes.interval", "stream.cacheAge"],
+            ["maximumOutbox", "maximumOutboxes"],
         ]
-        let values = Dictionary(uniqueKeysWithValues: ServerSetting.all.map { ($0.name, $0.value(in: self)) })
+        let settings = Dictionary(uniqueKeysWithValues: ServerSetting.all.map { ($0.name, $0) })
         for names in ordered {
             for (lower, upper) in zip(names, names.dropFirst()) {
-                guard let low = values[lower], let high = values[upper], low > high else { continue }
-                throw SettingsError("“\(lower)” (\(low) s) must not be beyond “\(upper)” (\(high) s)")
+                guard let low = settings[lower], let high = settings[upper], low.value(in: self) > high.value(in: self)
+                else { continue }
+                let (least, most) = (low.text(in: self), high.text(in: self))
+                throw SettingsError("“\(lower)” (\(least)) must not be beyond “\(upper)” (\(most))")
             }
         }
     }

@@ -51,6 +51,7 @@ struct RoomServer: AsyncParsableCommand {
     static func main() async {
         StandardStreams.openMissing()
         do {
+            if let problem = RawArguments.problem { throw ValidationError(problem) }
             var command = try parseAsRoot()
             if var asynchronous = command as? any AsyncParsableCommand {
                 try await asynchronous.run()
