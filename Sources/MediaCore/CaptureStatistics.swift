@@ -31,7 +31,7 @@ public struct CaptureStatistics: Hashable, Sendable {
     /// The longest such delay; `nil` if none is known.
     public private(set) var longestCaptureDelay: Duration?
     /// The frames captured in a second, estimated by the timestamps of about the last second; `nil` before that, and 0
-    /// once no frame has come for two seconds and two frame intervals.
+    /// once no frame has come for two seconds, two frame intervals and the last frame's `captureDelay`.
     public private(set) var framesPerSecond: Double?
     private var delayedFrames = 0
     private var totalDelay = Duration.zero
@@ -89,7 +89,8 @@ public struct CaptureStatistics: Hashable, Sendable {
     /// Notes that `now` is later than the last frame: a rate does not outlast its frames.
     package mutating func age(to now: MonotonicInstant) {
         guard let rate = framesPerSecond, rate > 0, let lastTimestamp else { return }
-        let longest = Duration.seconds(2) + .seconds(2 / rate)
+        // A source may be slow to hand over its frames, but then it is with each of them.
+        let longest = Duration.seconds(2) + .seconds(2 / rate) + (captureDelay ?? .zero)
         if now.duration(since: lastTimestamp) > longest { framesPerSecond = 0 }
     }
 

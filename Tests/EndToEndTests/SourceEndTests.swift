@@ -82,6 +82,30 @@ struct SourceEndTests {
     }
 
     // Its viewers kept the last picture as a live one, and an end was no event at all.
+    // It found nothing to withdraw, and the track appeared a moment later.
+    @Test("A publication that waits for the end of the one before it can be withdrawn, too")
+    func withdrawnWhileWaiting() async throws {
+        let stage = try Stage()
+        let device = TestDevice(closingTime: .seconds(1))
+        let track = LocalVideoTrack(source: CapturerSource(device, kind: .camera), name: "camera")
+        let robot = try await stage.join("robot")
+        try await publish(track, by: robot, device)
+        let participant = robot.room.localParticipant
+        let first = Task { await participant.unpublish(track) }
+        try await Task.sleep(for: .milliseconds(50))
+        let second = Task { try await publish(track, by: robot, device) }
+        try await Task.sleep(for: .milliseconds(50))
+        await participant.unpublish(track)
+        let error = await #expect(throws: RoomError.self) { try await second.value }
+        #expect(error?.code == .unpublished)
+        await first.value
+        #expect(await participant.videoTracks.isEmpty && track.sid == nil)
+        // It leaves nothing that is in the way of the next one.
+        try await publish(track, by: robot, device)
+        #expect(await participant.videoTracks.count == 1)
+        await robot.room.disconnect()
+    }
+
     @Test("The end of a source is an event, and its viewers learn that nothing more comes", arguments: [false, true])
     func ends(byFailure: Bool) async throws {
         let stage = try Stage()

@@ -101,4 +101,20 @@ struct QuantitiesTests {
         statistics.age(to: last + .seconds(3))
         #expect(statistics.framesPerSecond == 0)
     }
+
+    // A source behind a buffer of three seconds reported 0 frames a second while all of them came.
+    @Test("Nor does it fall to 0 because each frame comes late")
+    func delayedRate() {
+        var statistics = CaptureStatistics()
+        let delay = Duration.seconds(5)
+        var last = MonotonicInstant(nanoseconds: 0)
+        for _ in 0...100 {
+            last = last + .milliseconds(20)
+            statistics.countCaptured(at: last, takenAt: last + delay)
+            statistics.age(to: last + delay)
+        }
+        #expect(abs((statistics.framesPerSecond ?? 0) - 50) < 1)
+        statistics.age(to: last + delay + .seconds(3))
+        #expect(statistics.framesPerSecond == 0)
+    }
 }

@@ -166,7 +166,7 @@ public final class LocalVideoTrack: Sendable {
     /// - Returns: The publisher that the track still has, so that this one is not attached; `nil` if there is none.
     func attach(_ publisher: VideoPublisher) -> VideoPublisher? {
         state.withLock { state in
-            if let current = state.publisher, !current.isOver { return current }
+            if let current = state.publisher, current !== publisher, !current.isOver { return current }
             state.publisher = publisher
             state.finalCapture = nil
             publisher.setEnabled(state.isEnabled)

@@ -48,9 +48,6 @@ struct Publications {
     /// The tracks that the server has accepted.
     var published: [Publication] { all.filter { $0.trackID != nil } }
 
-    /// The publication of `track`, complete or not.
-    func publication(of track: LocalVideoTrack) -> Publication? { all.first { $0.track === track } }
-
     /// The publication of a track that the server has accepted.
     func publication(withID trackID: String) -> Publication? { all.first { $0.trackID == trackID } }
 

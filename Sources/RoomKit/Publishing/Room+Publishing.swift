@@ -38,24 +38,14 @@ extension Room {
             isScreencast: track.source.isScreencast,
             requestFrame: { [weak source = track.source] in source?.requestFrame() }
         )
-        while let former = track.attach(publisher) {
-            guard former.isEnding else {
-                throw RoomError(.alreadyPublished, "The track \"\(track.name)\" is published already.")
-            }
-            // It is being unpublished, or its session is over. Its source and encoder take a moment to stop.
-            // One that never stops must not hold up the end of the task, or of this session, too.
-            while !former.isOver {
-                try Task.checkCancellation()
-                guard !link.hasEnded else { throw link.ending }
-                await former.untilRetired(within: .milliseconds(200))
-            }
-        }
         let publication = Publication(track, publisher)
+        if let former = track.attach(publisher), !former.isEnding { throw alreadyPublished(track) }
         publications.add(publication)
         let settled = publication.settled
         finishLater { _ = await settled.value() }
         defer { settled.fulfill(()) }
         do {
+            try await takePlace(publication)
             try await start(publication)
         } catch {
             publication.watch?.cancel()
@@ -64,6 +54,23 @@ extension Room {
             publisher.retire()
             throw error
         }
+    }
+
+    /// Waits until the track has no other publisher.
+    private func takePlace(_ publication: Publication) async throws {
+        while let former = publication.track.attach(publication.publisher) {
+            guard former.isEnding else { throw alreadyPublished(publication.track) }
+            // It is being unpublished, or its session is over. Its source and encoder take a moment to stop.
+            // One that never stops must not hold up the end of the task, of this publication or of this session, too.
+            while !former.isOver {
+                try check(publication)
+                await former.untilRetired(within: .milliseconds(200))
+            }
+        }
+    }
+
+    private func alreadyPublished(_ track: LocalVideoTrack) -> RoomError {
+        RoomError(.alreadyPublished, "The track \"\(track.name)\" is published already.")
     }
 
     /// Starts a track's source, announces the track with the source's size and rate, and begins to encode.
@@ -213,8 +220,9 @@ extension Room {
     // MARK: Withdrawing
 
     func unpublish(_ track: LocalVideoTrack) async {
-        guard let publication = publications.publication(of: track) else { return }
-        await withdraw(publication).value
+        // One may be ending, and another wait for its end.
+        let withdrawals = publications.all.filter { $0.track === track }.map { withdraw($0) }
+        for withdrawal in withdrawals { await withdrawal.value }
     }
 
     /// Begins to withdraw a track, only once; the returned task finishes when the track's threads have ended.
