@@ -6,7 +6,8 @@ import MediaCore
 /// Random links of several kinds: the median of each figure, and the tail on its bad side.
 struct LinkSweep {
     private static let kinds: [(name: String, link: @Sendable (UInt64) -> BenchCase)] = [
-        ("cellular", cellular), ("steps", step), ("thin", thin), ("far", far), ("stalls", stalls),
+        ("cellular", cellular), ("steps", step), ("thin", thin), ("far", far), ("far steps", farStep),
+        ("stalls", stalls),
         ("download", download),
     ]
 
@@ -80,6 +81,11 @@ struct LinkSweep {
         var random = SimulationRandom(seed: seed)
         let trace = LinkTrace.constant(0.1 + 0.5 * random.uniform(), seconds: 60)
         return link("thin", trace, 60, cap: 2.5, &random)
+    }
+
+    @Sendable private static func farStep(_ seed: UInt64) -> BenchCase {
+        let step = RandomStep(seed: 7000 + seed, isFar: true)
+        return BenchCase(name: "far steps", trace: step.trace, seconds: step.end, flows: [step.flow])
     }
 
     /// Round trips of 160 to 640 ms, as over satellites and between continents.

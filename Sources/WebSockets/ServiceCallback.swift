@@ -53,7 +53,7 @@ extension WebSocketConnection {
             unsafe received(bytes, on: wsi)
             return 0
         case LWS_CALLBACK_RECEIVE_PONG, LWS_CALLBACK_CLIENT_RECEIVE_PONG:
-            heard()
+            receivedPong()
             return 0
         case LWS_CALLBACK_WS_PEER_INITIATED_CLOSE:
             return unsafe peerCloses(bytes)

@@ -97,8 +97,7 @@ extension WebSocketConnection {
             dropUnsent()
             return cutOff()
         }
-        isPingWanted = true
-        awaitRoom()
+        ping()
         setTimer(after: min(idle.pingAfter, patience - silence))
     }
 

@@ -101,9 +101,11 @@ extension WebSocketConnection {
         end(.failed(error), code: 1009, reason: "a \(kind) message may have at most \(limit) bytes")
     }
 
-    /// Records a sign of life from the peer.
-    func heard() {
+    /// Handles a pong.
+    func receivedPong() {
         lastHeard = MonotonicClock.now
+        guard phase == .open else { return }
+        handler?.answeredPing(self, at: lastHeard)
     }
 
     /// Handles the peer's close message; libwebsockets answers it, unless it is the answer to ours.

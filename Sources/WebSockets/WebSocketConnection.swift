@@ -150,6 +150,16 @@ import Threading
         if isUrgent { isUrgentSendRequested = isListed } else { isSendRequested = isListed }
     }
 
+    /// Sends a ping once the socket can take one; the handler's `answeredPing` tells of the answer.
+    ///
+    /// Several calls before it is sent count as one.
+    package func ping() {
+        checkThread()
+        guard phase == .open else { return }
+        isPingWanted = true
+        awaitRoom()
+    }
+
     /// Closes the connection: earlier messages are sent first, then `code` and `reason`.
     ///
     /// `closed` with `.byUs` follows when the peer has answered. If the peer has not answered after two seconds, it is

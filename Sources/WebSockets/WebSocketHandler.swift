@@ -16,6 +16,9 @@ package protocol WebSocketHandler: AnyObject {
     /// A whole binary message has arrived; only the handler holds the buffer.
     func receivedBinary(_ message: PacketBuffer, from connection: WebSocketConnection)
 
+    /// A pong has arrived at `now`: the answer to `WebSocketConnection.ping`, or to a ping in a long silence.
+    func answeredPing(_ connection: WebSocketConnection, at now: MonotonicInstant)
+
     /// Returns the next message; the socket can take one now.
     ///
     /// Called after `requestWrite()`, repeatedly until it returns `nil` or the last one, or the socket is full. The
@@ -33,6 +36,9 @@ package protocol WebSocketHandler: AnyObject {
 extension WebSocketHandler {
     /// By default the bytes of whole messages are enough.
     package func receivedBytes(_ count: Int, from connection: WebSocketConnection, at now: MonotonicInstant) {}
+
+    /// By default nobody waits for answers.
+    package func answeredPing(_ connection: WebSocketConnection, at now: MonotonicInstant) {}
 }
 
 /// How a connection ended.

@@ -30,8 +30,8 @@ package struct RandomStep: Sendable {
         package var changesInMinute = 0
     }
 
-    /// The step of that seed.
-    package init(seed: UInt64, isUnsteady: Bool = false) {
+    /// The step of that seed; the round trips of a far one take 160 to 640 ms, and others 20 to 160.
+    package init(seed: UInt64, isUnsteady: Bool = false, isFar: Bool = false) {
         var random = SimulationRandom(seed: seed)
         high = 1.5 + 2.5 * random.uniform()
         low = high * (0.12 + 0.3 * random.uniform())
@@ -51,7 +51,7 @@ package struct RandomStep: Sendable {
         end = rise + (isUnsteady ? 45 : 25)
         trace = LinkTrace(stretches + [.init(low, seconds: last), .init(high, seconds: end - rise)])
         var flow = SimulatedFlow.Configuration()
-        flow.delay = 10 + Int(70 * random.uniform())
+        flow.delay = isFar ? 80 + Int(240 * random.uniform()) : 10 + Int(70 * random.uniform())
         flow.seed = seed
         // From a drawing to a busy scene, in equal ratios.
         let contents = [0.06, 0.12, 0.24, 0.48, 0.96, 1.92]

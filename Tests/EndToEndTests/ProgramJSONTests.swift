@@ -49,6 +49,26 @@ struct ProgramJSONTests {
         #expect(try await replay.end() == .exit(0))
     }
 
+    // Viewers had a frozen picture for half a minute, and no word about it.
+    @Test("Viewers hear that nothing more comes of a publisher whose machine does not answer, and that it is back")
+    func silentPublisher() async throws {
+        let publisher = try await server.publisher(["--identity", "robot"])
+        let viewer = try await server.subscriber(["--json"])
+        try await viewer.says("\"trackSubscribed\"")
+        func levels() throws -> [Double] {
+            try viewer.events().filter { $0.string("event") == "networkQualityChanged" }
+                .filter { $0.string("participant") == "robot" }.compactMap { $0.number("level") }
+        }
+        try await Task.sleep(for: .seconds(1))
+        #expect(try levels().isEmpty)
+        publisher.send(SIGSTOP)
+        defer { publisher.send(SIGCONT) }
+        try await eventually("the publisher is lost") { try levels() == [0] }
+        publisher.send(SIGCONT)
+        try await eventually("it is back") { try levels() == [0, 5] }
+        #expect(try await end([publisher, viewer], with: SIGINT) == [.exit(0), .exit(0)])
+    }
+
     @Test("With --json every line is an object with the keys that are promised")
     func json() async throws {
         let publisher = try await server.publisher([

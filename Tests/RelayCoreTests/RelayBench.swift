@@ -20,6 +20,10 @@ final class RelayBench {
     /// Packets that all peers together have taken.
     var mediaTaken = 0
     private(set) var notices: [RelayNotice] = []
+    /// Pings that the relay has asked for, of all connections.
+    private(set) var pings = 0
+    /// Connections whose peers answer no ping.
+    var unreachable: Set<SlotID> = []
 
     init(seed: UInt64 = 1, _ change: (inout RelaySettings) -> Void = { _ in }) {
         var settings = RelaySettings()
@@ -120,6 +124,9 @@ final class RelayBench {
                 awakened.append(id)
                 awake.insert(id)
             case .cut(let id): overdue.append(id)
+            case .ping(let id):
+                pings += 1
+                if !unreachable.contains(id) { relay.answered(id, at: now) }
             case .log(let notice): notices.append(notice)
             case .callBack(let time):
                 // A driver would call back at once, and again and again while nothing else happens.

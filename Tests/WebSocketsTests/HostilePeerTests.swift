@@ -170,6 +170,28 @@ struct HostilePeerTests {
         #expect(outcome.answer.starts(with: [0x89, 8]))
     }
 
+    @Test("A ping that is asked for is sent once, whatever the idle times, and its answer is reported")
+    func ping() throws {
+        let server = try Server()
+        defer { server.loop.shutdown() }
+        let peer = try RawPeer(port: server.port)
+        #expect(peer.handshake().contains(" 101 "))
+        let handler = try server.handler()
+        server.loop.execute {
+            handler.connection?.ping()
+            handler.connection?.ping()
+        }
+        let header = peer.receive(exactly: 2)
+        #expect(header.first == 0x89)
+        let payload = peer.receive(exactly: Int(header.last ?? 0))
+        #expect(handler.state.change { $0.pongs } == 0)
+        peer.send(clientFrame(opcode: 10, payload))
+        #expect(handler.state.wait { $0.pongs > 0 ? $0.pongs : nil } == 1)
+        // What comes next is our text, and no second ping.
+        server.loop.execute { handler.send(.text("next")) }
+        #expect(peer.receive(exactly: 2) == [0x81, 4])
+    }
+
     /// The answers of the peer's kernel show that its machine is there.
     @Test("A peer whose program has stopped is hung up on later than one whose machine is gone")
     func stoppedPeer() throws {

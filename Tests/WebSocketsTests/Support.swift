@@ -25,6 +25,8 @@ final class Recorder: WebSocketHandler, @unchecked Sendable {
         var pulls = 0
         /// The bytes of messages that have arrived, those of unfinished ones among them.
         var receivedBytes = 0
+        /// The pongs that have arrived.
+        var pongs = 0
     }
 
     enum Message: Sendable {
@@ -64,6 +66,10 @@ final class Recorder: WebSocketHandler, @unchecked Sendable {
     func receivedText(_ text: String, from connection: WebSocketConnection) {
         state.change { $0.events.append(.text(text)) }
         if echoes { send(.text(text)) }
+    }
+
+    func answeredPing(_ connection: WebSocketConnection, at now: MonotonicInstant) {
+        state.change { $0.pongs += 1 }
     }
 
     func receivedBinary(_ message: PacketBuffer, from connection: WebSocketConnection) {

@@ -16,6 +16,8 @@ struct Participant: Sendable {
     /// What is kept of subscriptions that have ended, so that subscribing again does not reset it.
     var earlier: [TrackID: EarlierSubscription] = [:]
     var quality = NetworkQualityMeter()
+    /// Whether its network answers while it publishes and sends nothing.
+    var pulse = PublisherPulse()
     /// The packet counts of its subscriptions that have ended.
     var endedCounts = PacketCounts()
     /// The level of its network that the participant itself knows.

@@ -1,4 +1,4 @@
-import MediaCore
+package import MediaCore
 import RoomProtocol
 
 /// Tells participants the quality of their networks (`docs/protocol.md`, section 10.2).
@@ -32,20 +32,45 @@ extension Relay {
         participantDeadlines.set(MonotonicInstant(nanoseconds: moment), for: id)
     }
 
-    /// Looks at a participant's network, and again in a second as long as media flow.
+    /// Looks at a participant's network, and again in a second as long as media flow, or should.
     mutating func reviewNetwork(of id: ParticipantID, at now: MonotonicInstant) {
         participants.hot[id.index].isReviewDue = false
         guard let connection = participants.hot[id.index].connection else { return }
         let excess = connections.bulk[connection.index].uplink.takeExcess()
-        let up = excess.map { delay in 5 - Self.uplinkDelays.count { delay > $0 } }
+        let isExpected = isAnyFrameExpected(from: id)
+        var up = excess.map { delay in 5 - Self.uplinkDelays.count { delay > $0 } }
+        if up != nil || !isExpected {
+            participants[id]?.pulse.sign(at: now)
+        } else if participants[id]?.pulse.review(at: now) == true, !isSilent(connection, at: now) {
+            // Behind what does not arrive, a ping would tell nothing.
+            pinged.append(connection)
+        }
+        let isLost = participants[id]?.pulse.isLost == true
+        if isLost { up = 0 }
         let down = reviewSubscriptions(of: id, on: connection, at: now)
         let before = participants[id]?.quality.level ?? 5
         participants[id]?.quality.update(min(up ?? 5, down ?? 5), at: now)
-        if !isSilent(connection, at: now) { sayQuality(of: id) }
+        if !isLost, !isSilent(connection, at: now) { sayQuality(of: id) }
         shareQuality(of: id, at: now)
-        // After a silence the next packet plans the next look.
-        guard up != nil || down != nil || before < 5 else { return }
-        setReview(of: id, at: now + Self.reviewInterval - .nanoseconds(Self.reviewGrid))
+        // After a silence the next packet plans the next look, unless one is missed.
+        let isFlowing = up != nil || down != nil || before < 5
+        guard isFlowing || isExpected else { return }
+        let interval = isFlowing ? Self.reviewInterval : PublisherPulse.patience
+        setReview(of: id, at: now + interval - .nanoseconds(Self.reviewGrid))
+    }
+
+    /// Whether somebody receives a track of a participant that is enabled.
+    private func isAnyFrameExpected(from id: ParticipantID) -> Bool {
+        (participants[id]?.publications ?? []).contains { track in
+            tracks[track]?.info.enabled == true
+                && tracks.hot[track.index].encodings.contains { encodings.hot[$0.index].hasUsers }
+        }
+    }
+
+    /// The peer of a connection has answered a ping.
+    package mutating func answered(_ connection: SlotID, at now: MonotonicInstant) {
+        guard connections.contains(connection), let id = connections.hot[connection.index].participant else { return }
+        participants[id]?.pulse.sign(at: now)
     }
 
     /// The level of what a participant receives; `nil` if nothing comes that it could receive.

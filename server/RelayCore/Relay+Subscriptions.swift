@@ -112,6 +112,8 @@ extension Relay {
         refreshDeadline(of: track)
         saySubscribed(id, index, requestID)
         planReview(of: id, at: now)
+        let publisher = tracks.hot[track.index].publisher
+        if !participants.hot[publisher.index].isReviewDue { planReview(of: publisher, at: now) }
         if desired != layer { aim(id, subscription: index, at: desired, now) }
         if isFirst {
             encodings.hot[encoding.index].wantedSince = now

@@ -17,6 +17,8 @@ package struct Relay: ~Copyable, Sendable {
         case wake(SlotID, isUrgent: Bool, later: SlotID?)
         /// The connection did not take its close message in time: cut it.
         case cut(SlotID)
+        /// Send a ping, and call `answered` when the peer answers.
+        case ping(SlotID)
         /// Write a line to the log.
         case log(RelayNotice)
         /// Call `deadlineReached` at this time, or never if it is `nil`; this replaces the time before.
@@ -59,6 +61,8 @@ package struct Relay: ~Copyable, Sendable {
     /// How many wakes ahead a connection is named: more than the misses that a processor waits for at one time.
     private static let wakeDistance = 8
     var overdue: [ConnectionID] = []
+    /// Connections that are to be pinged.
+    var pinged: [ConnectionID] = []
     var notices: [RelayNotice] = []
     /// Connections whose outbox has just passed its limit.
     var overfull: [ConnectionID] = []
@@ -188,6 +192,7 @@ package struct Relay: ~Copyable, Sendable {
             nextAwakened = 0
         }
         if !overdue.isEmpty { return .cut(overdue.removeFirst()) }
+        if let id = pinged.popLast() { return .ping(id) }
         if !notices.isEmpty { return .log(notices.removeFirst()) }
         guard takeDeadlineChange() else { return nil }
         // The property would copy the relay to the stack.

@@ -61,6 +61,7 @@ struct Desk: ~Copyable {
                 if let later { prefetch(later) }
                 connections[id.index]?.requestWrite(isUrgent: isUrgent)
             case .cut(let id): connections[id.index]?.hangUp(reason: "it did not take our close message in time.")
+            case .ping(let id): connections[id.index]?.ping()
             case .log(let notice): log.note(notice, at: MonotonicClock.now)
             case .callBack(let time):
                 deadline = time

@@ -64,6 +64,10 @@ final class RelayService: WebSocketHandler {
         performEffects()
     }
 
+    func answeredPing(_ connection: WebSocketConnection, at now: MonotonicInstant) {
+        desk.relay.answered(SlotID(rawValue: connection.tag), at: now)
+    }
+
     func nextMessage(for connection: WebSocketConnection, at now: MonotonicInstant) -> OutgoingMessage.Turn? {
         var isDeadlineChanged = false
         let turn = desk.nextMessage(for: SlotID(rawValue: connection.tag), at: now, &isDeadlineChanged)
