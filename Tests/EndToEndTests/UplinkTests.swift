@@ -99,21 +99,29 @@ struct UplinkTests {
         let member = try await join(server) { $0.adaptationLog = path }
         let track = makePattern()
         try await member.room.localParticipant.publish(track)
-        try await eventually("frames are sent") { track.statistics.framesSent > 60 }
+        try await eventually("frames are sent") { track.statistics.framesSent > 30 }
+        var parameters = try #require(track.encodingParameters)
+        (parameters.maxBitrate, parameters.priority) = (.kilobitsPerSecond(100), .high)
+        try track.setEncodingParameters(parameters)
+        let sent = track.statistics.framesSent
+        try await eventually("more frames are sent") { track.statistics.framesSent > sent + 30 }
         await member.room.disconnect()
         #expect(member.room.adaptationLogFailure == nil)
         let log = try AdaptationLog(reading: Array(Data(contentsOf: URL(filePath: path))))
         var replay = UplinkReplay(log)
         var (questions, encoded, acknowledgements) = (0, 0, 0)
+        var chosen: [UplinkController.Lane] = []
         while let step = replay.next() {
             #expect(step.isSame)
             switch step.entry.input {
             case .decide: questions += 1
             case .encoded(let report?, _): encoded += report.bytes > 0 ? 1 : 0
             case .acknowledged: acknowledgements += 1
+            case .replaced(let lane, _): chosen.append(lane)
             default: break
             }
         }
+        #expect(chosen.map(\.highestBitrate) == [.kilobitsPerSecond(100)] && chosen.last?.priority == .high)
         #expect(encoded == track.statistics.framesEncoded && questions >= encoded && acknowledgements > 0)
     }
 

@@ -64,6 +64,31 @@ public final class LocalVideoTrack: Sendable {
         if let publisher { source.sinks.resetRequest(for: publisher) }
     }
 
+    /// How the track is encoded: as `publish` was told, or as it was set since; `nil` while the track is not published.
+    public var encodingParameters: VideoEncodingParameters? { publisherInUse?.parameters }
+
+    /// Encodes the track in another way from now on, without a keyframe and without another publication.
+    ///
+    /// All parameters are replaced: read `encodingParameters`, change some, and set them. Values are clamped as those of
+    /// `publish` are. A lower bitrate holds from the next frame on. A higher one is reached as fast as the network
+    /// allows. The size of the pictures may follow some seconds later, with a keyframe. The bitrates mean nothing for
+    /// frames that are compressed already. The server is not told: it goes on to choose between simulcast layers by the
+    /// bitrates with which they were announced. The next call of `publish` begins with its own options.
+    ///
+    /// Any thread may call this.
+    ///
+    /// - Throws: `notPublished` if the track is neither published nor about to be.
+    public func setEncodingParameters(_ parameters: VideoEncodingParameters) throws(RoomError) {
+        guard let publisher = publisherInUse else {
+            let problem = "The encoding of \"\(name)\" cannot be changed: the track is not published"
+            throw RoomError(.notPublished, "\(problem). Publish it, or give the parameters to publish.")
+        }
+        publisher.setParameters(parameters)
+    }
+
+    /// The publisher that works for the track, or is about to; `nil` once it has begun to end.
+    private var publisherInUse: VideoPublisher? { attached.flatMap { $0.isEnding || $0.isOver ? nil : $0 } }
+
     /// Whether pictures are sent; a track that is not enabled stays published, and its source keeps running.
     public var isEnabled: Bool { state.withLock { $0.isEnabled } }
 

@@ -19,13 +19,17 @@ final class VideoPublisher: EncodedVideoSink, Sendable {
         var lanes: [EncodingLane] = []
         /// The encodings that subscribers receive, as the server last reported.
         var wanted: [WantedLayer] = []
+        /// How the track is encoded, as the application chose it last.
+        var parameters: VideoEncodingParameters
         var isEnabled = true
         /// Whether the last picture is encoded with rows and columns exchanged.
         var isTransposed = false
     }
 
-    /// What the application wants of the encodings.
-    let options: VideoPublishOptions
+    /// What the application wanted of the encodings when it published the track.
+    private let options: VideoPublishOptions
+    /// What the pictures show, which decides where the application does not.
+    private let contentHint: VideoContentHint
     /// Asks the source for a frame, even if its picture has not changed.
     private let requestFrame: @Sendable () -> Void
     /// The sizes of the first picture, made upright and as it is encoded.
@@ -38,7 +42,7 @@ final class VideoPublisher: EncodedVideoSink, Sendable {
     private let newest = NewestPicture()
     /// Holds the frames of a source that compresses them itself; `nil` for a source of pictures.
     let relay: RelaySlot?
-    private let state = Monitor(State())
+    private let state: Monitor<State>
     private let error = Monitor<RoomError?>(nil)
     /// Whether the source has ended, and delivered nothing since.
     private let isSourceOver = Atomic(false)
@@ -49,16 +53,19 @@ final class VideoPublisher: EncodedVideoSink, Sendable {
 
     /// Creates the publisher of a track.
     ///
-    /// `isRelaying` says that the source is an `EncodedVideoSource`, and `isScreencast` that nothing of the pictures may
+    /// `contentHint` is that of the source. `isRelaying` says that the source is an `EncodedVideoSource`, and `isScreencast` that nothing of the pictures may
     /// be cut off for a requested size.
     init(
         options: VideoPublishOptions,
+        contentHint: VideoContentHint = .none,
         isRelaying: Bool = false,
         isScreencast: Bool = false,
         requestFrame: @escaping @Sendable () -> Void = {}
     ) {
         relay = isRelaying ? RelaySlot(tally: tally) : nil
         self.options = options
+        self.contentHint = contentHint
+        state = Monitor(State(parameters: options.encodingParameters))
         sizing = Monitor(FrameTransform(isFitted: isScreencast))
         self.requestFrame = requestFrame
     }
@@ -228,6 +235,8 @@ final class VideoPublisher: EncodedVideoSink, Sendable {
             state.route = route
             state.lanes = lanes
             for lane in lanes {
+                // They may have changed since the track was announced.
+                lane.setParameters(state.parameters.completed(for: contentHint))
                 if !state.isEnabled { lane.setEnabled(false) }
                 lane.setWanted(bounds(of: lane, state))
             }
@@ -241,6 +250,32 @@ final class VideoPublisher: EncodedVideoSink, Sendable {
             for lane in state.lanes { lane.setWanted(bounds(of: lane, state)) }
         }
         if !layers.isEmpty, relay == nil { requestFrame() }
+    }
+
+    /// How the track is encoded, as the application chose it last.
+    var parameters: VideoEncodingParameters { state.withLock { $0.parameters } }
+
+    /// Encodes by other parameters from now on; no frame becomes a keyframe for that alone.
+    func setParameters(_ parameters: VideoEncodingParameters) {
+        state.withLock { state in
+            state.parameters = parameters
+            for lane in state.lanes { lane.setParameters(parameters.completed(for: contentHint)) }
+        }
+    }
+
+    /// The encodings of pictures of this size, the smallest first; `processors` is how many the program may use.
+    func plans(for dimensions: Dimensions, processors: Int) -> [EncodingPlan] {
+        if relay != nil { return [currentOptions.relayPlan] }
+        return currentOptions.plans(for: dimensions, processors: processors)
+    }
+
+    /// The only encoding, where the server supports no simulcast.
+    var singlePlan: EncodingPlan { currentOptions.singlePlan }
+
+    private var currentOptions: VideoPublishOptions {
+        var options = options
+        options.encodingParameters = parameters.completed(for: contentHint)
+        return options
     }
 
     /// Sets whether pictures are encoded; with `true` the next frame is a keyframe, and `needPicture` is to be called.
