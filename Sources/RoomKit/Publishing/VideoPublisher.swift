@@ -12,7 +12,7 @@ import VideoProcessing
 /// somebody receives (`EncodingLane`). A turned or mirrored picture is made upright before encoding, or its packets say
 /// how it must be turned, as the options say. If a size was requested that the source does not make itself, it is made
 /// by cropping and scaling down. The frames of a source that compresses them itself go to the only encoding as they
-/// are.
+/// are. A turn or mirroring that the application wants (`setTransform`) counts as the source's.
 final class VideoPublisher: EncodedVideoSink, Sendable {
     fileprivate struct State: Sendable {
         var route: PublishingRoute?
@@ -34,8 +34,8 @@ final class VideoPublisher: EncodedVideoSink, Sendable {
     private let requestFrame: @Sendable () -> Void
     /// The sizes of the first picture, made upright and as it is encoded.
     private let firstFrame = Promise<(upright: Dimensions, encoded: Dimensions)?>()
-    /// How pictures are brought to the size that was requested from the source and that it does not make itself.
-    private let sizing: Monitor<FrameTransform>
+    /// How pictures are changed before they are encoded.
+    private let shape: Monitor<PictureShape>
     /// The upright size in which the last picture was published: width in the upper half, height in the lower.
     private let lastSize = Atomic<UInt64>(0)
     let tally = PictureTally()
@@ -66,7 +66,7 @@ final class VideoPublisher: EncodedVideoSink, Sendable {
         self.options = options
         self.contentHint = contentHint
         state = Monitor(State(parameters: options.encodingParameters))
-        sizing = Monitor(FrameTransform(isFitted: isScreencast))
+        shape = Monitor(PictureShape(isFitted: isScreencast))
         self.requestFrame = requestFrame
     }
 
@@ -75,13 +75,15 @@ final class VideoPublisher: EncodedVideoSink, Sendable {
     var sourceRequirements: VideoFormatRequest { VideoFormatRequest() }
 
     func onVideoFormatRequest(_ request: VideoFormatRequest) {
-        sizing.withLock { $0.size = request.dimensions }
+        shape.withLock { $0.size = request.dimensions }
     }
 
     func onVideoFrame(_ frame: VideoFrame) {
         sourceDelivers()
+        let shape = shape.withLock { $0 }
+        let frame = shape.tagged(frame)
+        let sizing = shape.sizing(of: frame)
         let isTransposed = options.orientation == .tagged && frame.rotation.swapsDimensions
-        let sizing = sizing.withLock { $0 }
         if firstFrame.current == nil {
             let upright = sizing.outputDimensions(for: frame.uprightDimensions)
             firstFrame.fulfill((upright, isTransposed ? upright.transposed : upright))
@@ -99,6 +101,8 @@ final class VideoPublisher: EncodedVideoSink, Sendable {
 
     func onEncodedFrame(_ frame: EncodedFrame) {
         sourceDelivers()
+        var frame = frame
+        shape.withLock { $0.transform }.turn(&frame.tags.rotation, &frame.tags.isMirrored)
         if frame.info.isKeyframe {
             let encoded = frame.info.dimensions
             let upright = frame.tags.rotation.swapsDimensions ? encoded.transposed : encoded
@@ -261,6 +265,11 @@ final class VideoPublisher: EncodedVideoSink, Sendable {
             state.parameters = parameters
             for lane in state.lanes { lane.setParameters(parameters.completed(for: contentHint)) }
         }
+    }
+
+    /// Changes the pictures in another way, from the next one on.
+    func setTransform(_ transform: VideoTransform) {
+        shape.withLock { $0.transform = transform }
     }
 
     /// The encodings of pictures of this size, the smallest first; `processors` is how many the program may use.
