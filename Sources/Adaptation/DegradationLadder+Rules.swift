@@ -4,6 +4,7 @@ import MediaCore
 extension DegradationLadder {
     mutating func start(_ rate: Double, at time: Int64) {
         rungs = makeRungs()
+        preferenceIsNew = false
         let most = min(startMargin * rate, max(rate, highestRate))
         bandwidthRung = rungs.best { $0.needed <= most }
         history.begin(rungs.count, rate, at: time)
@@ -14,7 +15,7 @@ extension DegradationLadder {
     mutating func change(_ rate: Double, before: Double, at time: Int64) {
         forgive(at: time)
         if let awaitedRung, rate < awaitedRung.needed * settings.marginDown { self.awaitedRung = nil }
-        if boundsAreNew, takeBounds(rate, at: time) { return }
+        if boundsAreNew || preferenceIsNew, takeBounds(rate, at: time) { return }
         if answerCut(rate, before: before, at: time) { return }
         if answerCPU(rate, at: time) { return }
         if stepDown(rate, at: time) { return }
@@ -30,22 +31,25 @@ extension DegradationLadder {
         )
     }
 
-    /// Makes the rungs for new bounds, unless the size may not change now.
+    /// Makes the rungs for new bounds or another preference, unless the size may not change now.
     private mutating func takeBounds(_ rate: Double, at time: Int64) -> Bool {
         let new = makeRungs()
         // A lane that the bitrate limited keeps its rung; one that it did not takes what the bitrate allows now.
         let most = bandwidthRung > 0 ? min(rate, rungs[bandwidthRung].needed) : rate
-        let bandwidth = new.best { $0.needed <= most }
+        // Another preference says nothing of a size that was kept whatever the bitrate.
+        let keepsAll = !boundsAreNew && bandwidthRung == 0
+        let bandwidth = keepsAll ? 0 : new.best { $0.needed <= most }
         let target = max(bandwidth, Self.cpuRung(new, pixelRateLimit))
         guard mayChange(from: rungs[rung], to: new[target], isUrgent: false, at: time) else { return false }
         let old = rungs[rung]
         rungs = new
         bandwidthRung = bandwidth
-        boundsAreNew = false
+        let reason: Reason = preferenceIsNew ? .preference : .bounds
+        (boundsAreNew, preferenceIsNew) = (false, false)
         awaitedRung = nil
         history.begin(new.count, rate, at: time)
         justifiedSince = nil
-        note(old, .bounds, rate, at: time)
+        note(old, reason, rate, at: time)
         return true
     }
 

@@ -32,6 +32,8 @@ package struct DegradationLadder: Hashable, Sendable {
         case cpuUnderused
         /// The receivers' bounds changed.
         case bounds
+        /// The application changed the preference.
+        case preference
     }
 
     /// The size and the frame rate to encode.
@@ -108,20 +110,24 @@ package struct DegradationLadder: Hashable, Sendable {
     let settings: Settings
     let largest: Dimensions
     let frameRate: FrameRate
-    let preference: DegradationPreference
+    private(set) var preference: DegradationPreference
     /// The rung without any limitation.
     let full: LadderRungs.Rung
 
     /// The part of the table's bitrates that suffices.
-    private let tableShare: Double
+    private var tableShare = 1.0
     /// The highest bitrate of the encoding in the table's bitrates.
-    let highestRate: Double
+    private(set) var highestRate = 0.0
 
     /// The rungs within the bounds.
     var rungs: LadderRungs
     var bounds = Bounds()
     /// Whether `rungs` is not yet made for `bounds`, because the size may not change now.
     var boundsAreNew = false
+    /// Whether `rungs` is not yet made for `preference`, for the same reason.
+    var preferenceIsNew = false
+    /// Whether the history is still in the table's bitrates of the former highest bitrate.
+    private var tableIsNew = false
     /// The index of the rung that the bitrate and the quantizer allow.
     var bandwidthRung = 0
     /// The rung that is justified while the size may not change yet; `nil` if there is none.
@@ -179,14 +185,32 @@ package struct DegradationLadder: Hashable, Sendable {
         self.preference = preference
         rungs = LadderRungs(largest: largest, frameRate: frameRate, preference: preference)
         full = rungs[0]
-        let enough = full.needed * settings.marginUp / settings.capShare
-        let highest = highestBitrate.map { Double(max(1, $0.bitsPerSecond)) } ?? enough
-        tableShare = min(1, max(settings.leastTableShare, highest / enough))
-        highestRate = highest / tableShare
         timeUp = settings.startTimeUp
         startMargin = settings.startMargin
         history = RateHistory(settings)
         quantizer = QuantizerAverage(settings)
+        setTable(highestBitrate)
+    }
+
+    private mutating func setTable(_ highestBitrate: Bitrate?) {
+        let enough = full.needed * settings.marginUp / settings.capShare
+        let highest = highestBitrate.map { Double(max(1, $0.bitsPerSecond)) } ?? enough
+        tableShare = min(1, max(settings.leastTableShare, highest / enough))
+        highestRate = highest / tableShare
+    }
+
+    /// Goes on with another highest bitrate and preference, because the application chose them for the same pictures.
+    ///
+    /// A lower bitrate is no sign of the path, so it is no cut. If it is too low for the size, the size changes a
+    /// second later.
+    mutating func setLimits(_ highestBitrate: Bitrate, _ preference: DegradationPreference) {
+        let former = tableShare
+        setTable(highestBitrate)
+        quantizer.scaleRates(by: former / tableShare)
+        tableIsNew = true
+        guard preference != self.preference else { return }
+        self.preference = preference
+        preferenceIsNew = true
     }
 
     /// This ladder in place of `former`, whose captured pictures had another size: what that one learnt of the path and
@@ -233,6 +257,11 @@ package struct DegradationLadder: Hashable, Sendable {
             return step
         }
         let time = max(now.microseconds, lastUpdate)
+        if tableIsNew {
+            tableIsNew = false
+            justifiedSince = nil
+            history.begin(rungs.count, rate, at: time)
+        }
         let before = history.observe(rate, rungs, bandwidthRung, elapsed: time - lastUpdate, at: time)
         let usedRate = used.map { Double(max(1, $0.bitsPerSecond)) / tableShare } ?? rate
         self.quantizer.observe(quantizer, usedRate, encoded.weight, elapsed: time - lastUpdate)

@@ -142,6 +142,11 @@ struct QuantizerAverage: Hashable, Sendable {
         complexity = complexity.map { $0 + part * (sample - $0) } ?? sample
     }
 
+    /// Notes that rates are given as `factor` times what they were before.
+    mutating func scaleRates(by factor: Double) {
+        complexity = complexity.map { $0 * factor }
+    }
+
     /// Notes that a rung of weight `weight` is encoded from now on.
     mutating func rungChanged(_ rate: Double, _ weight: Double) {
         average = prediction(rate, weight)

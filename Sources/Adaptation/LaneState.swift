@@ -216,11 +216,19 @@ struct LaneState: Sendable {
         networkWait.map { now - $0 > max(Self.longestWait, 4 * frameInterval) } ?? false
     }
 
-    /// Goes on with other limits, because the captured pictures have another size.
+    /// Goes on with other limits, because the captured pictures have another size, or the application chose them.
     ///
-    /// What is known of the path, the CPU and the keyframes stays, and so do the wishes of the subscribers.
+    /// What is known of the path, the CPU and the keyframes stays, and so do the wishes of the subscribers. If the
+    /// pictures have the same size, so does what is known of them, and the frame that is encoded next need not differ.
     mutating func replace(with lane: UplinkController.Lane) {
+        let former = self.lane
         self.lane = lane
+        guard (lane.largestDimensions, lane.frameRate) != (former.largestDimensions, former.frameRate) else {
+            if (lane.highestBitrate, lane.preference) != (former.highestBitrate, former.preference) {
+                ladder.setLimits(lane.highestBitrate, lane.preference)
+            }
+            return cappedSince = nil
+        }
         ladder = Self.ladder(of: lane).continuing(ladder)
         // It says nothing of pictures of another size.
         quantizer = nil

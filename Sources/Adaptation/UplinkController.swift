@@ -137,7 +137,9 @@ package struct UplinkController: Sendable {
         return nextLane - 1
     }
 
-    /// Replaces an encoding's limits, because its pictures have another size; its keyframes go on to be counted.
+    /// Replaces an encoding's limits, because its pictures have another size, or the application chose other limits.
+    ///
+    /// Its keyframes go on to be counted. Lanes that wait should ask again.
     package mutating func replace(_ id: LaneID, with lane: Lane, at now: MonotonicInstant) {
         take(.replaced(lane, id), at: now.microseconds)
     }

@@ -4,7 +4,7 @@ package import RoomProtocol
 package enum UplinkInput: Hashable, Sendable {
     /// An encoding was added.
     case added(UplinkController.Lane)
-    /// An encoding's limits changed, because its pictures have another size.
+    /// An encoding's limits changed, because its pictures have another size, or the application chose other limits.
     case replaced(UplinkController.Lane, UplinkController.LaneID)
     /// An encoding was removed.
     case removed(UplinkController.LaneID)

@@ -145,4 +145,12 @@ public enum VideoRotation: Int, Hashable, Sendable, CaseIterable {
 
     /// Whether the turn swaps width and height.
     public var swapsDimensions: Bool { self == .clockwise90 || self == .clockwise270 }
+
+    /// The turn that undoes this one.
+    package var opposite: VideoRotation { VideoRotation(rawValue: (360 - rawValue) % 360) ?? .none }
+
+    /// The result of both turns, one after the other.
+    package static func + (first: VideoRotation, second: VideoRotation) -> VideoRotation {
+        VideoRotation(rawValue: (first.rawValue + second.rawValue) % 360) ?? .none
+    }
 }

@@ -228,11 +228,6 @@ extension FrameConverter {
     }
 }
 
-extension VideoRotation {
-    /// The turn that undoes this one.
-    fileprivate var opposite: VideoRotation { VideoRotation(rawValue: (360 - rawValue) % 360) ?? .none }
-}
-
 extension CapturedLayout {
     fileprivate var name: String { "A \(pixelFormat) picture of \(dimensions)" }
 }

@@ -14,7 +14,7 @@ struct ConnectCommand: AsyncParsableCommand {
               room-client connect --room my-room --source pattern --size 1280x720
               room-client connect --room my-room --device 2 --pixel-format MJPG --fps 30
               room-client connect --room my-room --source screen --window Slides
-              echo "device 1 size=hd720" | room-client connect --room my-room --commands
+              echo "bitrate 800k" | room-client connect --room my-room --commands
               room-client connect --room my-room --source file:clip.y4m --loop --json
               ffmpeg -i clip.mp4 -f yuv4mpegpipe - | \\
                 room-client connect --room my-room --source file:-
@@ -81,7 +81,7 @@ struct ConnectCommand: AsyncParsableCommand {
 
     @Flag(
         help: ArgumentHelp(
-            "Read commands for the camera from standard input, one a line.",
+            "Read commands from standard input, one a line.",
             discussion: "\(PublisherCommand.summary)."
         )
     )
@@ -95,8 +95,10 @@ struct ConnectCommand: AsyncParsableCommand {
         try checkEncodedSource()
         try previewing.check(isJSON: connection.json)
         if commands {
-            guard case .camera = source.source else {
-                throw ValidationError("--commands is for cameras; leave it out with this --source.")
+            guard source.source.clip != "-" else {
+                throw ValidationError(
+                    "--commands and this --source both need standard input: name a file, or leave --commands out."
+                )
             }
             guard !previewing.preview else {
                 throw ValidationError("--commands and --preview both need standard input: leave one out.")
@@ -128,17 +130,16 @@ struct ConnectCommand: AsyncParsableCommand {
     func run() async throws {
         try await reportingErrors(isJSON: connection.json) {
             let stop = StopReasons()
-            let rotator = commands && source.orientationSensor == nil ? ManualOrientationTracker() : nil
-            let made = try source.makeSource(rotator: rotator) { stop.end(.source($0)) }
-            let track = LocalVideoTrack(source: made.source, name: trackName)
-            try await publish(track, commandedCamera: commands ? made.camera : nil, rotator, until: stop)
+            let made = try source.makeSource(isTransformed: !commands) { stop.end(.source($0)) }
+            let track = LocalVideoTrack(source: made, name: trackName)
+            // Commands change the track's transform, so that is the only one then.
+            if commands { track.transform = source.transform }
+            try await publish(track, until: stop)
         }
     }
 
     private func publish(
         _ track: LocalVideoTrack,
-        commandedCamera: CameraSource?,
-        _ rotator: ManualOrientationTracker?,
         until stop: StopReasons
     ) async throws {
         // A status line would erase what the user types.
@@ -179,10 +180,8 @@ struct ConnectCommand: AsyncParsableCommand {
             reporter.report(PublishedEvent(track), "Publishing \(description(of: track)). Ctrl-C ends it.")
             let isWatched = reporter.showsStatus || connection.verbose
             let status = isWatched ? Task { try await showStatus(of: track, with: reporter) } : nil
-            let input = try commandedCamera.map { _ in try LineReader(STDIN_FILENO) }
-            if let input, let commandedCamera {
-                reading = Task { await apply(input, to: commandedCamera, rotator, reporter) }
-            }
+            let input = commands ? try LineReader(STDIN_FILENO) : nil
+            if let input { reading = Task { await apply(input, to: track, reporter) } }
             ending = await stop.wait(for: duration?.duration)
             reading?.cancel()
             status?.cancel()
@@ -206,11 +205,15 @@ struct ConnectCommand: AsyncParsableCommand {
     /// Carries out the commands that are read from standard input.
     private func apply(
         _ input: LineReader,
-        to camera: CameraSource,
-        _ rotator: ManualOrientationTracker?,
+        to track: LocalVideoTrack,
         _ reporter: Reporter
     ) async {
-        var commands = PublisherCommands(camera: camera, rotator: rotator, request: source.request, reporter: reporter)
+        var commands = PublisherCommands(
+            track: track,
+            request: source.request,
+            usualBitrate: source.noiseBitrate,
+            reporter: reporter
+        )
         await commands.run(input)
     }
 

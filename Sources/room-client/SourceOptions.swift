@@ -222,24 +222,15 @@ struct SourceOptions: ParsableArguments {
         }
     }
 
-    /// A source, and the camera to which commands go if it is one.
-    struct MadeSource {
-        let source: any VideoCapturer
-        let camera: CameraSource?
-
-        init(_ source: any VideoCapturer) { (self.source, camera) = (source, nil) }
-        init(camera: CameraSource) { (source, self.camera) = (camera, camera) }
-    }
-
     /// Makes the source without starting it; `whenFinished` is called if the source fails or ends by itself.
     ///
-    /// With a `rotator`, a camera's pictures are turned as it says, to begin with as `--rotate` does.
+    /// Unless `isTransformed`, what `transform` does to a camera's pictures is left to the track.
     func makeSource(
-        rotator: ManualOrientationTracker? = nil,
+        isTransformed: Bool = true,
         whenFinished: @escaping @Sendable ((any Error)?) -> Void
-    ) throws -> MadeSource {
-        let made = try makeSource(rotator)
-        let events = made.source.captureEvents()
+    ) throws -> any VideoCapturer {
+        let made = try makeSource(isTransformed)
+        let events = made.captureEvents()
         Task {
             for await event in events {
                 switch event {
@@ -272,27 +263,27 @@ struct SourceOptions: ParsableArguments {
         size.map { Dimensions(width: $0.width / 2 * 2, height: $0.height / 2 * 2) }
     }
 
-    private func makeSource(_ rotator: ManualOrientationTracker?) throws -> MadeSource {
+    private func makeSource(_ isTransformed: Bool) throws -> any VideoCapturer {
         let frameRate = fps ?? FrameRate(30)
         switch source {
         case .pattern:
             let dimensions = paintedSize ?? Dimensions(width: 640, height: 480)
-            return MadeSource(PatternSource(dimensions: dimensions, frameRate: frameRate))
+            return PatternSource(dimensions: dimensions, frameRate: frameRate)
         case .noise:
-            return MadeSource(NoiseSource(dimensions: paintedSize ?? Self.noiseDimensions, frameRate: frameRate))
+            return NoiseSource(dimensions: paintedSize ?? Self.noiseDimensions, frameRate: frameRate)
         case .file(let path):
             // Check the clip before joining the room. A pipe is not checked, because it can be read only once.
             if Y4MReader.canBeOpenedAgain(path) { try check(Y4MReader(path: path)) }
             let clip = ClipSource(path: path, loop: loop)
             clip.requestOutputFormat(VideoFormatRequest(dimensions: size, frameRate: fps))
-            return MadeSource(clip)
+            return clip
         case .vp8(let path):
             if Y4MReader.canBeOpenedAgain(path) { try VP8Source.check(path: path) }
-            return MadeSource(VP8Source(path: path, loop: loop))
+            return VP8Source(path: path, loop: loop)
         case .screen:
             // It is checked here, before the room is joined.
-            return MadeSource(try screen.makeSource(VideoFormatRequest(dimensions: size, frameRate: fps)))
-        case .camera: return MadeSource(camera: try makeCamera(rotator))
+            return try screen.makeSource(VideoFormatRequest(dimensions: size, frameRate: fps))
+        case .camera: return try makeCamera(isTransformed ? cameraTransform : CameraTransform(tagging: orientation))
         }
     }
 
@@ -324,32 +315,46 @@ struct SourceOptions: ParsableArguments {
 
     /// What the options say of a camera's frames.
     var cameraTransform: CameraTransform {
-        var transform = CameraTransform()
+        var transform = CameraTransform(tagging: orientation)
         transform.crop = crop
         transform.rotation = VideoRotation(rawValue: rotate) ?? .none
         transform.isMirrored = mirror
-        transform.tagsOrientation = orientation == .tagged
         return transform
     }
 
-    private func makeCamera(_ rotator: ManualOrientationTracker?) throws -> CameraSource {
+    /// The same for the track's transform.
+    var transform: VideoTransform {
+        var transform = VideoTransform()
+        transform.crop = crop
+        transform.rotation = VideoRotation(rawValue: rotate) ?? .none
+        transform.isMirrored = mirror
+        return transform
+    }
+
+    private func makeCamera(_ transform: CameraTransform) throws -> CameraSource {
         let device: CaptureDevice
         if let name = self.device {
             device = try CameraSource.captureDevice(matching: name)
         } else {
             device = try firstCamera()
         }
-        var transform = cameraTransform
-        if let rotator { (rotator.rotation, transform.rotation) = (transform.rotation, .none) }
         let sensor = try orientationSensor.map { path in try FileOrientationTracker(path: path) }
         let camera = CameraSource(
             device: device,
             request: request,
             outageLimit: cameraWait?.duration,
             transform: transform,
-            orientationTracker: sensor ?? rotator
+            orientationTracker: sensor
         )
         for control in controls { try camera.setControl(control.name, to: control.value) }
         return camera
+    }
+}
+
+extension CameraTransform {
+    /// A transform that changes nothing, and tags the frames if `orientation` says so.
+    fileprivate init(tagging orientation: VideoPublishOptions.Orientation) {
+        self.init()
+        tagsOrientation = orientation == .tagged
     }
 }

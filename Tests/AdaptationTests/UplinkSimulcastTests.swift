@@ -372,13 +372,95 @@ private struct SimulcastBench {
         #expect(bench.status(2)?.limitation.reason == .cpu)
     }
 
-    @Test("A log with a change of the pictures' size, written and read, replays to the same decisions")
-    func replay() throws {
+    /// The largest encoding of the track with other limits for the same pictures.
+    private func limited(
+        _ kilobits: Int,
+        _ preference: DegradationPreference = .balanced
+    ) -> UplinkController.Lane {
+        UplinkController.Lane(
+            largestDimensions: Dimensions(width: 1280, height: 720),
+            frameRate: FrameRate(30),
+            highestBitrate: .kilobitsPerSecond(kilobits),
+            preference: preference,
+            simulcastLayer: 2
+        )
+    }
+
+    @Test("A lower bitrate holds for the next frame, and a higher one soon; neither makes a keyframe")
+    func bitrate() throws {
+        var bench = SimulcastBench()
+        bench.addTrack()
+        bench.want(2)
+        bench.play(seconds: 15)
+        let id = bench.encodings[2].id
+        let keyframes = bench.encodings[2].keyframes
+        #expect(bench.encodings[2].size == Dimensions(width: 1280, height: 720))
+        #expect(try #require(bench.status(2)?.target).bitrate > .kilobitsPerSecond(2000))
+        bench.uplink.replace(id, with: limited(700), at: bench.instant)
+        #expect(bench.uplink.share(of: id) == .kilobitsPerSecond(700), "no frame was encoded since")
+        bench.play(seconds: 0.2)
+        let lowered = try #require(bench.status(2)?.target).bitrate
+        #expect((.kilobitsPerSecond(690) ... .kilobitsPerSecond(700)).contains(lowered))
+        bench.play(seconds: 10)
+        bench.uplink.replace(id, with: limited(2500), at: bench.instant)
+        bench.play(seconds: 3)
+        #expect(try #require(bench.status(2)?.target).bitrate > .kilobitsPerSecond(2000))
+        bench.play(seconds: 10)
+        #expect(bench.encodings[2].keyframes == keyframes)
+    }
+
+    @Test("A bitrate that is too low for the size makes the pictures smaller, with one keyframe")
+    func lowBitrate() {
+        var bench = SimulcastBench()
+        bench.addTrack()
+        bench.want(2)
+        bench.play(seconds: 15)
+        let keyframes = bench.encodings[2].keyframes
+        bench.uplink.replace(bench.encodings[2].id, with: limited(100), at: bench.instant)
+        bench.play(seconds: 10)
+        #expect(bench.encodings[2].size.map { $0.area < 1280 * 720 } == true)
+        #expect(bench.encodings[2].keyframes == keyframes + 1)
+    }
+
+    @Test("A track that the path made smaller goes on with the size and fewer frames if that is preferred now")
+    func preference() throws {
+        var bench = SimulcastBench()
+        bench.addTrack()
+        bench.want(2)
+        bench.uplink.replace(bench.encodings[2].id, with: limited(2500, .maintainFramerate), at: bench.instant)
+        bench.play(seconds: 20, kilobits: 400)
+        let before = try #require(bench.status(2)?.target)
+        #expect(before.dimensions.area < 1280 * 720 && before.frameRate == FrameRate(30))
+        bench.uplink.replace(bench.encodings[2].id, with: limited(2500, .maintainResolution), at: bench.instant)
+        bench.play(seconds: 4, kilobits: 400)
+        let after = try #require(bench.status(2)?.target)
+        #expect(after.dimensions == Dimensions(width: 1280, height: 720) && after.frameRate < FrameRate(30))
+        #expect(bench.status(2)?.reason == .preference)
+    }
+
+    @Test("Another preference changes nothing of pictures that nothing limits")
+    func idlePreference() {
+        var bench = SimulcastBench()
+        bench.addTrack()
+        bench.want(2)
+        bench.play(seconds: 15)
+        let keyframes = bench.encodings[2].keyframes
+        for preference in DegradationPreference.allCases {
+            bench.uplink.replace(bench.encodings[2].id, with: limited(2500, preference), at: bench.instant)
+            bench.play(seconds: 3)
+            #expect(bench.status(2)?.target?.dimensions == Dimensions(width: 1280, height: 720))
+        }
+        #expect(bench.encodings[2].keyframes == keyframes)
+    }
+
+    @Test("A log with a change of the limits, written and read, replays the same", arguments: [true, false])
+    func replay(hasNewSize: Bool) throws {
         var bench = SimulcastBench()
         bench.addTrack(7)
         for index in 0..<3 { bench.want(index) }
         bench.play(seconds: 5, kilobits: 900)
-        var lane = smaller(bench)
+        var lane = hasNewSize ? smaller(bench) : limited(800, .maintainFramerate)
+        lane.track = 7
         lane.lowestBitrate = .kilobitsPerSecond(100)
         bench.uplink.replace(bench.encodings[2].id, with: lane, at: bench.instant)
         bench.play(seconds: 10, kilobits: 3000)

@@ -22,6 +22,15 @@ private func publishing(room: Room, track: LocalVideoTrack) async throws {
     try await room.localParticipant.publish(track, options: options)
 }
 
+private func changing(_ track: LocalVideoTrack) throws {
+    if var parameters = track.encodingParameters {
+        parameters.maxBitrate = .kilobitsPerSecond(300)
+        parameters.priority = .low
+        try track.setEncodingParameters(parameters)
+    }
+    track.transform.rotation = .clockwise90
+}
+
 private func receiving(room: Room, renderer: any VideoRenderer) async {
     for await event in room.events {
         switch event {

@@ -35,15 +35,15 @@ private func camerasByName(device: CaptureDevice) async throws {
     for await event in camera.captureEvents() { print(event) }
 }
 
-private func cameraAsAWhole(device: CaptureDevice, track: LocalVideoTrack) {
+private func cameraAsAWhole(device: CaptureDevice, track: LocalVideoTrack) throws {
     // swift-format-ignore
     let camera = CameraSource(device: device, request: VideoFormatRequest(dimensions: .hd720, frameRate: FrameRate(25), pixelFormat: .mjpeg))
     use(camera)
     let dropped = track.statistics.framesDropped
     use(dropped)
-    var options = VideoPublishOptions()
-    options.degradationPreference = .maintainFramerate
-    use(options)
+    let parameters = VideoEncodingParameters()
+    try track.setEncodingParameters(parameters)
+    track.transform.isMirrored = true
 }
 
 private func screens(frame: VideoFrame) async {

@@ -48,7 +48,7 @@ struct PublisherCommandTests {
 
     @Test("Turns and controls are read")
     func others() throws {
-        guard case .rotation(.clockwise270) = try PublisherCommand("rotate 270"),
+        guard case .transform(.rotation(.clockwise270)) = try PublisherCommand("rotate 270"),
             case .control(let control) = try PublisherCommand("control power_line_frequency=50 Hz")
         else {
             Issue.record("a turn and a control")
@@ -57,17 +57,62 @@ struct PublisherCommandTests {
         #expect(control.name == "power_line_frequency" && control.value == "50 Hz")
     }
 
+    @Test("Bitrates, priorities, preferences, crops and mirrorings are read, and what takes them back")
+    func changes() throws {
+        let lines = [
+            "mute", "unmute", "bitrate 800k", "bitrate default", "min-bitrate 0.1M", "min-bitrate off", "priority high",
+            "degradation resolution", "mirror on", "mirror off", "crop 320x240", "crop off",
+        ]
+        let size = Dimensions(width: 320, height: 240)
+        let commands: [PublisherCommand] = [
+            .enabled(false), .enabled(true), .encoding(.maxBitrate(.kilobitsPerSecond(800))),
+            .encoding(.maxBitrate(nil)), .encoding(.minBitrate(.kilobitsPerSecond(100))), .encoding(.minBitrate(nil)),
+            .encoding(.priority(.high)), .encoding(.degradation(.resolution)), .transform(.mirroring(true)),
+            .transform(.mirroring(false)), .transform(.crop(size)), .transform(.crop(nil)),
+        ]
+        for (line, command) in zip(lines, commands) {
+            #expect("\(try PublisherCommand(line))" == "\(command)", "\(line)")
+        }
+    }
+
     @Test(
         "The error for an unknown command lists the commands",
         arguments: [
             ("zoom 2", "device NAME"), ("device", "needs a camera"), ("device size=640x480", "needs a camera"),
             ("format", "format takes"), ("format 640x480", "format takes"), ("device C920 size=big", "give width"),
             ("rotate", "0, 90"), ("rotate 45", "0, 90"), ("rotate 90 90", "0, 90"),
-            ("control brightness", "give a name"),
+            ("control brightness", "give a name"), ("mute now", "mute takes nothing else"),
+            ("bitrate", "one value, or default"), ("bitrate 5", "from 10k to 40M, such as 800k or 2M, or default"),
+            ("min-bitrate 1 2", "one value, or off"), ("min-bitrate none", "such as 800k or 2M, or off"),
+            ("priority", "takes low, standard or high"), ("priority urgent", "takes low, standard or high"),
+            ("degradation size", "takes balanced, framerate or resolution"), ("mirror", "mirror takes on or off"),
+            ("mirror yes", "mirror takes on or off"), ("crop", "one value, or off"), ("crop big", ", or off"),
         ]
     )
     func mistakes(line: String, advice: String) {
         let error = #expect(throws: ValidationError.self) { try PublisherCommand(line) }
         #expect(error?.message.contains(advice) == true, "\(error?.message ?? "")")
+    }
+}
+
+@Suite("The option for commands from standard input")
+struct CommandsOptionTests {
+    private func parse(_ options: [String]) throws {
+        _ = try RoomClientCommand.parseAsRoot(["connect", "--room", "r", "--commands"] + options)
+    }
+
+    // It was for cameras only.
+    @Test(
+        "It goes with every source",
+        arguments: ["camera", "screen", "pattern", "noise", "file:a.y4m", "vp8:a.ivf"]
+    )
+    func sources(source: String) throws {
+        try parse(["--source", source])
+    }
+
+    @Test("Standard input cannot be the clip too", arguments: ["file:-", "vp8:-"])
+    func standardInput(source: String) {
+        let error = #expect(throws: (any Error).self) { try parse(["--source", source]) }
+        #expect(error.map { RoomClientCommand.message(for: $0).contains("both need standard input") } == true)
     }
 }

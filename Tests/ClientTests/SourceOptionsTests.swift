@@ -15,7 +15,10 @@ struct SourceOptionsTests {
         expected.isMirrored = true
         expected.crop = Dimensions(width: 320, height: 200)
         expected.tagsOrientation = true
-        #expect(try SourceOptions.parse(arguments).cameraTransform == expected)
+        let options = try SourceOptions.parse(arguments)
+        #expect(options.cameraTransform == expected)
+        let transform = options.transform
+        #expect(transform.rotation == .clockwise90 && transform.isMirrored && transform.crop == expected.crop)
     }
 
     @Test("A side of one pixel is refused", arguments: ["1x1", "16383x1", "1x2"])

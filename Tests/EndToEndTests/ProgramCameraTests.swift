@@ -183,6 +183,28 @@ struct ProgramCameraTests {
         await viewer.room.disconnect()
     }
 
+    @Test("Commands take back what the options crop, turn and mirror", arguments: ["applied", "tagged"])
+    func takenBack(orientation: String) async throws {
+        let camera = try await PreloadedCamera(in: directory)
+        let viewer = try await stage.join("viewer")
+        let pipe = directory("commands")
+        try #require(mkfifo(pipe, 0o600) == 0)
+        let options = ["--crop", "320x200", "--rotate", "90", "--mirror", "--orientation", orientation]
+        let publisher = try camera.publish(to: stage, options, commands: pipe)
+        let picture = try await show(viewer)
+        try await picture.shows(Dimensions(width: 200, height: 320), white: .topLeft)
+        for (line, size, corner) in [
+            ("mirror off", Dimensions(width: 200, height: 320), Corner.topRight),
+            ("crop off", Dimensions(width: 480, height: 640), .topRight),
+            ("rotate 0", Dimensions(width: 640, height: 480), .topLeft),
+        ] {
+            try store("\(line)\n".utf8, at: pipe)
+            try await picture.shows(size, white: corner)
+        }
+        #expect(try await end([publisher], with: SIGINT) == [.exit(0)])
+        await viewer.room.disconnect()
+    }
+
     @Test("A warning about the camera is a JSON object, and a line of standard error")
     func warning() async throws {
         let camera = try await PreloadedCamera(in: directory, format: "640x480@60")

@@ -99,22 +99,63 @@ struct UplinkTests {
         let member = try await join(server) { $0.adaptationLog = path }
         let track = makePattern()
         try await member.room.localParticipant.publish(track)
-        try await eventually("frames are sent") { track.statistics.framesSent > 60 }
+        try await eventually("frames are sent") { track.statistics.framesSent > 30 }
+        var parameters = try #require(track.encodingParameters)
+        (parameters.maxBitrate, parameters.priority) = (.kilobitsPerSecond(100), .high)
+        try track.setEncodingParameters(parameters)
+        let sent = track.statistics.framesSent
+        try await eventually("more frames are sent") { track.statistics.framesSent > sent + 30 }
         await member.room.disconnect()
         #expect(member.room.adaptationLogFailure == nil)
         let log = try AdaptationLog(reading: Array(Data(contentsOf: URL(filePath: path))))
         var replay = UplinkReplay(log)
         var (questions, encoded, acknowledgements) = (0, 0, 0)
+        var chosen: [UplinkController.Lane] = []
         while let step = replay.next() {
             #expect(step.isSame)
             switch step.entry.input {
             case .decide: questions += 1
             case .encoded(let report?, _): encoded += report.bytes > 0 ? 1 : 0
             case .acknowledged: acknowledgements += 1
+            case .replaced(let lane, _): chosen.append(lane)
             default: break
             }
         }
+        #expect(chosen.map(\.highestBitrate) == [.kilobitsPerSecond(100)] && chosen.last?.priority == .high)
         #expect(encoded == track.statistics.framesEncoded && questions >= encoded && acknowledgements > 0)
+    }
+
+    @Test("After the bitrate of a published track was lowered, fewer bytes are sent, and after it was raised, more")
+    func chosenBitrate() async throws {
+        let stage = try Stage()
+        let (publisher, viewer) = (try await stage.join("publisher"), try await stage.join("viewer"))
+        let size = Dimensions(width: 160, height: 120)
+        let track = LocalVideoTrack(source: NoiseSource(dimensions: size, frameRate: FrameRate(30)))
+        try await publisher.room.localParticipant.publish(track)
+        let remote = try await viewer.subscribedTrack()
+        /// Waits until the bytes of 30 captured pictures are in the range.
+        func sends(_ bytes: Range<Int>, _ what: String) async throws {
+            var before = track.statistics
+            try await eventually(what) {
+                let now = track.statistics
+                guard now.framesCaptured >= before.framesCaptured + 30 else { return false }
+                defer { before = now }
+                return bytes.contains(now.bytesSent - before.bytesSent)
+            }
+        }
+        var parameters = try #require(track.encodingParameters)
+        for _ in 0..<2 {
+            parameters.maxBitrate = .kilobitsPerSecond(3000)
+            try track.setEncodingParameters(parameters)
+            try await sends(60_000..<Int.max, "much is sent")
+            parameters.maxBitrate = .kilobitsPerSecond(100)
+            try track.setEncodingParameters(parameters)
+            try await sends(1..<30_000, "little is sent")
+        }
+        #expect(remote.isSubscribed && track.encodingParameters == parameters)
+        await publisher.room.disconnect()
+        await viewer.room.disconnect()
+        #expect(track.statistics.unaccounted == 0)
     }
 
     @Test("A log that exists already is not written over")

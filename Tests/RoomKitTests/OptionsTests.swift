@@ -87,6 +87,10 @@ struct OptionsTests {
         #expect(rates(nil, min: 1).lowest == [10, 10, 10])
     }
 
+    private func completed(_ options: VideoPublishOptions, _ source: any VideoSource) -> DegradationPreference? {
+        options.encodingParameters.completed(for: source.contentHint).degradationPreference
+    }
+
     @Test(
         "The source's content hint decides what is given up first, unless the option does",
         arguments: [
@@ -97,10 +101,10 @@ struct OptionsTests {
     func contentHints(hint: VideoContentHint, preference: DegradationPreference) {
         let source = PushedSource(contentHint: hint)
         var options = VideoPublishOptions()
-        #expect(options.completed(for: source).degradationPreference == preference)
+        #expect(completed(options, source) == preference)
         for chosen in [DegradationPreference.balanced, .maintainFramerate, .maintainResolution] {
             options.degradationPreference = chosen
-            #expect(options.completed(for: source).degradationPreference == chosen)
+            #expect(completed(options, source) == chosen)
         }
         #expect(ScreenSource().contentHint == .detail && PatternSource().contentHint == .none)
     }
@@ -123,7 +127,7 @@ struct OptionsTests {
         ]
         for source in screens {
             #expect(source.isScreencast && source.contentHint == .detail)
-            #expect(VideoPublishOptions().completed(for: source).degradationPreference == .maintainResolution)
+            #expect(completed(VideoPublishOptions(), source) == .maintainResolution)
         }
         #expect(others.allSatisfy { !$0.isScreencast && $0.contentHint == .none })
     }

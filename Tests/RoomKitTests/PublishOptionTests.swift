@@ -13,12 +13,12 @@ struct PublishOptionTests {
         let supported = VideoPublishOptions.supportedBitrates
         #expect(supported.upperBound.bitsPerSecond * 5 <= admitted.bitsPerSecond * 4)
         var options = VideoPublishOptions()
-        #expect(options.targetBitrate == nil)
+        #expect(options.encodingParameters.targetBitrate == nil)
         options.maxBitrate = .kilobitsPerSecond(1_000_000)
-        #expect(options.targetBitrate == supported.upperBound)
+        #expect(options.encodingParameters.targetBitrate == supported.upperBound)
         options.maxBitrate = .kilobitsPerSecond(1)
-        #expect(options.targetBitrate == supported.lowerBound)
+        #expect(options.encodingParameters.targetBitrate == supported.lowerBound)
         options.maxBitrate = .kilobitsPerSecond(2000)
-        #expect(options.targetBitrate == .kilobitsPerSecond(2000))
+        #expect(options.encodingParameters.targetBitrate == .kilobitsPerSecond(2000))
     }
 }

@@ -227,9 +227,9 @@ final class PublisherBench: Sendable {
     /// Delivers pictures until one is sent, which may have to wait for its keyframe; returns what was sent.
     ///
     /// `index` is that of the next picture.
-    func passSome(from index: inout Int) throws -> FrameAssembler.Frame {
+    func passSome(from index: inout Int, _ width: Int = 64, _ height: Int = 48) throws -> FrameAssembler.Frame {
         for _ in 0..<1000 {
-            publisher.onVideoFrame(picture(64, 48, at: index))
+            publisher.onVideoFrame(picture(width, height, at: index))
             index += 1
             usleep(5000)
             if let frame = try send().first { return frame }

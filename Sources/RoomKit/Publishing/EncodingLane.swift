@@ -49,7 +49,22 @@ final class EncodingLane: Sendable {
         var time: MonotonicInstant
     }
 
-    let plan: EncodingPlan
+    /// What the encoding may use at most.
+    private struct Limits: Hashable, Sendable {
+        var plan: EncodingPlan
+        /// The size of the track's pictures.
+        var dimensions: Dimensions
+        /// The highest bitrate, if the frames are compressed already; `nil` for that of the plan.
+        var sourceRate: Bitrate?
+
+        /// The limits, as the uplink takes them.
+        func lane(of route: PublishingRoute) -> UplinkController.Lane {
+            var plan = plan
+            plan.highestBitrate = sourceRate ?? plan.highestBitrate
+            return plan.lane(of: route, in: dimensions)
+        }
+    }
+
     let track: Track
     let sendQueue = SendQueue()
     let slot = FrameSlot()
@@ -57,6 +72,7 @@ final class EncodingLane: Sendable {
     let counts = Monitor(Counts())
     /// The encoding's name on the connection.
     let seat: Uplink.Seat
+    private let limits: Monitor<Limits>
     private let isWanted = Atomic(false)
     private let isEnabled = Atomic(true)
     private let thread = Monitor<WorkerThread?>(nil)
@@ -66,10 +82,10 @@ final class EncodingLane: Sendable {
 
     /// Adds an encoding to the route's uplink; nobody wants it yet.
     init(_ plan: EncodingPlan, of track: Track) {
-        self.plan = plan
         self.track = track
-        let lane = plan.lane(of: track.route, in: track.route.dimensions)
-        seat = track.route.uplink.add(lane, queue: sendQueue) { [slot, relay = track.relay] in
+        let limits = Limits(plan: plan, dimensions: track.route.dimensions)
+        self.limits = Monitor(limits)
+        seat = track.route.uplink.add(limits.lane(of: track.route), queue: sendQueue) { [slot, relay = track.relay] in
             if let relay { relay.nudge() } else { slot.nudge() }
         }
     }
@@ -101,6 +117,28 @@ final class EncodingLane: Sendable {
     }
 
     // MARK: From any thread
+
+    /// The encoding's properties; what the application may choose of them can change.
+    var plan: EncodingPlan { limits.withLock { $0.plan } }
+
+    /// Goes on as the application has chosen, whether or not a new picture comes.
+    func setParameters(_ parameters: VideoEncodingParameters) {
+        changeLimits { $0.plan.take(parameters) }
+    }
+
+    /// Goes on with pictures of another size, and, if they are compressed already, of another rate.
+    func setSource(_ dimensions: Dimensions, rate: Bitrate? = nil) {
+        changeLimits { ($0.dimensions, $0.sourceRate) = (dimensions, rate) }
+    }
+
+    private func changeLimits(_ change: (inout Limits) -> Void) {
+        // The uplink is told under the lock: of two changes at once, the later one must reach it last.
+        limits.withLock { limits in
+            let former = limits
+            change(&limits)
+            if limits != former { track.route.uplink.replace(seat, with: limits.lane(of: track.route)) }
+        }
+    }
 
     /// Whether pictures are encoded: somebody receives the encoding, and the track is enabled.
     var isActive: Bool { isWanted.load(ordering: .relaxed) && isEnabled.load(ordering: .relaxed) }

@@ -77,7 +77,7 @@ struct LaneEncoder: ~Copyable {
         if let size = look.largest, size != largest {
             // The source's size has changed, and with it what the uplink may choose.
             largest = size
-            track.route.uplink.replace(lane.seat, with: lane.plan.lane(of: track.route, in: size))
+            lane.setSource(size)
             lane.demand.withLock { $0.begin() }
         }
         let order = makeOrder()

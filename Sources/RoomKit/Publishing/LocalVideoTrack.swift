@@ -18,6 +18,7 @@ public final class LocalVideoTrack: Sendable {
         var publisher: VideoPublisher?
         var isEnabled = true
         var request = VideoFormatRequest()
+        var transform = VideoTransform()
         /// The source's counts for the publisher, once the publisher has stopped using it.
         var finalCapture: CaptureStatistics?
         /// Ends the wait for a first frame when the source ends.
@@ -64,6 +65,53 @@ public final class LocalVideoTrack: Sendable {
         if let publisher { source.sinks.resetRequest(for: publisher) }
     }
 
+    /// How the track is encoded: as `publish` was told, or as it was set since; `nil` while the track is not published.
+    public var encodingParameters: VideoEncodingParameters? { publisherInUse?.parameters }
+
+    /// Encodes the track in another way from now on, without a keyframe and without another publication.
+    ///
+    /// All parameters are replaced: read `encodingParameters`, change some, and set them. Values are clamped as those of
+    /// `publish` are. A lower bitrate holds from the next frame on. A higher one is reached as fast as the network
+    /// allows. The size of the pictures may follow some seconds later, with a keyframe. The bitrates mean nothing for
+    /// frames that are compressed already. The server is not told: it goes on to choose between simulcast layers by the
+    /// bitrates with which they were announced. The next call of `publish` begins with its own options.
+    ///
+    /// Any thread may call this.
+    ///
+    /// - Throws: `notPublished` if the track is neither published nor about to be.
+    public func setEncodingParameters(_ parameters: VideoEncodingParameters) throws(RoomError) {
+        guard let publisher = publisherInUse else {
+            let problem = "The encoding of \"\(name)\" cannot be changed: the track is not published"
+            throw RoomError(.notPublished, "\(problem). Publish it, or give the parameters to publish.")
+        }
+        publisher.setParameters(parameters)
+    }
+
+    /// The publisher that works for the track, or is about to; `nil` once it has begun to end.
+    private var publisherInUse: VideoPublisher? { attached.flatMap { $0.isEnding || $0.isOver ? nil : $0 } }
+
+    /// Crops, turns and mirrors the pictures of this track, from the next one on; nobody has to subscribe again.
+    ///
+    /// It holds for every source, before the track is published and while it is, and in its next publication. A source
+    /// that stands still is asked for a picture. A turn is added to that which the source gives its frames, and
+    /// `VideoPublishOptions.orientation` says who turns them. A size that was requested is that of the picture before
+    /// `crop` and `rotation`. The slate in place of a camera that is gone is neither turned nor mirrored.
+    ///
+    /// Frames that are compressed already are not cropped. Their packets say how to turn and mirror them.
+    ///
+    /// Any thread may set it.
+    public var transform: VideoTransform {
+        get { state.withLock { $0.transform } }
+        set {
+            let publisher = state.withLock { state in
+                state.transform = newValue
+                state.publisher?.setTransform(newValue)
+                return state.publisher
+            }
+            publisher?.needPicture()
+        }
+    }
+
     /// Whether pictures are sent; a track that is not enabled stays published, and its source keeps running.
     public var isEnabled: Bool { state.withLock { $0.isEnabled } }
 
@@ -88,7 +136,7 @@ public final class LocalVideoTrack: Sendable {
     ///
     /// The renderer is called on `executor`, or else on a thread of its own, which begins with the first picture. If it
     /// is slow it misses pictures, and each call brings the newest one. It never holds up the track or other renderers.
-    /// It gets the picture as it was captured, even if nobody receives the track. The track keeps the renderer until it
+    /// It gets the picture as it was captured, without `transform`, even if nobody receives the track. The track keeps the renderer until it
     /// is removed.
     public func addRenderer(_ renderer: any VideoRenderer, on executor: (any TaskExecutor)? = nil) {
         isPreviewed.withLock { isPreviewed in
@@ -170,6 +218,7 @@ public final class LocalVideoTrack: Sendable {
             state.publisher = publisher
             state.finalCapture = nil
             publisher.setEnabled(state.isEnabled)
+            publisher.setTransform(state.transform)
             return nil
         }
     }

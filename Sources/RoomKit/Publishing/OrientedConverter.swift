@@ -46,10 +46,3 @@ final class OrientedConverter: CapturedFrameConverter {
         converter.frame(ofUpright: upright, timestamp: timestamp)
     }
 }
-
-extension VideoRotation {
-    /// The result of both turns, one after the other.
-    static func + (first: VideoRotation, second: VideoRotation) -> VideoRotation {
-        VideoRotation(rawValue: (first.rawValue + second.rawValue) % 360) ?? .none
-    }
-}

@@ -33,7 +33,8 @@ extension Room {
     func publish(_ track: LocalVideoTrack, options: VideoPublishOptions) async throws {
         guard !link.hasEnded else { throw link.ending }
         let publisher = VideoPublisher(
-            options: options.completed(for: track.source),
+            options: options,
+            contentHint: track.source.contentHint,
             isRelaying: track.source is any EncodedVideoSource,
             isScreencast: track.source.isScreencast,
             requestFrame: { [weak source = track.source] in source?.requestFrame() }
@@ -87,7 +88,8 @@ extension Room {
         let rate = track.frameRate(for: publication.publisher) ?? FrameRate(30)
         let codec = TrackCodec.forPublishing
         guard codec.allows(dimensions) else { throw tooLarge(dimensions, for: codec) }
-        let plans = publication.publisher.plans(for: dimensions)
+        let processors = ProcessInfo.processInfo.activeProcessorCount
+        let plans = publication.publisher.plans(for: dimensions, processors: processors)
         let offer = Offer(codec: codec, dimensions: dimensions, frameRate: rate, plans: plans)
         let info = try await announce(publication, offer)
         do {
@@ -181,7 +183,7 @@ extension Room {
             trackID: info.id,
             codec: offer.codec,
             packetizer: Packetizer(trackAlias: info.alias),
-            plans: isSimulcast || offer.plans.count == 1 ? offer.plans : [publisher.options.singlePlan],
+            plans: isSimulcast || offer.plans.count == 1 ? offer.plans : [publisher.singlePlan],
             dimensions: publisher.encodedDimensions ?? offer.dimensions,
             frameRate: offer.frameRate,
             clock: clock,
@@ -291,14 +293,6 @@ extension Room {
                 publisher.retire()
             }
         }
-    }
-}
-
-extension VideoPublisher {
-    /// The encodings of pictures of this size, the smallest first.
-    fileprivate func plans(for dimensions: Dimensions) -> [EncodingPlan] {
-        if relay != nil { return [options.relayPlan] }
-        return options.plans(for: dimensions, processors: ProcessInfo.processInfo.activeProcessorCount)
     }
 }
 

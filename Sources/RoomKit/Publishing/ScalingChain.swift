@@ -84,11 +84,11 @@ final class ScalingChain: Sendable {
         }
     }
 
-    /// The requested size is that of an upright picture; this is the one for the picture as it is encoded.
+    /// The requested size and crop are those of an upright picture; these are the ones for the picture as it is encoded.
     private func oriented(_ sizing: FrameTransform, _ frame: VideoFrame) -> FrameTransform {
         guard keepsOrientation, frame.rotation.swapsDimensions else { return sizing }
         var transposed = sizing
-        transposed.size = sizing.size?.transposed
+        (transposed.size, transposed.crop) = (sizing.size?.transposed, sizing.crop?.transposed)
         return transposed
     }
 
@@ -96,6 +96,17 @@ final class ScalingChain: Sendable {
     private func limited(_ sizing: FrameTransform, for dimensions: Dimensions) -> FrameTransform {
         let size = sizing.outputDimensions(for: dimensions)
         guard size.area > limit.area || !size.isCodable else { return sizing }
-        return FrameTransform(size: size.scaledDown(toFit: size.width < size.height ? limit.transposed : limit))
+        let target = size.scaledDown(toFit: size.width < size.height ? limit.transposed : limit)
+        guard sizing.crop != nil else { return FrameTransform(size: target) }
+        // The picture from which the crop is cut, as much smaller as the crop.
+        var smaller = sizing
+        smaller.crop = nil
+        let whole = smaller.outputDimensions(for: dimensions)
+        smaller.size = Dimensions(
+            width: whole.width * target.width / size.width,
+            height: whole.height * target.height / size.height
+        )
+        smaller.crop = target
+        return smaller
     }
 }

@@ -109,11 +109,12 @@ final class Uplink: Sendable {
         }
     }
 
-    /// Replaces an encoding's limits, because its pictures have another size now.
+    /// Replaces an encoding's limits, because its pictures have another size now, or the application chose other limits.
     func replace(_ seat: Seat, with lane: UplinkController.Lane) {
         state.withLock { state in
             guard let index = state.index(of: seat) else { return }
             state.controller.replace(state.entries[index].lane, with: lane, at: MonotonicClock.now)
+            state.nudge()
         }
     }
 

@@ -1,5 +1,4 @@
 public import Adaptation
-import Capture
 public import MediaCore
 
 /// How a track is encoded, and what it lowers first when the network or the CPU is too slow.
@@ -14,19 +13,33 @@ public struct VideoPublishOptions: Sendable {
         case high
     }
 
-    /// The highest bitrate of the largest encoding, for all temporal layers together; `nil` for the default of the
-    /// picture's size.
-    ///
-    /// It is clamped to `supportedBitrates`. The default is 1.7 Mbit/s up to 640x480, and 2.5 Mbit/s above 960x540.
-    /// Less is sent if the network carries less, or if no receiver can use as much. A smaller encoding of simulcast
-    /// gets no more than half of this, and the smallest of three no more than a quarter.
-    public var maxBitrate: Bitrate?
-    /// The lowest bitrate for encoding, however little the network carries; `nil` for none.
-    ///
-    /// It keeps fine detail at the cost of motion: where the network carries less, frames are left out, down to a few a
-    /// second. A receiver whose own network carries less loses frames too. It is clamped to `supportedBitrates` and to
-    /// `maxBitrate`, and holds for each simulcast layer, clamped to the highest bitrate of that layer.
-    public var minBitrate: Bitrate?
+    /// What can change while the track is published, with `LocalVideoTrack.setEncodingParameters(_:)`.
+    public var encodingParameters = VideoEncodingParameters()
+
+    /// See `VideoEncodingParameters.maxBitrate`.
+    public var maxBitrate: Bitrate? {
+        get { encodingParameters.maxBitrate }
+        set { encodingParameters.maxBitrate = newValue }
+    }
+
+    /// See `VideoEncodingParameters.minBitrate`.
+    public var minBitrate: Bitrate? {
+        get { encodingParameters.minBitrate }
+        set { encodingParameters.minBitrate = newValue }
+    }
+
+    /// See `VideoEncodingParameters.degradationPreference`.
+    public var degradationPreference: DegradationPreference? {
+        get { encodingParameters.degradationPreference }
+        set { encodingParameters.degradationPreference = newValue }
+    }
+
+    /// See `VideoEncodingParameters.priority`.
+    public var priority: Priority {
+        get { encodingParameters.priority }
+        set { encodingParameters.priority = newValue }
+    }
+
     /// Whether the track is sent in two or three sizes, so that a slow receiver does not make the others' pictures
     /// worse; `nil` to decide by size and CPU.
     ///
@@ -34,13 +47,6 @@ public struct VideoPublishOptions: Sendable {
     /// smaller pictures. A size is encoded only while somebody receives it. `nil` means yes for pictures with at least
     /// as many pixels as 640x480, if the program may use two processors or more. The server must support it, too.
     public var simulcast: Bool?
-    /// Whether the size or the frame rate is lowered first when less can be sent.
-    ///
-    /// If it is `nil`, the source's `contentHint` decides. A track of details or text, such as a screen, keeps its
-    /// size. A track of motion keeps its frame rate. Other tracks are `balanced`.
-    public var degradationPreference: DegradationPreference?
-    /// The share of the connection, if the program publishes several tracks.
-    public var priority = Priority.standard
 
     /// Where frames that were captured turned or mirrored are made upright.
     public enum Orientation: String, CaseIterable, Sendable {
@@ -71,31 +77,6 @@ public struct VideoPublishOptions: Sendable {
 }
 
 extension VideoPublishOptions {
-    /// The same options, with the default preference for tracks of `source`.
-    func completed(for source: any VideoSource) -> VideoPublishOptions {
-        var options = self
-        let preference: DegradationPreference =
-            switch source.contentHint {
-            case .none: .balanced
-            case .motion: .maintainFramerate
-            case .detail, .text: .maintainResolution
-            }
-        options.degradationPreference = options.degradationPreference ?? preference
-        return options
-    }
-
-    /// The highest bitrate for the encoder; `nil` for the default of the picture's size.
-    var targetBitrate: Bitrate? {
-        maxBitrate.map { min(max($0, Self.supportedBitrates.lowerBound), Self.supportedBitrates.upperBound) }
-    }
-
-    /// The lowest bitrate for the encoder; `nil` if there is none.
-    private var floorBitrate: Bitrate? {
-        minBitrate.map {
-            min(max($0, Self.supportedBitrates.lowerBound), targetBitrate ?? Self.supportedBitrates.upperBound)
-        }
-    }
-
     /// The encodings of a track with pictures of the size `dimensions`, the smallest first.
     ///
     /// `processors` is how many the program may use.
@@ -108,11 +89,7 @@ extension VideoPublishOptions {
     var singlePlan: EncodingPlan { plan(simulcastLayer: 0, divisor: 1) }
 
     /// The only encoding of a source that compresses its frames itself.
-    var relayPlan: EncodingPlan {
-        var plan = singlePlan
-        (plan.highestBitrate, plan.lowestBitrate, plan.isRelayed) = (nil, nil, true)
-        return plan
-    }
+    var relayPlan: EncodingPlan { plan(simulcastLayer: 0, divisor: 1, isRelayed: true) }
 
     private func usesSimulcast(for dimensions: Dimensions, processors: Int) -> Bool {
         simulcast ?? (dimensions.area >= Self.usualSimulcastArea && processors >= Self.usualSimulcastProcessors)
@@ -129,20 +106,9 @@ extension VideoPublishOptions {
     /// Each encoding has a thread; on a single processor they would delay each other.
     private static let usualSimulcastProcessors = 2
 
-    private func plan(simulcastLayer: Int, divisor: Int) -> EncodingPlan {
-        let priority: UplinkController.Lane.Priority =
-            switch priority {
-            case .low: .low
-            case .standard: .standard
-            case .high: .high
-            }
-        return EncodingPlan(
-            simulcastLayer: simulcastLayer,
-            divisor: divisor,
-            highestBitrate: targetBitrate,
-            lowestBitrate: floorBitrate,
-            priority: priority,
-            preference: degradationPreference ?? .balanced
-        )
+    private func plan(simulcastLayer: Int, divisor: Int, isRelayed: Bool = false) -> EncodingPlan {
+        var plan = EncodingPlan(simulcastLayer: simulcastLayer, divisor: divisor, isRelayed: isRelayed)
+        plan.take(encodingParameters)
+        return plan
     }
 }

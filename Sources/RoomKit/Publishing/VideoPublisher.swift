@@ -12,33 +12,37 @@ import VideoProcessing
 /// somebody receives (`EncodingLane`). A turned or mirrored picture is made upright before encoding, or its packets say
 /// how it must be turned, as the options say. If a size was requested that the source does not make itself, it is made
 /// by cropping and scaling down. The frames of a source that compresses them itself go to the only encoding as they
-/// are.
+/// are. A turn or mirroring that the application wants (`setTransform`) counts as the source's.
 final class VideoPublisher: EncodedVideoSink, Sendable {
     fileprivate struct State: Sendable {
         var route: PublishingRoute?
         var lanes: [EncodingLane] = []
         /// The encodings that subscribers receive, as the server last reported.
         var wanted: [WantedLayer] = []
+        /// How the track is encoded, as the application chose it last.
+        var parameters: VideoEncodingParameters
         var isEnabled = true
         /// Whether the last picture is encoded with rows and columns exchanged.
         var isTransposed = false
     }
 
-    /// What the application wants of the encodings.
-    let options: VideoPublishOptions
+    /// What the application wanted of the encodings when it published the track.
+    private let options: VideoPublishOptions
+    /// What the pictures show, which decides where the application does not.
+    private let contentHint: VideoContentHint
     /// Asks the source for a frame, even if its picture has not changed.
     private let requestFrame: @Sendable () -> Void
     /// The sizes of the first picture, made upright and as it is encoded.
     private let firstFrame = Promise<(upright: Dimensions, encoded: Dimensions)?>()
-    /// How pictures are brought to the size that was requested from the source and that it does not make itself.
-    private let sizing: Monitor<FrameTransform>
+    /// How pictures are changed before they are encoded.
+    private let shape: Monitor<PictureShape>
     /// The upright size in which the last picture was published: width in the upper half, height in the lower.
     private let lastSize = Atomic<UInt64>(0)
     let tally = PictureTally()
     private let newest = NewestPicture()
     /// Holds the frames of a source that compresses them itself; `nil` for a source of pictures.
     let relay: RelaySlot?
-    private let state = Monitor(State())
+    private let state: Monitor<State>
     private let error = Monitor<RoomError?>(nil)
     /// Whether the source has ended, and delivered nothing since.
     private let isSourceOver = Atomic(false)
@@ -49,17 +53,20 @@ final class VideoPublisher: EncodedVideoSink, Sendable {
 
     /// Creates the publisher of a track.
     ///
-    /// `isRelaying` says that the source is an `EncodedVideoSource`, and `isScreencast` that nothing of the pictures may
+    /// `contentHint` is that of the source. `isRelaying` says that the source is an `EncodedVideoSource`, and `isScreencast` that nothing of the pictures may
     /// be cut off for a requested size.
     init(
         options: VideoPublishOptions,
+        contentHint: VideoContentHint = .none,
         isRelaying: Bool = false,
         isScreencast: Bool = false,
         requestFrame: @escaping @Sendable () -> Void = {}
     ) {
         relay = isRelaying ? RelaySlot(tally: tally) : nil
         self.options = options
-        sizing = Monitor(FrameTransform(isFitted: isScreencast))
+        self.contentHint = contentHint
+        state = Monitor(State(parameters: options.encodingParameters))
+        shape = Monitor(PictureShape(isFitted: isScreencast))
         self.requestFrame = requestFrame
     }
 
@@ -68,13 +75,15 @@ final class VideoPublisher: EncodedVideoSink, Sendable {
     var sourceRequirements: VideoFormatRequest { VideoFormatRequest() }
 
     func onVideoFormatRequest(_ request: VideoFormatRequest) {
-        sizing.withLock { $0.size = request.dimensions }
+        shape.withLock { $0.size = request.dimensions }
     }
 
     func onVideoFrame(_ frame: VideoFrame) {
         sourceDelivers()
+        let shape = shape.withLock { $0 }
+        let frame = shape.tagged(frame)
+        let sizing = shape.sizing(of: frame)
         let isTransposed = options.orientation == .tagged && frame.rotation.swapsDimensions
-        let sizing = sizing.withLock { $0 }
         if firstFrame.current == nil {
             let upright = sizing.outputDimensions(for: frame.uprightDimensions)
             firstFrame.fulfill((upright, isTransposed ? upright.transposed : upright))
@@ -92,6 +101,8 @@ final class VideoPublisher: EncodedVideoSink, Sendable {
 
     func onEncodedFrame(_ frame: EncodedFrame) {
         sourceDelivers()
+        var frame = frame
+        shape.withLock { $0.transform }.turn(&frame.tags.rotation, &frame.tags.isMirrored)
         if frame.info.isKeyframe {
             let encoded = frame.info.dimensions
             let upright = frame.tags.rotation.swapsDimensions ? encoded.transposed : encoded
@@ -228,6 +239,8 @@ final class VideoPublisher: EncodedVideoSink, Sendable {
             state.route = route
             state.lanes = lanes
             for lane in lanes {
+                // They may have changed since the track was announced.
+                lane.setParameters(state.parameters.completed(for: contentHint))
                 if !state.isEnabled { lane.setEnabled(false) }
                 lane.setWanted(bounds(of: lane, state))
             }
@@ -241,6 +254,37 @@ final class VideoPublisher: EncodedVideoSink, Sendable {
             for lane in state.lanes { lane.setWanted(bounds(of: lane, state)) }
         }
         if !layers.isEmpty, relay == nil { requestFrame() }
+    }
+
+    /// How the track is encoded, as the application chose it last.
+    var parameters: VideoEncodingParameters { state.withLock { $0.parameters } }
+
+    /// Encodes by other parameters from now on; no frame becomes a keyframe for that alone.
+    func setParameters(_ parameters: VideoEncodingParameters) {
+        state.withLock { state in
+            state.parameters = parameters
+            for lane in state.lanes { lane.setParameters(parameters.completed(for: contentHint)) }
+        }
+    }
+
+    /// Changes the pictures in another way, from the next one on.
+    func setTransform(_ transform: VideoTransform) {
+        shape.withLock { $0.transform = transform }
+    }
+
+    /// The encodings of pictures of this size, the smallest first; `processors` is how many the program may use.
+    func plans(for dimensions: Dimensions, processors: Int) -> [EncodingPlan] {
+        if relay != nil { return [currentOptions.relayPlan] }
+        return currentOptions.plans(for: dimensions, processors: processors)
+    }
+
+    /// The only encoding, where the server supports no simulcast.
+    var singlePlan: EncodingPlan { currentOptions.singlePlan }
+
+    private var currentOptions: VideoPublishOptions {
+        var options = options
+        options.encodingParameters = parameters.completed(for: contentHint)
+        return options
     }
 
     /// Sets whether pictures are encoded; with `true` the next frame is a keyframe, and `needPicture` is to be called.

@@ -27,6 +27,8 @@ public struct RoomError: Error, Hashable, Sendable {
         public static let noFramesCaptured = Code(description: "noFramesCaptured")
         /// The track is published already.
         public static let alreadyPublished = Code(description: "alreadyPublished")
+        /// The track is not published.
+        public static let notPublished = Code(description: "notPublished")
         /// The track was unpublished before its publication was complete.
         public static let unpublished = Code(description: "unpublished")
         /// A picture cannot be encoded: it has too many pixels, or its encoded frame is too large to send.

@@ -72,9 +72,7 @@ struct LaneRelay: ~Copyable {
         let change = Double(wanted.bitsPerSecond) / Double(max(1, highestBitrate.bitsPerSecond))
         guard size != dimensions || !(0.75...1.1).contains(change) else { return }
         (dimensions, highestBitrate) = (size, wanted)
-        var plan = lane.plan
-        plan.highestBitrate = wanted
-        track.route.uplink.replace(lane.seat, with: plan.lane(of: track.route, in: size))
+        lane.setSource(size, rate: wanted)
     }
 
     private mutating func send(_ entry: RelayBacklog.Entry) {

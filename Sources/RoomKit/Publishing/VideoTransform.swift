@@ -1,0 +1,59 @@
+public import MediaCore
+import VideoProcessing
+
+/// Crops, turns and mirrors the pictures of a track, whatever their source.
+///
+/// `LocalVideoTrack.transform` applies it.
+public struct VideoTransform: Hashable, Sendable {
+    /// The size to center-crop to, after scaling and before turning; `nil` keeps the whole picture.
+    ///
+    /// Sides are reduced to even numbers, and to the sides of the picture.
+    public var crop: Dimensions?
+    /// The clockwise rotation.
+    public var rotation = VideoRotation.none
+    /// Whether pictures are mirrored, left to right, after turning.
+    public var isMirrored = false
+
+    /// Creates a transform that changes nothing.
+    public init() {}
+}
+
+/// How the pictures of a track differ from those of its source.
+struct PictureShape: Hashable, Sendable {
+    /// The size that was requested and that the source does not make itself, before turning.
+    var size: Dimensions?
+    /// Whether pictures are fitted into `size`, and nothing of them is cut off for it.
+    var isFitted = false
+    /// What the application wants.
+    var transform = VideoTransform()
+
+    /// The frame, tagged with the turn and mirroring that the application wants beside its own.
+    ///
+    /// A slate is text to be read, and shows nothing of a camera, so it stays as it is.
+    func tagged(_ frame: VideoFrame) -> VideoFrame {
+        guard !frame.isSubstitute else { return frame }
+        var frame = frame
+        transform.turn(&frame.rotation, &frame.isMirrored)
+        return frame
+    }
+
+    /// How the upright picture of the frame that `tagged` returned is scaled and cropped.
+    func sizing(of frame: VideoFrame) -> FrameTransform {
+        let sizing = FrameTransform(size: size, isFitted: isFitted, crop: transform.crop)
+        // What was cropped of a slate could no longer be read.
+        if frame.isSubstitute {
+            return FrameTransform(size: sizing.outputDimensions(for: frame.uprightDimensions), isFitted: isFitted)
+        }
+        guard transform.rotation.swapsDimensions else { return sizing }
+        return FrameTransform(size: size?.transposed, isFitted: isFitted, crop: transform.crop?.transposed)
+    }
+}
+
+extension VideoTransform {
+    /// Adds the turn and the mirroring to those that a picture is to have already.
+    func turn(_ rotation: inout VideoRotation, _ isMirrored: inout Bool) {
+        // What is mirrored and then turned looks as if it were turned the other way and then mirrored.
+        rotation = isMirrored ? rotation + self.rotation.opposite : rotation + self.rotation
+        isMirrored = isMirrored != self.isMirrored
+    }
+}
