@@ -6,13 +6,6 @@ import Testing
 
 @testable import RoomKit
 
-extension Room {
-    /// The properties of a published track's encodings, the smallest first.
-    fileprivate func plans(of track: LocalVideoTrack) -> [EncodingPlan] {
-        publications.publication(of: track)?.publisher.lanes.map(\.plan) ?? []
-    }
-}
-
 @Suite("Encoding parameters of published tracks", .timeLimit(.minutes(1)))
 struct EncodingParametersTests {
     private func parameters(

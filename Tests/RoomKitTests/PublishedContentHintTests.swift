@@ -8,7 +8,7 @@ import Testing
 extension Room {
     /// What each encoding of a published track gives up last.
     fileprivate func preferences(of track: LocalVideoTrack) -> [DegradationPreference] {
-        publications.all.first { $0.track === track }?.publisher.lanes.map(\.plan.preference) ?? []
+        plans(of: track).map(\.preference)
     }
 }
 

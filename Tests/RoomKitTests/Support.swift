@@ -355,3 +355,10 @@ extension RemoteVideoTrack {
         return counts.framesRendered + counts.framesDropped + counts.framesFailed == statistics.framesRendered
     }
 }
+
+extension Room {
+    /// The properties of a published track's encodings, the smallest first.
+    func plans(of track: LocalVideoTrack) -> [EncodingPlan] {
+        publications.all.first { $0.track === track }?.publisher.lanes.map(\.plan) ?? []
+    }
+}

@@ -53,8 +53,8 @@ final class VideoPublisher: EncodedVideoSink, Sendable {
 
     /// Creates the publisher of a track.
     ///
-    /// `contentHint` is that of the source. `isRelaying` says that the source is an `EncodedVideoSource`, and `isScreencast` that nothing of the pictures may
-    /// be cut off for a requested size.
+    /// `contentHint` is that of the source. `isRelaying` says that the source is an `EncodedVideoSource`, and
+    /// `isScreencast` that nothing of the pictures may be cut off for a requested size.
     init(
         options: VideoPublishOptions,
         contentHint: VideoContentHint = .none,
