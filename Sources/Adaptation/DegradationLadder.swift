@@ -126,8 +126,6 @@ package struct DegradationLadder: Hashable, Sendable {
     var boundsAreNew = false
     /// Whether `rungs` is not yet made for `preference`, for the same reason.
     var preferenceIsNew = false
-    /// Whether the history is still in the table's bitrates of the former highest bitrate.
-    private var tableIsNew = false
     /// The index of the rung that the bitrate and the quantizer allow.
     var bandwidthRung = 0
     /// The rung that is justified while the size may not change yet; `nil` if there is none.
@@ -207,7 +205,7 @@ package struct DegradationLadder: Hashable, Sendable {
         let former = tableShare
         setTable(highestBitrate)
         quantizer.scaleRates(by: former / tableShare)
-        tableIsNew = true
+        history.scaleRates(by: former / tableShare, upTo: highestRate)
         guard preference != self.preference else { return }
         self.preference = preference
         preferenceIsNew = true
@@ -257,11 +255,6 @@ package struct DegradationLadder: Hashable, Sendable {
             return step
         }
         let time = max(now.microseconds, lastUpdate)
-        if tableIsNew {
-            tableIsNew = false
-            justifiedSince = nil
-            history.begin(rungs.count, rate, at: time)
-        }
         let before = history.observe(rate, rungs, bandwidthRung, elapsed: time - lastUpdate, at: time)
         let usedRate = used.map { Double(max(1, $0.bitsPerSecond)) / tableShare } ?? rate
         self.quantizer.observe(quantizer, usedRate, encoded.weight, elapsed: time - lastUpdate)

@@ -34,6 +34,13 @@ struct RateHistory: Hashable, Sendable {
         highest.add(rate, at: time)
     }
 
+    /// Notes that rates are given as `factor` times what they were before, and are at most `highestRate` from now on.
+    ///
+    /// What is given from now on decides about each rung; the times until now stay.
+    mutating func scaleRates(by factor: Double, upTo highestRate: Double) {
+        highest.changeValues { min($0 * factor, highestRate) }
+    }
+
     /// Takes in the bitrate that was given `elapsed` after the last one.
     ///
     /// - Returns: The highest bitrate of the last `cutWindow`, or of the one before a gap.

@@ -40,6 +40,11 @@ struct SlidingExtremum: Hashable, Sendable {
         return value
     }
 
+    /// Replaces each value; `change` must keep their order.
+    mutating func changeValues(_ change: (Double) -> Double) {
+        for index in entries.indices { entries[index].value = change(entries[index].value) }
+    }
+
     /// Takes a value in and gives the extremum of the window that ends with it.
     @discardableResult
     mutating func add(_ value: Double, at time: Int64) -> Double {

@@ -92,4 +92,28 @@ struct DegradationLadderLimitTests {
         balanced.run(30) { _ in 220 }
         #expect(balanced.step.map { $0.frameRate <= FrameRate(15) } == true && balanced.size == "640x360")
     }
+
+    // Each change began the history anew: the size stayed at 1280x720 on a path that had fallen to 200 kbit/s.
+    @Test(
+        "Limits that the application changes all the time keep the size neither up nor down",
+        arguments: [0.1, 0.2, 0.5, 0.9, 3],
+        [2501.0, 2400, 1700]
+    )
+    func changingLimits(interval: Double, other: Double) {
+        var run = LadderRun(highestBitrate: .kilobitsPerSecond(2500))
+        var highest = 2500.0
+        func play(_ seconds: Double, _ path: (Double) -> Double) {
+            for turn in 0..<Int(seconds / interval) {
+                highest = turn % 2 == 0 ? other : 2500
+                run.ladder.setLimits(.kilobitsPerSecond(Int(highest)), .maintainFramerate)
+                run.run(interval) { min(highest, path(Double(turn) * interval + $0)) }
+            }
+        }
+        play(20) { _ in 2500 }
+        #expect(run.size == "1280x720" && run.changes.count == 1, "\(run.changes)")
+        play(40) { max(200, 2500 * (1 - $0 / 12)) }
+        #expect((run.step?.dimensions.area ?? 0) <= 480 * 270, "\(run.size)")
+        play(60) { _ in 2500 }
+        #expect(run.size == "1280x720", "\(run.size)")
+    }
 }

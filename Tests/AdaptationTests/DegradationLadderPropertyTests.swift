@@ -189,4 +189,29 @@ struct DegradationLadderPropertyTests {
         let full = try #require(run.changes.first { $0.time >= high && $0.step.dimensions.area == 1280 * 720 })
         #expect(full.time - high < 12_000_000)
     }
+
+    @Test(
+        "However the application changes its limits, sizes are even, and change six times a minute at most",
+        arguments: 1...20
+    )
+    func limits(seed: UInt64) throws {
+        var random = SeededGenerator(seed: seed)
+        var run = LadderRun(preference: .balanced, highestBitrate: .kilobitsPerSecond(2500))
+        var kilobits = 1000.0
+        for _ in 0..<4000 {
+            if Int.random(in: 0..<20, using: &random) == 0 {
+                let preference = try #require(DegradationPreference.allCases.randomElement(using: &random))
+                run.ladder.setLimits(.kilobitsPerSecond(.random(in: 10...40_000, using: &random)), preference)
+            }
+            if Int.random(in: 0..<10, using: &random) == 0 { kilobits = .random(in: 10...4000, using: &random) }
+            run.quantizer = .random(in: 0...127, using: &random)
+            run.cpuSteps = .random(in: 0...3, using: &random)
+            run.update(kilobits)
+            run.now += .milliseconds(.random(in: 1...200, using: &random))
+        }
+        let resized = zip(run.changes, run.changes.dropFirst()).filter { $0.step.dimensions != $1.step.dimensions }
+        let times = resized.map { $1.time }
+        #expect(run.changes.allSatisfy { $0.step.dimensions.width % 2 == 0 && $0.step.dimensions.height % 2 == 0 })
+        #expect(times.allSatisfy { time in times.count { (0..<Self.minute).contains(time - $0) } <= 6 })
+    }
 }

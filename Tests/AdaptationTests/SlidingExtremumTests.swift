@@ -19,4 +19,12 @@ import Testing
         #expect(maximum.add(4, at: 101) == 4)
         #expect(maximum.value == 4)
     }
+
+    @Test func changedValues() {
+        var maximum = SlidingExtremum.maximum(over: 100)
+        maximum.add(5, at: 0)
+        maximum.add(3, at: 60)
+        maximum.changeValues { min($0 / 2, 2) }
+        #expect(maximum.value == 2 && maximum.add(1, at: 101) == 1.5 && maximum.add(1, at: 200) == 1)
+    }
 }

@@ -81,7 +81,6 @@ struct SourceEndTests {
         #expect(track.statistics.unaccounted == 0 && track.sid == nil)
     }
 
-    // Its viewers kept the last picture as a live one, and an end was no event at all.
     // It found nothing to withdraw, and the track appeared a moment later.
     @Test("A publication that waits for the end of the one before it can be withdrawn, too")
     func withdrawnWhileWaiting() async throws {
@@ -106,6 +105,7 @@ struct SourceEndTests {
         await robot.room.disconnect()
     }
 
+    // Its viewers kept the last picture as a live one, and an end was no event at all.
     @Test("The end of a source is an event, and its viewers learn that nothing more comes", arguments: [false, true])
     func ends(byFailure: Bool) async throws {
         let stage = try Stage()

@@ -8,13 +8,6 @@ import Testing
 struct NetworkQualityTests {
     private let start = MonotonicInstant(nanoseconds: 1_000_000_000)
 
-    private func levels(of id: String?, at peer: Peer) -> [Int] {
-        peer.messages.compactMap { message in
-            guard case .networkQuality(let body) = message, body.participantId == id else { return nil }
-            return body.level
-        }
-    }
-
     private func switches(_ peer: Peer) -> [String] {
         peer.messages.compactMap { message in
             switch message {
@@ -119,86 +112,6 @@ struct NetworkQualityTests {
         room.bench.send(.publish(request), from: thin)
         room.run(100)
         #expect(levels(of: name, at: other) == [level])
-    }
-
-    // Its viewers kept a frozen picture and a level of 5 for half a minute, until its connection was given up.
-    @Test("A publisher whose network is gone has the level 0 for its viewers after some seconds, and 5 when it is back")
-    func lostPublisher() throws {
-        let bench = RelayBench()
-        let robot = bench.join("robot")
-        let viewer = bench.join("viewer")
-        let camera = try #require(bench.publish(robot))
-        bench.pull([robot, viewer])
-        bench.run(camera, frames: 150, takers: [viewer])
-        let name = try #require(robot.joined?.participant.id)
-        let stopped = bench.now
-        bench.unreachable = [robot.id]
-        while levels(of: name, at: viewer).isEmpty, bench.now < stopped + .seconds(20) {
-            bench.advance(.milliseconds(100))
-            bench.pull(viewer)
-        }
-        let passed = bench.now.duration(since: stopped)
-        #expect(passed > .seconds(5) && passed < .seconds(9) && bench.pings == 1, "\(passed), \(bench.pings)")
-        #expect(levels(of: name, at: viewer) == [0])
-        // A newcomer is told. The publisher is told nothing meanwhile, which would be in the way of its return.
-        let late = bench.join("late")
-        #expect(levels(of: name, at: late) == [0])
-        robot.forgetMessages()
-        bench.advance(.seconds(10))
-        bench.pull([robot, viewer, late])
-        #expect(levels(of: name, at: robot).isEmpty)
-        // Its network is back, first with a pong and then with frames.
-        bench.unreachable = []
-        bench.relay.answered(robot.id, at: bench.now)
-        bench.run(camera, frames: 300, takers: [viewer, late])
-        #expect(levels(of: name, at: viewer) == [0, 5])
-        bench.pull(robot)
-        #expect(levels(of: name, at: robot) == [0, 5] && bench.pings == 1)
-    }
-
-    @Test(
-        "A publisher that is silent and answers keeps its level, and is pinged only while frames are expected",
-        arguments: ["still", "disabled", "unwatched"]
-    )
-    func silentPublisher(kind: String) throws {
-        let bench = RelayBench()
-        let robot = bench.join("robot")
-        let viewer = bench.join("viewer")
-        let camera = try #require(bench.publish(robot))
-        bench.pull([robot, viewer])
-        bench.run(camera, frames: 60, takers: [viewer])
-        let name = try #require(robot.joined?.participant.id)
-        switch kind {
-        case "disabled": bench.send(.disable(Disable(trackId: camera.track.id)), from: robot)
-        case "unwatched": bench.send(.unsubscribe(Unsubscribe(trackId: camera.track.id)), from: viewer)
-        default: break
-        }
-        bench.advance(.seconds(10))
-        let pings = bench.pings
-        bench.advance(.seconds(60))
-        bench.pull([robot, viewer])
-        #expect(levels(of: name, at: viewer).isEmpty)
-        if kind == "still" {
-            #expect((8...20).contains(bench.pings - pings))
-        } else {
-            #expect(bench.pings <= 1 && bench.relay.nextDeadline == nil)
-        }
-    }
-
-    @Test("A publisher that is gone before it was watched is found lost by the first who comes")
-    func lostBefore() throws {
-        let bench = RelayBench()
-        let robot = bench.join("robot")
-        _ = try #require(bench.publish(robot))
-        bench.pull(robot)
-        bench.advance(.seconds(60))
-        #expect(bench.pings == 0)
-        bench.unreachable = [robot.id]
-        let viewer = bench.join("viewer")
-        bench.advance(.seconds(10))
-        bench.pull(viewer)
-        let name = try #require(robot.joined?.participant.id)
-        #expect(levels(of: name, at: viewer) == [0])
     }
 
     // It was told that its own network does not carry the track.

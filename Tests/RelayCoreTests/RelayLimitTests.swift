@@ -1,8 +1,9 @@
 import MediaCore
-import RelayCore
 import RoomProtocol
 import TestTools
 import Testing
+
+@testable import RelayCore
 
 @Suite("Relay: limits and endings", .timeLimit(.minutes(1)))
 struct RelayLimitTests {
@@ -119,6 +120,29 @@ struct RelayLimitTests {
         #expect((left + slow).allSatisfy { $0.close == nil && $0.errors.isEmpty })
     }
 
+    /// It had more that waited than anybody else, and could not have read any of it.
+    @Test("One who has just joined a large room is not dropped for those who read nothing")
+    func newcomer() throws {
+        let bench = RelayBench {
+            $0.maximumOutbox = .kibibytes(64)
+            $0.maximumOutboxes = .kibibytes(256)
+        }
+        let robots = (0..<2).map { bench.join("robot \($0)", room: "large", automatic: false) }
+        for number in 0..<32 {
+            _ = try #require(bench.publish(robots[number / 16], name: "\(number) has a long name"))
+        }
+        bench.pull(robots)
+        let deaf = (0..<40).map { bench.enter("deaf \($0)", room: "small \($0)") }
+        for number in 0..<10_000 where bench.relay.waitingSignaling < .kibibytes(255) {
+            bench.send(.timeSync(TimeSync(clientTime: 0)), from: deaf[number % deaf.count])
+        }
+        #expect(bench.relay.waitingSignaling >= .kibibytes(255))
+        let newcomer = bench.join("newcomer", room: "large")
+        #expect(newcomer.close == nil && newcomer.joined != nil)
+        bench.pull(deaf)
+        #expect(deaf.contains { $0.close != nil })
+    }
+
     /// A room of 1,000 participants with 1,000 tracks held 760 MB, outside of all budgets.
     @Test("Subscriptions are counted, and what would add more than the server's limit is refused")
     func subscriptions() throws {
@@ -156,6 +180,19 @@ struct RelayLimitTests {
         #expect(bench.relay.statistics.subscriptions == 5)
         bench.close(robot)
         #expect(bench.relay.statistics.subscriptions == 0)
+    }
+
+    // Its own tracks counted against it until its dead connection was cut.
+    @Test("A publisher comes back to its place although the server has no room for more subscriptions")
+    func publisherComesBack() throws {
+        let bench = RelayBench { $0.maximumSubscriptions = 4 }
+        let robot = bench.join("robot")
+        let viewers = (0..<4).map { bench.join("viewer \($0)") }
+        _ = try #require(bench.publish(robot))
+        bench.pull(viewers)
+        let again = bench.join("robot")
+        #expect(again.errors.isEmpty && again.close == nil)
+        #expect(bench.publish(again) != nil && bench.relay.statistics.subscriptions == 4)
     }
 
     @Test("A publisher that reads nothing is let go although it only sends media")

@@ -124,6 +124,19 @@ struct VideoTransformTests {
         await bench.publisher.stop()
     }
 
+    // A crop of another shape cut off what the slate says.
+    @Test("Whatever the crop, the whole slate is shown", arguments: [(100, 480), (320, 240), (640, 100), (2, 2)])
+    func wholeSlate(width: Int, height: Int) {
+        var slate = picture(640, 480)
+        slate.isSubstitute = true
+        var shape = PictureShape()
+        shape.transform.crop = Dimensions(width: width, height: height)
+        let sizing = shape.sizing(of: slate)
+        #expect(sizing.crop == nil && (sizing.isFitted || sizing.size == nil))
+        let made = sizing.outputDimensions(for: slate.dimensions)
+        #expect(made.width <= width && made.height <= height)
+    }
+
     @Test("The packets of frames that are compressed already say how to turn and mirror them")
     func relayed() async throws {
         let bench = try PublisherBench(isRelaying: true)

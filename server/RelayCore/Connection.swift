@@ -47,6 +47,8 @@ struct Outbox: Sendable {
     var messages = RingBuffer<String>()
     /// The length of all `messages` together.
     var size = DataSize.zero
+    /// How many messages all outboxes had been given when the client last took one, or the first of `messages` came.
+    var waitsSince = 0
     /// Messages that came from the client since it last took one of `messages`.
     var unreadRequests = 0
     /// The participant of the connection, once it has joined.
@@ -83,6 +85,8 @@ struct ConnectionTraffic: Sendable {
     var hasSentMedia = false
     /// The delay of what the peer sends.
     var uplink = UplinkDelay()
+    /// Whether a packet of media has come since the peer's network was last looked at.
+    var hasJustSent = false
     /// The track for which the path is tested at present.
     var probingTrack: TrackID?
     /// Whether a frame waits only until the path has room.

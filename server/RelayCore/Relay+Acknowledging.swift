@@ -18,6 +18,7 @@ extension Relay {
         // The sum may be any number: the publisher writes both.
         let encoded = header.captureTime.microseconds &+ Int64(header.encodeDelay)
         connections.bulk[id.index].hasSentMedia = true
+        connections.bulk[id.index].hasJustSent = true
         if header.isLastChunk { connections.bulk[id.index].uplink.note(sent: encoded, at: now.microseconds) }
         let chunk = AcknowledgementSchedule.Chunk(header, simulcastLayer: header.simulcastLayer, sentTime: encoded)
         connections.bulk[id.index].arrivals.chunkEnded(chunk)

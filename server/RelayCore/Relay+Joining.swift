@@ -31,7 +31,9 @@ extension Relay {
         }
         guard join.automaticSubscription ?? true else { return nil }
         let former = namesake.map { participants.hot[$0.index].subscriptions.count } ?? 0
-        return refusal(ofSubscriptions: room.trackCount - former).map {
+        // Its own tracks end with it.
+        let own = namesake.flatMap { participants[$0]?.publications.count } ?? 0
+        return refusal(ofSubscriptions: room.trackCount - own - former).map {
             ErrorMessage(.limitReached, $0 + "; join without automatic subscription", fatal: true)
         }
     }

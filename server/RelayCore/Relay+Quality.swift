@@ -39,12 +39,14 @@ extension Relay {
         let excess = connections.bulk[connection.index].uplink.takeExcess()
         let isExpected = isAnyFrameExpected(from: id)
         var up = excess.map { delay in 5 - Self.uplinkDelays.count { delay > $0 } }
-        if up != nil || !isExpected {
+        // Behind what does not arrive, a ping would tell nothing.
+        let mayPing = !isSilent(connection, at: now)
+        if connections.bulk[connection.index].hasJustSent || !isExpected {
             participants[id]?.pulse.sign(at: now)
-        } else if participants[id]?.pulse.review(at: now) == true, !isSilent(connection, at: now) {
-            // Behind what does not arrive, a ping would tell nothing.
+        } else if participants[id]?.pulse.review(at: now, mayPing: mayPing) == true {
             pinged.append(connection)
         }
+        connections.bulk[connection.index].hasJustSent = false
         let isLost = participants[id]?.pulse.isLost == true
         if isLost { up = 0 }
         let down = reviewSubscriptions(of: id, on: connection, at: now)

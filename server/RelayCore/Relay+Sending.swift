@@ -47,6 +47,7 @@ extension Relay {
         connections.hot[id.index].size -= DataSize(bytes: text.utf8.count)
         waitingSignaling -= DataSize(bytes: text.utf8.count)
         connections.hot[id.index].unreadRequests = 0
+        connections.hot[id.index].waitsSince = countedWork.deliveries
         return text
     }
 
@@ -86,6 +87,7 @@ extension Relay {
     mutating func send(text: String, to id: ConnectionID) {
         guard connections.contains(id) else { return }
         countedWork.deliveries += 1
+        if connections.hot[id.index].messages.isEmpty { connections.hot[id.index].waitsSince = countedWork.deliveries }
         let before = connections.hot[id.index].size
         let after = before + DataSize(bytes: text.utf8.count)
         connections.hot[id.index].messages.append(text)
@@ -109,12 +111,18 @@ extension Relay {
     }
 
     /// Frees an eighth of the memory for signaling, so that the work is not repeated for each message.
+    ///
+    /// The first to go are those whose outboxes are large and have waited for long. One who has just joined a large room
+    /// has much that waits, but not for long.
     private mutating func dropSlowestConnections(at now: MonotonicInstant) {
         countedWork.memoryPasses += 1
         let target = DataSize(bytes: settings.maximumOutboxes.bytes / 8 * 7)
-        let bySize = connections.ids.sorted { connections.hot[$0.index].size > connections.hot[$1.index].size }
-        for id in bySize where waitingSignaling > target {
-            let sentence = "the server's memory for signaling is used up, and much of it waited to be read here"
+        let costs = connections.ids.map { id in
+            let outbox = connections.hot[id.index]
+            return (id: id, cost: Double(outbox.size.bytes) * Double(countedWork.deliveries - outbox.waitsSince))
+        }
+        for (id, _) in costs.sorted(by: { $0.cost > $1.cost }) where waitingSignaling > target {
+            let sentence = "the server's memory for signaling is used up, and much waited here for long"
             drop(id, saying: sentence, at: now)
         }
     }

@@ -189,6 +189,7 @@ extension Relay {
             encodings.hot[encoding.index].acceptance = .fromKeyframe
             expectKeyframe(of: encoding, at: now)
         }
+        if !participants.hot[publisher.index].isReviewDue { planReview(of: publisher, at: now) }
         let message = TrackEnabled(participantId: participant.id, trackId: request.trackId)
         broadcast(.trackEnabled(message), in: participant.room, except: publisher)
     }

@@ -15,8 +15,8 @@ package struct RelaySettings: Sendable {
     /// A join into a room of 1,000 participants with 1,000 tracks adds 0.4 MB at once. It adds 1.3 MB if all names have
     /// the greatest length and consist of quotation marks.
     package var maximumOutbox = DataSize.mebibytes(2)
-    /// The most signaling that may wait for all participants together; above this, those for whom most of it waits are
-    /// disconnected as too slow.
+    /// The most signaling that may wait for all participants together; above this, those for whom much has waited for
+    /// long are disconnected as too slow.
     ///
     /// It is as much as the memory for packets. A text that waits for many is counted for each, although it is stored
     /// once.

@@ -78,7 +78,8 @@ public final class LocalVideoTrack: Sendable {
     ///
     /// Any thread may call this.
     ///
-    /// - Throws: `notPublished` if the track is neither published nor about to be.
+    /// - Throws: `notPublished` if the track is neither published nor about to be. A call of `publish` that still waits
+    ///   for the end of an earlier publication does not count.
     public func setEncodingParameters(_ parameters: VideoEncodingParameters) throws(RoomError) {
         guard let publisher = publisherInUse else {
             let problem = "The encoding of \"\(name)\" cannot be changed: the track is not published"
@@ -136,8 +137,8 @@ public final class LocalVideoTrack: Sendable {
     ///
     /// The renderer is called on `executor`, or else on a thread of its own, which begins with the first picture. If it
     /// is slow it misses pictures, and each call brings the newest one. It never holds up the track or other renderers.
-    /// It gets the picture as it was captured, without `transform`, even if nobody receives the track. The track keeps the renderer until it
-    /// is removed.
+    /// It gets the picture as it was captured, without `transform`, even if nobody receives the track. The track keeps the
+    /// renderer until it is removed.
     public func addRenderer(_ renderer: any VideoRenderer, on executor: (any TaskExecutor)? = nil) {
         isPreviewed.withLock { isPreviewed in
             preview.renderers.add(renderer, on: executor)

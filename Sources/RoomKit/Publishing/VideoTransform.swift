@@ -40,8 +40,9 @@ struct PictureShape: Hashable, Sendable {
     /// How the upright picture of the frame that `tagged` returned is scaled and cropped.
     func sizing(of frame: VideoFrame) -> FrameTransform {
         let sizing = FrameTransform(size: size, isFitted: isFitted, crop: transform.crop)
-        // What was cropped of a slate could no longer be read.
+        // What was cropped of a slate could no longer be read, so it is made as small as the crop instead.
         if frame.isSubstitute {
+            let isFitted = isFitted || transform.crop != nil
             return FrameTransform(size: sizing.outputDimensions(for: frame.uprightDimensions), isFitted: isFitted)
         }
         guard transform.rotation.swapsDimensions else { return sizing }
