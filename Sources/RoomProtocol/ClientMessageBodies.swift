@@ -130,6 +130,22 @@ package struct Disable: SignalingBody {
     }
 }
 
+/// Announces other highest bit rates of a track with several encodings.
+package struct SetBitrates: SignalingBody {
+    package static let type = "setBitrates"
+    package var trackId: String
+    /// The highest bit rate of each encoding, in bits per second, in order of their numbers.
+    package var bitrates: [Int]
+    /// A number that an error repeats.
+    package var requestId: Int?
+
+    package init(trackId: String, bitrates: [Int], requestId: Int? = nil) {
+        self.trackId = trackId
+        self.bitrates = bitrates
+        self.requestId = requestId
+    }
+}
+
 /// Asks for a track, or changes what is wanted of a subscribed one.
 package struct Subscribe: SignalingBody {
     package static let type = "subscribe"

@@ -99,6 +99,36 @@ struct SimulcastTests {
         #expect(statistics.layers[0].dimensions.map { $0.fits(Dimensions(width: 320, height: 240)) } == true)
     }
 
+    @Test(
+        "A server that chooses among encodings is told other bitrates, and one that has no choice is not",
+        arguments: [true, false]
+    )
+    func otherBitrates(knowsSimulcast: Bool) async throws {
+        let server = try makeServer(knowsSimulcast: knowsSimulcast)
+        defer { server.stop() }
+        let (member, track, peer) = try await publish(to: server)
+        func told() -> [SetBitrates] {
+            peer.texts.compactMap { text in
+                guard case .setBitrates(let body)? = try? ClientMessage(reading: text) else { return nil }
+                return body
+            }
+        }
+        var parameters = try #require(track.encodingParameters)
+        parameters.priority = .high
+        try track.setEncodingParameters(parameters)
+        parameters.maxBitrate = .kilobitsPerSecond(300)
+        try track.setEncodingParameters(parameters)
+        // What comes next over the connection shows that nothing else was sent before.
+        await track.setEnabled(false)
+        let expected = [SetBitrates(trackId: "TR_own", bitrates: [150_000, 300_000])]
+        try await eventually("all has come") {
+            let isPaused = peer.texts.contains { $0.contains("\"disable\"") }
+            return isPaused && (!knowsSimulcast || told() == expected)
+        }
+        #expect(told() == (knowsSimulcast ? expected : []))
+        await member.room.disconnect()
+    }
+
     @Test("A keyframe request that names an encoding makes a keyframe of that one alone")
     func keyframeRequest() async throws {
         let server = try makeServer()

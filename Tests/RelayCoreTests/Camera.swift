@@ -3,7 +3,7 @@ import RoomProtocol
 
 /// A track's publisher: makes frames of three temporal layers, and knows of each what it refers to.
 final class Camera {
-    let track: TrackInfo
+    var track: TrackInfo
     let publisher: Peer
     /// The number of the track's encoding that it makes.
     let simulcastLayer: Int

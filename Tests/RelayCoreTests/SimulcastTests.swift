@@ -107,6 +107,50 @@ struct SimulcastTests {
         expectNoProblems(room)
     }
 
+    // The server went on to choose by the bitrates of the beginning.
+    @Test("A slow viewer gets the largest encoding when its bitrate is announced to be low, and not when it rises")
+    func otherBitrates() throws {
+        var room = try makeRoom { [fastViewer($0), EmulatedViewer($0, "slow", bitsPerSecond: 600_000)] }
+        func announce(_ bitrates: [Int]) {
+            room.camera.track.simulcastLayers = zip(Self.layers, bitrates).map { layer, bitrate in
+                var layer = layer
+                layer.bitrate = bitrate
+                return layer
+            }
+            let request = SetBitrates(trackId: room.camera.track.id, bitrates: bitrates)
+            room.bench.send(.setBitrates(request), from: room.camera.publisher)
+        }
+        room.run(15_000)
+        #expect(layers(room.viewers[1], from: 5000).isSubset(of: [0, 1]))
+        announce([60_000, 120_000, 250_000])
+        room.run(30_000)
+        #expect(layers(room.viewers[1], from: room.milliseconds - 5000) == [2])
+        // Those who come now are told the present bitrates.
+        let late = room.bench.join("late", automatic: false)
+        let info = late.joined?.participants.flatMap(\.tracks).first
+        #expect(info?.simulcastLayers?.map(\.bitrate) == [60_000, 120_000, 250_000])
+        announce(Self.layers.compactMap(\.bitrate))
+        room.run(20_000)
+        #expect(layers(room.viewers[1], from: room.milliseconds - 5000).isSubset(of: [0, 1]))
+        expectNoProblems(room)
+    }
+
+    @Test("Bitrates that do not fit the track's encodings are refused, and change nothing")
+    func refusedBitrates() throws {
+        let room = try makeRoom { [fastViewer($0)] }
+        let (bench, robot) = (room.bench, room.camera.publisher)
+        let plain = try #require(bench.publish(robot, name: "plain"))
+        robot.forgetMessages()
+        for bitrates in [[], [1, 2], [1, 2, 0], [1, 2, -3], [1, 2, 3, 4]] {
+            bench.send(.setBitrates(SetBitrates(trackId: room.camera.track.id, bitrates: bitrates)), from: robot)
+        }
+        bench.send(.setBitrates(SetBitrates(trackId: plain.track.id, bitrates: [1])), from: robot)
+        bench.pull(robot)
+        #expect(robot.errors == Array(repeating: .invalidArgument, count: 6) && robot.close == nil)
+        let late = bench.join("late", automatic: false)
+        #expect(late.joined?.participants.flatMap(\.tracks).first?.simulcastLayers == Self.layers)
+    }
+
     @Test("A viewer that never acknowledges goes down by its lag alone")
     func neverAcknowledging() throws {
         var room = try makeRoom {

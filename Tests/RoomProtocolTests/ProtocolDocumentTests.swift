@@ -23,8 +23,8 @@ struct ProtocolDocumentTests {
             types.insert(typeName(of: message))
         }
         let expected: Set = [
-            Join.type, Resume.type, Publish.type, Unpublish.type, Enable.type, Disable.type, Subscribe.type,
-            Unsubscribe.type, KeyframeRequest.type, TimeSync.type, Leave.type,
+            Join.type, Resume.type, Publish.type, Unpublish.type, Enable.type, Disable.type, SetBitrates.type,
+            Subscribe.type, Unsubscribe.type, KeyframeRequest.type, TimeSync.type, Leave.type,
         ]
         #expect(types == expected)
     }

@@ -68,6 +68,10 @@ let clientMessages: [(ClientMessage, String)] = [
     (.unpublish(Unpublish(trackId: "TR_1")), #"{"trackId":"TR_1","type":"unpublish"}"#),
     (.enable(Enable(trackId: "TR_1")), #"{"trackId":"TR_1","type":"enable"}"#),
     (.disable(Disable(trackId: "TR_1")), #"{"trackId":"TR_1","type":"disable"}"#),
+    (
+        .setBitrates(SetBitrates(trackId: "TR_1", bitrates: [75_000, 300_000])),
+        #"{"bitrates":[75000,300000],"trackId":"TR_1","type":"setBitrates"}"#
+    ),
     (.subscribe(Subscribe(trackId: "TR_1")), #"{"trackId":"TR_1","type":"subscribe"}"#),
     (
         .subscribe(fullSubscribe),

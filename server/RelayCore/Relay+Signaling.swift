@@ -96,6 +96,7 @@ extension Relay {
         case .unpublish(let body): unpublish(body, by: participant)
         case .enable(let body): enable(body, by: participant, at: now)
         case .disable(let body): disable(body, by: participant)
+        case .setBitrates(let body): setBitrates(body, by: participant, at: now)
         case .subscribe(let body): subscribe(body, participant, at: now)
         case .unsubscribe(let body): unsubscribe(body, participant, at: now)
         case .keyframeRequest(let body): keyframeRequested(body, by: participant, at: now)

@@ -209,6 +209,31 @@ extension Relay {
         broadcast(.trackDisabled(message), in: participant.room, except: publisher)
     }
 
+    /// Chooses among a track's encodings by other highest rates from now on.
+    mutating func setBitrates(_ request: SetBitrates, by publisher: ParticipantID, at now: MonotonicInstant) {
+        guard let track = ownTrack(request.trackId, of: publisher) else {
+            return sayNotFound(request.trackId, request.requestId, to: publisher, needing: .ownership)
+        }
+        let layers = tracks[track]?.info.simulcastLayers ?? []
+        guard request.bitrates.count == layers.count, request.bitrates.allSatisfy({ $0 >= 1 }) else {
+            let sentence = "\"bitrates\" has one of at least 1 bit/s for each of the track's simulcastLayers"
+            let error = ErrorMessage(
+                .invalidArgument,
+                "\(sentence); it has \(layers.count)",
+                fatal: false,
+                requestId: request.requestId,
+                trackId: request.trackId
+            )
+            return send(.error(error), toParticipant: publisher)
+        }
+        for (number, (encoding, bitrate)) in zip(tracks.hot[track.index].encodings, request.bitrates).enumerated() {
+            tracks[track]?.info.simulcastLayers?[number].bitrate = bitrate
+            encodings[encoding]?.announcedRate = Double(bitrate)
+        }
+        participants[publisher]?.snapshot = nil
+        reviewSoon(track, at: now)
+    }
+
     /// Discards an encoding's packets; its subscribers wait for the keyframe with which it continues.
     mutating func restart(_ encoding: EncodingID, because reason: DropReason) {
         changeStream(of: encoding) { $0.restart(because: reason) }

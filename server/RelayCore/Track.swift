@@ -36,7 +36,7 @@ struct Encoding: Sendable {
     /// What the requests of subscribers that have only just come cost the others, together.
     var newcomerRequests = KeyframeBackoff()
     /// Its highest rate as announced, in bits per second.
-    let announcedRate: Double?
+    var announcedRate: Double?
 }
 
 /// The packets of one encoding of a track, and the subscribers that get them.

@@ -131,13 +131,18 @@ final class EncodingLane: Sendable {
         changeLimits { ($0.dimensions, $0.sourceRate) = (dimensions, rate) }
     }
 
+    /// The bitrate that the encoding never exceeds.
+    var highestBitrate: Bitrate { limits.withLock { $0.lane(of: track.route).highestBitrate } }
+
     private func changeLimits(_ change: (inout Limits) -> Void) {
         // The uplink is told under the lock: of two changes at once, the later one must reach it last.
-        limits.withLock { limits in
+        let isChanged = limits.withLock { limits in
             let former = limits
             change(&limits)
             if limits != former { track.route.uplink.replace(seat, with: limits.lane(of: track.route)) }
+            return limits != former
         }
+        if isChanged { track.route.announceBitrates() }
     }
 
     /// Whether pictures are encoded: somebody receives the encoding, and the track is enabled.

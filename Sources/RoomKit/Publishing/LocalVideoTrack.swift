@@ -73,8 +73,7 @@ public final class LocalVideoTrack: Sendable {
     /// All parameters are replaced: read `encodingParameters`, change some, and set them. Values are clamped as those of
     /// `publish` are. A lower bitrate holds from the next frame on. A higher one is reached as fast as the network
     /// allows. The size of the pictures may follow some seconds later, with a keyframe. The bitrates mean nothing for
-    /// frames that are compressed already. The server is not told: it goes on to choose between simulcast layers by the
-    /// bitrates with which they were announced. The next call of `publish` begins with its own options.
+    /// frames that are compressed already. The next call of `publish` begins with its own options.
     ///
     /// Any thread may call this.
     ///

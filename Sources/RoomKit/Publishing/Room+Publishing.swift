@@ -13,16 +13,19 @@ private struct Offer {
     /// The encodings, the smallest first.
     var plans: [EncodingPlan]
 
+    /// The highest bitrates of the encodings.
+    var bitrates: [Bitrate] { plans.map { $0.highestBitrate(in: dimensions, of: codec) } }
+
     /// The encodings as they are announced; `nil` if there is one.
     var simulcastLayers: [SimulcastLayer]? {
         guard plans.count > 1 else { return nil }
-        return plans.map { plan in
+        return zip(plans, bitrates).map { plan, bitrate in
             let size = dimensions.divided(by: plan.divisor)
             return SimulcastLayer(
                 simulcastLayer: plan.simulcastLayer,
                 width: size.width,
                 height: size.height,
-                bitrate: plan.highestBitrate(in: dimensions, of: codec).bitsPerSecond
+                bitrate: bitrate.bitsPerSecond
             )
         }
     }
@@ -190,6 +193,7 @@ extension Room {
             uplink: uplink,
             wake: { [loop] in loop.execute(requestWrite) },
             announceEnabled: { [weak self] in await self?.announceEnabled(trackID: info.id) },
+            announceBitrates: { [weak self] in Task { await self?.announceBitrates(trackID: info.id) } },
             reportFailure: { [eventQueue, weak track] failure in
                 if let track { eventQueue.put(.localTrackFailed(track, failure)) }
             },
@@ -198,10 +202,12 @@ extension Room {
             }
         )
         publisher.setWanted(publications.wantedLayers(of: info.id))
+        publication.announcedBitrates = offer.bitrates
         try publisher.begin(route)
         publications.accepted(publication, as: info.id)
         for lane in publisher.lanes { path.value.add(lane) }
         announceEnabled(trackID: info.id)
+        announceBitrates(trackID: info.id)
     }
 
     /// Tells the server whether a track is enabled, if that has changed.
@@ -214,6 +220,17 @@ extension Room {
         guard isEnabled != publication.announcedEnabled else { return }
         publication.announcedEnabled = isEnabled
         send(isEnabled ? .enable(Enable(trackId: trackID)) : .disable(Disable(trackId: trackID)))
+    }
+
+    /// Tells the server the highest bitrates of a track's encodings, if they have changed.
+    ///
+    /// The server chooses among several by them, and needs none of a track that has one.
+    private func announceBitrates(trackID: String) {
+        guard let publication = publications.publication(withID: trackID) else { return }
+        let bitrates = publication.publisher.lanes.map(\.highestBitrate)
+        guard bitrates.count > 1, bitrates != publication.announcedBitrates else { return }
+        publication.announcedBitrates = bitrates
+        send(.setBitrates(SetBitrates(trackId: trackID, bitrates: bitrates.map(\.bitsPerSecond))))
     }
 
     /// The tracks that are published now.
