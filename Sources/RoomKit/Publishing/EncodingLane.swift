@@ -129,6 +129,7 @@ final class EncodingLane: Sendable {
     /// Goes on with pictures of another size, and, if they are compressed already, of another rate.
     func setSource(_ dimensions: Dimensions, rate: Bitrate? = nil) {
         changeLimits { ($0.dimensions, $0.sourceRate) = (dimensions, rate) }
+        track.route.announceBitrates()
     }
 
     /// The bitrate that the encoding never exceeds.
@@ -136,13 +137,11 @@ final class EncodingLane: Sendable {
 
     private func changeLimits(_ change: (inout Limits) -> Void) {
         // The uplink is told under the lock: of two changes at once, the later one must reach it last.
-        let isChanged = limits.withLock { limits in
+        limits.withLock { limits in
             let former = limits
             change(&limits)
             if limits != former { track.route.uplink.replace(seat, with: limits.lane(of: track.route)) }
-            return limits != former
         }
-        if isChanged { track.route.announceBitrates() }
     }
 
     /// Whether pictures are encoded: somebody receives the encoding, and the track is enabled.

@@ -227,7 +227,7 @@ extension Room {
     /// The server chooses among several by them, and needs none of a track that has one.
     private func announceBitrates(trackID: String) {
         guard let publication = publications.publication(withID: trackID) else { return }
-        let bitrates = publication.publisher.lanes.map(\.highestBitrate)
+        let bitrates = publication.publisher.highestBitrates
         guard bitrates.count > 1, bitrates != publication.announcedBitrates else { return }
         publication.announcedBitrates = bitrates
         send(.setBitrates(SetBitrates(trackId: trackID, bitrates: bitrates.map(\.bitsPerSecond))))

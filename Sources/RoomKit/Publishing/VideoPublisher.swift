@@ -261,11 +261,16 @@ final class VideoPublisher: EncodedVideoSink, Sendable {
 
     /// Encodes by other parameters from now on; no frame becomes a keyframe for that alone.
     func setParameters(_ parameters: VideoEncodingParameters) {
-        state.withLock { state in
+        let route = state.withLock { state in
             state.parameters = parameters
             for lane in state.lanes { lane.setParameters(parameters.completed(for: contentHint)) }
+            return state.route
         }
+        route?.announceBitrates()
     }
+
+    /// The highest bitrate of each encoding, after a change of parameters as a whole or before it.
+    var highestBitrates: [Bitrate] { state.withLock { $0.lanes.map(\.highestBitrate) } }
 
     /// Changes the pictures in another way, from the next one on.
     func setTransform(_ transform: VideoTransform) {
