@@ -192,4 +192,31 @@ struct VideoTransformTests {
         }
         await room.disconnect()
     }
+
+    // The event of the new size kept the track, which kept the queue of the events.
+    @Test("A track whose change of size nobody hears of is freed after its session")
+    func freed() async throws {
+        let server = try RelayServer.start()
+        defer { server.stop() }
+        weak var freed: LocalVideoTrack?
+        do {
+            var options = ConnectOptions(roomName: "lab")
+            options.url = server.url
+            let room = try await RoomClient.connect(options: options)
+            let source = PushedSource()
+            let track = LocalVideoTrack(source: source)
+            freed = track
+            let publishing = Task { try await room.localParticipant.publish(track) }
+            try await eventually("a picture is taken") { source.write(picture(64, 48)) }
+            try await publishing.value
+            try await eventually("the size is another one") {
+                source.write(picture(48, 64))
+                return track.dimensions == Dimensions(width: 48, height: 64)
+            }
+            await room.disconnect()
+        }
+        let end = ContinuousClock.now + .seconds(20)
+        while freed != nil, ContinuousClock.now < end { try await Task.sleep(for: .milliseconds(10)) }
+        #expect(freed == nil)
+    }
 }

@@ -194,11 +194,12 @@ extension Room {
             wake: { [loop] in loop.execute(requestWrite) },
             announceEnabled: { [weak self] in await self?.announceEnabled(trackID: info.id) },
             announceBitrates: { [weak self] in Task { await self?.announceBitrates(trackID: info.id) } },
-            reportFailure: { [eventQueue, weak track] failure in
-                if let track { eventQueue.put(.localTrackFailed(track, failure)) }
+            // An event that nobody reads keeps its track, which keeps these.
+            reportFailure: { [weak eventQueue, weak track] failure in
+                if let track { eventQueue?.put(.localTrackFailed(track, failure)) }
             },
-            reportDimensions: { [eventQueue, weak track] size in
-                if let track { eventQueue.put(.localTrackDimensionsChanged(track, size)) }
+            reportDimensions: { [weak eventQueue, weak track] size in
+                if let track { eventQueue?.put(.localTrackDimensionsChanged(track, size)) }
             }
         )
         publisher.setWanted(publications.wantedLayers(of: info.id))

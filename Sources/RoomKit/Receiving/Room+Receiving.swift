@@ -26,6 +26,7 @@ extension Room {
         alias: UInt32,
         start: ClientSession.Subscription
     ) throws(RoomError) {
+        let (track, participant) = (entry.track, entry.participant)
         let trackID = entry.track.sid
         guard let codec = entry.track.trackCodec else {
             throw RoomError(.unknownCodec(entry.track.codec ?? ""))
@@ -42,8 +43,8 @@ extension Room {
                 guard let self else { return }
                 Task { await self.receptionFailed(of: trackID, alias: alias, error) }
             },
-            reportDimensions: { [eventQueue, weak track = entry.track, weak participant = entry.participant] size in
-                if let track, let participant { eventQueue.put(.trackDimensionsChanged(track, participant, size)) }
+            reportDimensions: { [weak eventQueue, weak track, weak participant] size in
+                if let track, let participant { eventQueue?.put(.trackDimensionsChanged(track, participant, size)) }
             }
         )
         entry.track.setKeyframeRequest { [weak self] need in
