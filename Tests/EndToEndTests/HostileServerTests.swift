@@ -132,10 +132,11 @@ struct HostileServerTests {
         defer { server.stop() }
         let (member, peer) = try await join(server)
         let track = try await member.subscribedTrack()
-        for alias in UInt32(8)...300 {
+        // Fewer than the decoders that may still be ending: on a busy machine, all of them are.
+        for alias in UInt32(8)...60 {
             peer.tell(.subscribed(Subscribed(trackId: track.sid, alias: alias, catchUpThrough: nil)))
         }
-        var pattern = try EncodedPattern(alias: 300)
+        var pattern = try EncodedPattern(alias: 60)
         try await eventually("the last one is received") {
             for packet in try pattern.next() { peer.send(packet) }
             return track.statistics.framesDecoded >= 1
