@@ -14,16 +14,22 @@ func levels(of id: String?, at peer: Peer) -> [Int] {
 
 @Suite("Relay: publishers that fall silent", .timeLimit(.minutes(1)))
 struct SilentPublisherTests {
-    // Its viewers kept a frozen picture and a level of 5 for half a minute, until its connection was given up.
-    @Test("A publisher whose network is gone has the level 0 for its viewers after some seconds, and 5 when it is back")
-    func lostPublisher() throws {
+    /// A publisher, a viewer, and the publisher's id.
+    private func room() throws -> (bench: RelayBench, camera: Camera, viewer: Peer, name: String) {
         let bench = RelayBench()
         let robot = bench.join("robot")
         let viewer = bench.join("viewer")
         let camera = try #require(bench.publish(robot))
         bench.pull([robot, viewer])
-        bench.run(camera, frames: 150, takers: [viewer])
-        let name = try #require(robot.joined?.participant.id)
+        bench.run(camera, frames: 60, takers: [viewer])
+        return (bench, camera, viewer, try #require(robot.joined?.participant.id))
+    }
+
+    // Its viewers kept a frozen picture and a level of 5 for half a minute, until its connection was given up.
+    @Test("A publisher whose network is gone has the level 0 for its viewers after some seconds, and 5 when it is back")
+    func lostPublisher() throws {
+        let (bench, camera, viewer, name) = try room()
+        let robot = camera.publisher
         let stopped = bench.now
         bench.unreachable = [robot.id]
         while levels(of: name, at: viewer).isEmpty, bench.now < stopped + .seconds(20) {
@@ -54,13 +60,8 @@ struct SilentPublisherTests {
         arguments: ["still", "disabled", "unwatched"]
     )
     func silentPublisher(kind: String) throws {
-        let bench = RelayBench()
-        let robot = bench.join("robot")
-        let viewer = bench.join("viewer")
-        let camera = try #require(bench.publish(robot))
-        bench.pull([robot, viewer])
-        bench.run(camera, frames: 60, takers: [viewer])
-        let name = try #require(robot.joined?.participant.id)
+        let (bench, camera, viewer, name) = try room()
+        let robot = camera.publisher
         switch kind {
         case "disabled": bench.send(.disable(Disable(trackId: camera.track.id)), from: robot)
         case "unwatched": bench.send(.unsubscribe(Unsubscribe(trackId: camera.track.id)), from: viewer)
@@ -92,17 +93,6 @@ struct SilentPublisherTests {
         bench.pull(viewer)
         let name = try #require(robot.joined?.participant.id)
         #expect(levels(of: name, at: viewer) == [0])
-    }
-
-    /// A publisher, a viewer, and the publisher's id.
-    private func room() throws -> (bench: RelayBench, camera: Camera, viewer: Peer, name: String) {
-        let bench = RelayBench()
-        let robot = bench.join("robot")
-        let viewer = bench.join("viewer")
-        let camera = try #require(bench.publish(robot))
-        bench.pull([robot, viewer])
-        bench.run(camera, frames: 60, takers: [viewer])
-        return (bench, camera, viewer, try #require(robot.joined?.participant.id))
     }
 
     // Looks came 2.97 s after an answer, and the next one 3 s later: 12 s passed before it was found lost.

@@ -135,9 +135,7 @@ struct EncodingParametersTests {
     func lifetime() async throws {
         let server = try RelayServer.start()
         defer { server.stop() }
-        var connectOptions = ConnectOptions(roomName: "lab")
-        connectOptions.url = server.url
-        let room = try await RoomClient.connect(options: connectOptions)
+        let room = try await RoomClient.connect(options: ConnectOptions(roomName: "lab", of: server))
         let source = PushedSource(contentHint: .text)
         let track = LocalVideoTrack(source: source, name: "page")
         func expectNotPublished() {

@@ -1,6 +1,7 @@
 import Foundation
 import Capture
 import MediaCore
+import RelayServer
 import Synchronization
 import Testing
 import Threading
@@ -360,5 +361,13 @@ extension Room {
     /// The properties of a published track's encodings, the smallest first.
     func plans(of track: LocalVideoTrack) -> [EncodingPlan] {
         publications.all.first { $0.track === track }?.publisher.lanes.map(\.plan) ?? []
+    }
+}
+
+extension ConnectOptions {
+    /// The options for a room of a server of this process.
+    init(roomName: String, of server: RelayServer) {
+        self.init(roomName: roomName)
+        url = server.url
     }
 }

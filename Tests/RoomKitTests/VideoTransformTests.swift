@@ -171,9 +171,7 @@ struct VideoTransformTests {
     func lifetime() async throws {
         let server = try RelayServer.start()
         defer { server.stop() }
-        var options = ConnectOptions(roomName: "lab")
-        options.url = server.url
-        let room = try await RoomClient.connect(options: options)
+        let room = try await RoomClient.connect(options: ConnectOptions(roomName: "lab", of: server))
         let source = PushedSource()
         let track = LocalVideoTrack(source: source)
         track.transform = transform(.clockwise90)
@@ -200,9 +198,7 @@ struct VideoTransformTests {
         defer { server.stop() }
         weak var freed: LocalVideoTrack?
         do {
-            var options = ConnectOptions(roomName: "lab")
-            options.url = server.url
-            let room = try await RoomClient.connect(options: options)
+            let room = try await RoomClient.connect(options: ConnectOptions(roomName: "lab", of: server))
             let source = PushedSource()
             let track = LocalVideoTrack(source: source)
             freed = track

@@ -97,8 +97,8 @@ extension Relay {
         wake(id, for: .signaling)
     }
 
-    /// Closes the connections whose outbox has passed its limit; those with the most in it, if all outboxes together
-    /// have passed theirs.
+    /// Closes the connections whose outbox has passed its limit, and, if all outboxes together have passed theirs, those
+    /// for which much has waited for long.
     mutating func dropSlowConnections(at now: MonotonicInstant) {
         repeat {
             while let id = overfull.popLast() {

@@ -32,7 +32,7 @@ package struct RelayStatistics: Hashable, Sendable {
 package struct RelayWork: Hashable, Sendable {
     /// Signaling messages that were encoded as JSON.
     package var encodings = 0
-    /// Signaling messages that were put into an outbox.
+    /// Signaling messages that were put into an outbox; how long one waits is told by this, too (`Outbox.waitsSince`).
     package var deliveries = 0
     /// Subscribers that were checked because a packet arrived.
     package var wakes = 0
