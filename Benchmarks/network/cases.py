@@ -108,6 +108,12 @@ class Case:
         capacity = self.link.capacity if self.link else ""
         return capacity.removeprefix("trace:") if capacity.startswith("trace:") else None
 
+    @property
+    def places(self):
+        """Where the link can be: `where`, and "both" if all pictures go the same way."""
+        is_one_way = self.link and not any(flow.reverse for flow in self.flows)
+        return (*self.where, "both") if is_one_way and len(self.where) > 1 else self.where
+
     def shortened(self, factor):
         """The same case with all its times multiplied, and without the lines, which hold for the whole."""
         moved = lambda value: value if value is None else tuple(v * factor for v in value)
@@ -396,12 +402,12 @@ ALL = [
     ),
     Case(
         "stopped-reader",
-        # A client ends its connection after 30 s of silence, the server after 45 s (docs/protocol.md, section 2).
-        "a viewer stops reading for 29 s",
+        # The server waits 45 s for a program that stands still (docs/protocol.md, section 2).
+        "a viewer stops reading for 30 s",
         70,
         Link("0:50M", delay=5),
         2_000_000,
-        flows=(Flow(viewers=(Viewer(stopped=(20, 49)), SOLO)),),
+        flows=(Flow(viewers=(Viewer(stopped=(20, 50)), SOLO)),),
         where=("down",),
         lines=(
             Line("staleBytes", "<=", 200_000, firm=True),

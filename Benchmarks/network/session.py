@@ -15,7 +15,7 @@ import time
 from roombench import clips
 
 from . import quality, replays
-from .spaces import HUB_ADDRESS, Network
+from .spaces import DIRECTIONS, HUB_ADDRESS, Network
 
 HERE = pathlib.Path(__file__).resolve().parent
 PORT = 8480
@@ -98,7 +98,8 @@ class Session:
             own = delay if flow.delay is None else flow.delay
             if self._is_publisher_near(flow):
                 plan.append((own, (index, "publisher")))
-                continue
+                if self.where != "both":
+                    continue
             names = dict.fromkeys(viewer.name for viewer in flow.viewers if not viewer.beside_server)
             plan += [(own, (index, name)) for name in names]
         if self.case.bulks:
@@ -108,7 +109,7 @@ class Session:
         return plan
 
     def _is_publisher_near(self, flow):
-        return (self.where == "up") != flow.reverse
+        return self.where == "both" or (self.where == "up") != flow.reverse
 
     def _space(self, *key):
         return self.ends.get(key if len(key) > 1 else key[0], self.network.hub)
@@ -194,7 +195,7 @@ class Session:
 
     def _start_bulk(self, index, bulk):
         near, hub, port = self._space("bulk"), self.network.hub, 7000 + index
-        source, sink = (near, hub) if self.where == "up" else (hub, near)
+        source, sink = (hub, near) if self.where == "down" else (near, hub)
         script = HERE / "bulk.py"
         self._start(sink, "bulk", sys.executable, script, "sink", port).process.wait_for("ready")
         kind = "short" if bulk.short else "long"
@@ -285,7 +286,7 @@ class Session:
         path = self.folder / "link.csv"
         if not path.exists():
             return []
-        forward, back = ("up", "down") if self.where == "up" else ("down", "up")
+        forward, back = DIRECTIONS[self.where]
         rename = lambda name: name.replace(f"{forward}_", "forward_").replace(f"{back}_", "back_")
         with path.open() as file:
             rows = [{rename(name): float(value) for name, value in row.items()} for row in csv.DictReader(file)]
@@ -294,7 +295,12 @@ class Session:
     def own_ends(self):
         """The link's numbers of the near ends of our flows in its forward direction."""
         keys = [key for _, key in self._plan_ends()]
-        return [i for i, key in enumerate(keys) if isinstance(key, tuple) and not self.case.flows[key[0]].reverse]
+        return [
+            i
+            for i, key in enumerate(keys)
+            if isinstance(key, tuple) and not self.case.flows[key[0]].reverse
+            if self.where != "both" or key[1] == "publisher"
+        ]
 
     def near_index(self, *key):
         """The link's number of a near end; None where there is no such end."""

@@ -15,6 +15,9 @@ from roombench.programs import BUILD, CFLAGS, HERE, Process
 
 PREFIX = "room-bench"
 NETWORK, HUB_ADDRESS = "198.18.0.0/24", "198.18.0.1"  # RFC 2544: for benchmarks
+DIRECTIONS = {"up": ("up", "down"), "down": ("down", "up"), "both": ("up", "down")}
+"""The link's direction of the pictures, and the other one, by where the link is. With "both" the pictures cross the link
+up to the server, and then down to the viewers."""
 counter = itertools.count()
 
 
@@ -135,19 +138,23 @@ class Network:
         return space
 
     def _start_link(self, link, delays, where, settings, seed):
-        forward, back = ("up", "down") if where == "up" else ("down", "up")
-        capacity = link.capacity
+        forward, back = DIRECTIONS[where]
+        capacity, other = link.capacity, settings.second or link.capacity if where == "both" else link.back
         if capacity.startswith("trace:"):
             capacity = f"trace:{settings.traces / capacity.removeprefix('trace:')}"
+        if other.startswith("trace:"):
+            other = f"trace:{settings.traces / other.removeprefix('trace:')}"
         options = {
             forward: capacity,
-            back: link.back,
+            back: other,
             f"{forward}-queue": link.queue,
             f"{forward}-loss": link.loss,
             "jitter": link.jitter,
             "seed": seed,
             "series": self.folder / "link.csv",
         }
+        if where == "both":
+            options |= {f"{back}-queue": link.queue, f"{back}-loss": link.loss}
         if settings.packets:
             options["packets"] = self.folder / "packets.csv"
         words = [str(word) for name, value in options.items() for word in (f"--{name}", value)]
