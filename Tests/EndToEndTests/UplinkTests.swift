@@ -125,6 +125,27 @@ struct UplinkTests {
         #expect(encoded == track.statistics.framesEncoded && questions >= encoded && acknowledgements > 0)
     }
 
+    @Test("While the server is silent, the kernel is asked how much it has had")
+    func kernelAsked() async throws {
+        let directory = try TemporaryDirectory()
+        let path = directory("uplink.log")
+        let server = try makeServer()
+        defer { server.stop() }
+        let member = try await join(server) { $0.adaptationLog = path }
+        let track = makePattern()
+        try await member.room.localParticipant.publish(track)
+        try await eventually("frames are acknowledged") {
+            track.statistics.framesSent > 10 && track.statistics.connection?.isAcknowledged == true
+        }
+        try await server.peer().stopAcknowledging()
+        let captured = track.statistics.framesCaptured
+        try await eventually("more pictures come") { track.statistics.framesCaptured > captured + 30 }
+        await member.room.disconnect()
+        let log = try AdaptationLog(reading: Array(Data(contentsOf: URL(filePath: path))))
+        let counts = log.entries.compactMap { if case .delivered(let packets) = $0.input { packets } else { nil } }
+        #expect(!counts.isEmpty && counts == counts.sorted() && counts.last ?? 0 > 0, "\(counts)")
+    }
+
     @Test("After the bitrate of a published track was lowered, fewer bytes are sent, and after it was raised, more")
     func chosenBitrate() async throws {
         let stage = try Stage()

@@ -163,6 +163,27 @@ struct ThinLinkTests {
         #expect(room.viewers.allSatisfy { $0.peer.allProblems.isEmpty })
     }
 
+    // Three layers cost everybody up to 1.9 dB.
+    @Test("Temporal layers go when nobody needs them any more", arguments: [true, false])
+    func backToOneLayer(leaves: Bool) throws {
+        var room = try EmulatedRoom(cap: 1_000_000, temporalLayers: 3) {
+            [
+                EmulatedViewer($0, "fast", bitsPerSecond: 50_000_000, delay: .milliseconds(5)),
+                EmulatedViewer($0, "slow", bitsPerSecond: 600_000),
+            ]
+        }
+        room.run(10_000)
+        #expect(room.camera.wanted?.temporalLayers ?? 1 > 1)
+        if leaves {
+            room.bench.close(room.viewers.removeLast().peer)
+        } else {
+            room.viewers[1].bitsPerSecond = 50_000_000
+        }
+        room.run(20_000)
+        #expect(room.camera.wanted?.temporalLayers == 1)
+        #expect(room.viewers.allSatisfy { $0.peer.allProblems.isEmpty })
+    }
+
     @Test("A viewer that stops reading is sent little, and is live again at once when it reads on")
     func stopsReading() throws {
         var room = try EmulatedRoom(cap: 1_500_000) { [EmulatedViewer($0, "viewer", bitsPerSecond: 5_000_000)] }

@@ -97,6 +97,11 @@ package final class SocketPeer: WebSocketHandler, @unchecked Sendable {
         state.withLock { $0.isAcknowledging = true }
     }
 
+    /// Falls silent about what it receives from now on.
+    package func stopAcknowledging() {
+        state.withLock { $0.isAcknowledging = false }
+    }
+
     /// Closes the connection.
     package func close(_ code: UInt16 = 1000) { post(.close(code)) }
 
