@@ -52,7 +52,7 @@ let tools: [Target] = [
     ),
     .executableTarget(
         name: "adaptation-bench",
-        dependencies: ["AdaptationSimulation", "Adaptation", "MediaCore"],
+        dependencies: ["AdaptationSimulation", "Adaptation", "MediaCore", "Charts", argumentParser],
         path: "Benchmarks/adaptation",
         swiftSettings: settings
     ),

@@ -55,98 +55,15 @@ struct BenchCase {
         )
     }
 
-    func run(
-        _ settings: UplinkController.Settings,
-        printsStates: Bool,
-        into summary: inout BenchSummary
-    ) -> [String] {
+    static func text(_ value: Double, _ digits: Int) -> String { String(format: "%.\(digits)f", value) }
+
+    /// Plays it.
+    func play(_ settings: UplinkController.Settings) -> BenchResult {
         var flows = flows
         for index in flows.indices {
             flows[index].settings = settings
             flows[index].seed = 100 + UInt64(index)
         }
-        let results = LinkSimulation.run(trace, seconds: seconds, flows: flows, bulk: bulk)
-        var lines: [String] = []
-        let start = (flows.map(\.start).max() ?? 0) + warmUp
-        var rates: [Double] = []
-        for (index, flow) in results.enumerated() {
-            let figures = SimulationFigures(flow, from: start, to: seconds)
-            let limit = Double(flow.configuration.lane.highestBitrate.bitsPerSecond)
-            let usable = trace.usable(from: start, to: seconds, limit: limit * Double(flows.count))
-            rates.append(figures.rate)
-            if flows.count == 1 { summary.add(figures, used: figures.rate / usable) }
-            let label = flows.count == 1 ? name : "\(name)/\(index)"
-            lines.append(line(label, figures, used: figures.rate / usable, flow))
-            for (earlier, later) in zip(flow.arrivals, flow.arrivals.dropFirst())
-            where printsStates && later.arrived - earlier.arrived > 150 {
-                let frame =
-                    "\(later.size) bytes\(later.isKeyframe ? ", keyframe," : "") captured at \(later.captured) ms"
-                lines.append("  \(later.arrived) ms: after \(later.arrived - earlier.arrived) ms \(frame)")
-            }
-            for state in flow.states where printsStates && state.time % 500 == 0 {
-                let rates = "\(state.rate / 1000) of \(state.capacity / 1000) kbit/s"
-                lines.append(
-                    "  \(Double(state.time) / 1000) s \(rates), queue \(state.queue / 1000) ms"
-                        + ", \(state.target)"
-                )
-            }
-        }
-        if flows.count > 1 {
-            lines.append("  Jain \(Self.text(SimulationFigures.jain(rates), 3))")
-        }
-        return lines
-    }
-
-    private func line(
-        _ label: String,
-        _ figures: SimulationFigures,
-        used: Double,
-        _ flow: SimulatedFlow
-    ) -> String {
-        var line = label.padding(toLength: 15, withPad: " ", startingAt: 0)
-        line += Self.cell(Self.text(figures.rate / 1e6, 2), 7) + Self.cell(Self.text(used, 2), 6)
-        for value in [figures.p50, figures.p95, figures.p99] { line += Self.cell("\(value)", 5) }
-        line += Self.cell("\(figures.largest)", 6)
-        line += Self.cell(Self.text(figures.signalMean, 0), 5) + Self.cell("\(figures.signal95)", 5)
-        line += Self.cell(Self.text(figures.frameRate, 1), 5) + Self.cell("\(figures.freezes)", 5)
-        line += Self.cell("\(figures.frozen)", 7) + Self.cell("\(figures.keyframes)", 5)
-        line += Self.cell("\(figures.sizeChanges)", 5)
-        line += Self.cell(Self.text(Double(flow.acknowledgements) / seconds, 1), 6)
-        if let recovery {
-            let reached = flow.states.first {
-                Double($0.time) >= recovery.after * 1000 && Double($0.rate) >= recovery.rate
-            }
-            line += "  back " + (reached.map { Self.text(Double($0.time) / 1000 - recovery.after, 1) } ?? "never")
-        }
-        return line
-    }
-
-    static func text(_ value: Double, _ digits: Int) -> String { String(format: "%.\(digits)f", value) }
-
-    private static func cell(_ text: String, _ width: Int) -> String {
-        String(repeating: " ", count: max(1, width - text.count)) + text
-    }
-}
-
-/// The means of the cases with one flow.
-struct BenchSummary {
-    private var count = 0.0
-    private var sums = [0.0, 0.0, 0.0, 0.0, 0.0]
-    private var freezes = 0
-
-    mutating func add(_ figures: SimulationFigures, used: Double) {
-        count += 1
-        let values = [used, Double(figures.p50), Double(figures.p95), figures.signalMean, Double(figures.p99)]
-        for (index, value) in values.enumerated() { sums[index] += log(max(1e-3, value)) }
-        freezes += figures.freezes
-    }
-
-    var line: String {
-        guard count > 0 else { return "" }
-        let means = sums.map { exp($0 / count) }
-        let score = (sums[0] - 0.5 * sums[2] - 0.5 * sums[3] - 0.02 * Double(freezes)) / count
-        let names = ["used", "p50", "p95", "signal", "p99"]
-        let parts = zip(names, means).map { "\($0) \(BenchCase.text($1, $0 == "used" ? 3 : 0))" }
-        return "mean \(parts.joined(separator: " ")) freezes \(freezes) score \(BenchCase.text(score, 3))"
+        return BenchResult(of: self, LinkSimulation.run(trace, seconds: seconds, flows: flows, bulk: bulk))
     }
 }

@@ -120,14 +120,15 @@ extension BenchCase {
                 )
             )
         }
-        for (name, rate) in [("bulk", 3.5), ("rfc5.6", 2)] {
+        // A download that comes later, and one that fills the queue already (RFC 8867, 5.6).
+        for (name, rate, joins, begins) in [("bulk", 3.5, 0.0, 10.0), ("bulk-2", 2, 0, 10), ("rfc5.6", 2, 5, 0)] {
             cases.append(
                 BenchCase(
                     name: name,
                     trace: .constant(rate, seconds: 120),
                     seconds: 120,
-                    flows: [flow(2.5, delay: 50, size: (320, 240), floor: 0)],
-                    bulk: SimulatedBulk(from: 10, to: 100),
+                    flows: [flow(2.5, delay: 50, start: joins, size: (320, 240), floor: 0)],
+                    bulk: SimulatedBulk(from: begins, to: 100),
                     warmUp: 25
                 )
             )

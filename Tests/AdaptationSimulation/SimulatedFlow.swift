@@ -116,6 +116,8 @@ package final class SimulatedFlow {
     package private(set) var arrivals: [Arrival] = []
     /// Ten times a second.
     package private(set) var states: [State] = []
+    /// Captured pictures that were left out for a newer one.
+    package private(set) var picturesLeftOut = 0
     /// Acknowledgements that were sent.
     package private(set) var acknowledgements = 0
     private let id: Int
@@ -173,6 +175,7 @@ package final class SimulatedFlow {
         var isNew = false
         if Double(now) >= nextFrame {
             nextFrame += 1000 / configuration.lane.frameRate.framesPerSecond
+            if held != nil { picturesLeftOut += 1 }
             held = now
             isNew = true
         }

@@ -14,6 +14,8 @@ package struct SimulationFigures: Hashable, Sendable {
     package var signal95 = 0
     /// Frames a second.
     package var frameRate = 0.0
+    /// The harmonic mean of the frame rate over time: long gaps count for as long as they last.
+    package var harmonicFrameRate = 0.0
     /// Freezes by WebRTC's definition, and the time that they take.
     package var freezes = 0
     package var frozen = 0
@@ -37,10 +39,22 @@ package struct SimulationFigures: Hashable, Sendable {
         for arrival in arrivals { bytes += arrival.size }
         rate = Double(bytes) * 8 / (end - start)
         frameRate = Double(frames) / (end - start)
+        harmonicFrameRate = Self.harmonicRate(arrivals)
         keyframes = arrivals.count { $0.isKeyframe }
         sizeChanges = zip(arrivals, arrivals.dropFirst()).count { $0.dimensions != $1.dimensions }
         noteSignal(arrivals, from: first.arrived, to: last)
         noteFreezes(arrivals)
+    }
+
+    private static func harmonicRate(_ arrivals: [SimulatedFlow.Arrival]) -> Double {
+        var sum = 0.0
+        var squares = 0.0
+        for (earlier, later) in zip(arrivals, arrivals.dropFirst()) {
+            let gap = Double(later.arrived - earlier.arrived) / 1000
+            sum += gap
+            squares += gap * gap
+        }
+        return squares > 0 ? sum / squares : 0
     }
 
     private static func percentile(_ sorted: [Int], _ part: Double) -> Int {
