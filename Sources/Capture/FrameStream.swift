@@ -64,6 +64,6 @@ extension VideoSource {
     /// The frames of the source, each loop always getting the newest one; see `FrameStream`.
     public var frames: FrameStream { FrameStream(source: self, frameRate: nil) }
 
-    /// The frames of the source, of which at most `frameRate` are read; see `FrameStream`.
+    /// The frames of the source, at most `frameRate` of them a second; see `FrameStream`.
     public func frames(atMost frameRate: FrameRate) -> FrameStream { FrameStream(source: self, frameRate: frameRate) }
 }

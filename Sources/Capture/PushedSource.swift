@@ -34,6 +34,6 @@ public final class PushedSource: VideoSource {
     @discardableResult
     public func write(_ frame: VideoFrame) -> Bool { entrance.take(frame) }
 
-    /// The frames that were written, and those that were dropped by reason; the former contain the latter.
+    /// The frames that were written, dropped ones among them, and the dropped ones by reason.
     public var writeStatistics: CaptureStatistics { captureStatistics }
 }

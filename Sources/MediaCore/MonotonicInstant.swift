@@ -1,7 +1,7 @@
 /// A point on this machine's `CLOCK_MONOTONIC`, the clock that V4L2 stamps frames with.
 ///
-/// The standard library's `ContinuousClock` is another clock on Linux (`CLOCK_BOOTTIME`); never mix the two. This type
-/// is only a value; `MonotonicClock` in `Threading` reads the clock.
+/// The standard library's `ContinuousClock` is another clock on Linux (`CLOCK_BOOTTIME`); never mix the two. `now` of
+/// RoomKit reads this one.
 public struct MonotonicInstant: Hashable, Sendable {
     /// Nanoseconds since the clock's origin, usually the machine's start.
     public var nanoseconds: Int64

@@ -141,9 +141,7 @@ public struct FrameRate: Sendable {
         self.init(numerator: framesPerSecond, denominator: 1)
     }
 
-    /// The rate of so many frames per second, to the thousandth; `nil` if there is none, as for 0 and what is no number.
-    ///
-    /// From 0.001 to 1,000,000 frames per second can be stated.
+    /// The rate of so many frames per second, to the thousandth; `nil` unless it is from 0.001 to 1,000,000.
     public init?(_ framesPerSecond: Double) {
         guard framesPerSecond.isFinite, (0.001...1_000_000).contains(framesPerSecond) else { return nil }
         self.init(numerator: Int((framesPerSecond * 1000).rounded()), denominator: 1000)

@@ -64,6 +64,6 @@ public final class PushedVP8Source: EncodedVideoSource {
             == .delivered
     }
 
-    /// The frames that were written, and those that were dropped by reason; the former contain the latter.
+    /// The frames that were written, dropped ones among them, and the dropped ones by reason.
     public var writeStatistics: CaptureStatistics { captureStatistics }
 }

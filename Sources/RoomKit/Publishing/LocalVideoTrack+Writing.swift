@@ -23,7 +23,7 @@ extension LocalVideoTrack {
         (source as? PushedSource)?.write(frame) ?? false
     }
 
-    /// The frames that were written, and those that were dropped by reason; the former contain the latter.
+    /// The frames that were written, dropped ones among them, and the dropped ones by reason.
     ///
     /// Zero if the source is no `PushedSource`.
     public var writeStatistics: CaptureStatistics {

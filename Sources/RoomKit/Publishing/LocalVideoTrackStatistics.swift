@@ -7,8 +7,9 @@ public import MediaCore
 public struct LocalVideoTrackStatistics: Hashable, Sendable {
     /// Frames that the source captured.
     public var framesCaptured = 0
-    /// Frames of a screen that was found unchanged, or of a hidden window, which show the last picture again, and those
-    /// of any source that show its newest picture to somebody who waits for one; part of `framesCaptured`.
+    /// Repeats of the last picture: of an unchanged screen, of a hidden window, or for a subscriber that waits for one.
+    ///
+    /// They are part of `framesCaptured`.
     public var framesRepeated = 0
     /// Frames that the device skipped, according to its sequence numbers; they are not part of `framesCaptured`.
     public var framesMissed = 0
