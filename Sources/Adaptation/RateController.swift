@@ -107,6 +107,8 @@ package struct RateController: Hashable, Sendable {
 
     /// The rate to send at, in bits per second.
     package private(set) var rate: Double
+    /// Why it is what it is.
+    package private(set) var reason = RateReason.start
     /// The estimated rate that the path carries, in bits per second.
     package var capacityEstimate: Double { capacity ?? rate }
     /// By how much jitter raises the allowed queue, in microseconds.
@@ -199,6 +201,7 @@ package struct RateController: Hashable, Sendable {
         )
         if change == .refuted { rate = min(rate, 0.5 * sample.deliveryRate) }
         if isCompeting {
+            reason = .competition
             lastFull = now
             overfull = nil
             (isStarting, isRecovering, hasFoundLimit) = (false, false, true)
@@ -214,6 +217,7 @@ package struct RateController: Hashable, Sendable {
             decrease(queue: queue, low: low, sample, roundTrip: roundTrip, min(0.3, elapsed), at: now)
         }
         let isLimited = rate >= settings.highestRate
+        if isLimited { reason = .highestRate }
         rate = min(settings.highestRate, max(settings.lowestRate, rate))
         // While the limit holds the rate down, nothing is learned of the path, so the last good rate does not fade.
         lastGoodRate = max(rate, isLimited ? lastGoodRate : lastGoodRate * (1 - settings.memoryDecay * min(1, elapsed)))
@@ -233,9 +237,11 @@ package struct RateController: Hashable, Sendable {
             // A packet of ours was lost; TCP halves what may be on its way about as far.
             guard now - (lastCut ?? .min / 2) > 500_000 else { return }
             lastCut = now
+            reason = .stall
             return rate = max(settings.lowestRate, 0.7 * rate)
         }
         guard rate > settings.cutFactor * sample.activeRate else { return }
+        reason = .stall
         hasFoundLimit = true
         rate = max(settings.lowestRate, settings.cutFactor * sample.activeRate)
     }
@@ -245,6 +251,7 @@ package struct RateController: Hashable, Sendable {
     private mutating func ease(at now: Int64) {
         guard now - (lastCut ?? .min / 2) > 500_000 else { return }
         lastCut = now
+        reason = .lateWrite
         rate = max(settings.lowestRate, settings.loneFactor * rate)
     }
 
@@ -274,6 +281,7 @@ package struct RateController: Hashable, Sendable {
         at now: Int64
     ) {
         let clearFor = Double(now - (lastFull ?? now)) / 1e6
+        reason = .growth
         var growth = 0.0
         if clearFor > settings.patience {
             growth = settings.multiplicativeIncrease * min(1, (clearFor - settings.patience) / settings.rampTime)
@@ -281,10 +289,11 @@ package struct RateController: Hashable, Sendable {
         if rate < settings.recoveryLimit * lastGoodRate {
             growth = max(growth, settings.recoveryIncrease)
             isRecovering = true
+            reason = .recovery
         }
         if isStarting, rate < settings.highestRate { growth = max(growth, startGrowth(at: now)) }
         let limit = 1.5 * max(sample.activeRate, 0.5 * capacityEstimate) + 50_000
-        guard rate < limit else { return }
+        guard rate < limit else { return reason = .unused }
         let pace = min(1, settings.pacedRoundTrip / Double(max(1, roundTrip)))
         var additive = settings.additiveIncrease * min(2, 1e6 / rate).squareRoot()
         if sample.isThin { additive = min(additive, settings.thinIncrease * rate) }
@@ -309,6 +318,7 @@ package struct RateController: Hashable, Sendable {
         at now: Int64
     ) {
         lastFull = now
+        reason = .queue
         (isStarting, hasFoundLimit) = (false, true)
         cutPersistentQueue(queue, sample, at: now)
         // Below what the path delivers the queue drains already.

@@ -246,6 +246,9 @@ package struct UplinkController: Sendable {
         return min(unacknowledgedRate.rate, controller.highestRate)
     }
 
+    /// Why the rate is what it is.
+    package var rateReason: RateReason { mode == .unacknowledged ? .socket : controller.reason }
+
     /// Whether the last keyframe of an encoding is long enough ago for another.
     package func mayEncodeKeyframe(_ id: LaneID, at now: MonotonicInstant) -> Bool {
         guard let lane = lanes.first(where: { $0.id == id }), let last = lane.lastKeyframe else { return true }
@@ -258,6 +261,7 @@ package struct UplinkController: Sendable {
             mode: mode,
             acknowledged: DataSize(bytes: Int(path.acknowledgedBytes)),
             rate: Bitrate(bitsPerSecond: Int(rate)),
+            rateReason: rateReason,
             capacity: Bitrate(bitsPerSecond: Int(controller.capacityEstimate)),
             queueDelay: lastSample.map { .microseconds($0.queue) },
             roundTrip: path.shortestRoundTrip.map { .microseconds($0) },

@@ -9,6 +9,8 @@ package struct UplinkReplay: Sendable {
         /// Why a picture waits, or what last changed the size and the frame rate that are encoded; `nil` if nobody
         /// receives the encoding, and without a question.
         package var reason: String?
+        /// Why the connection's rate is what it is.
+        package var rateReason: RateReason
         /// Whether the controller answered the same when the log was made.
         package var isSame: Bool { decision == entry.decision }
     }
@@ -30,7 +32,12 @@ package struct UplinkReplay: Sendable {
         let entry = log.entries[position]
         position += 1
         let decision = controller.apply(entry.input, at: entry.time)
-        return Step(entry: entry, decision: decision, reason: reason(for: decision, to: entry.input))
+        return Step(
+            entry: entry,
+            decision: decision,
+            reason: reason(for: decision, to: entry.input),
+            rateReason: controller.rateReason
+        )
     }
 
     private func reason(for decision: FrameDecision?, to input: UplinkInput) -> String? {

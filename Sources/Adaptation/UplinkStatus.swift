@@ -36,6 +36,8 @@ package struct UplinkStatus: Hashable, Sendable {
     package var acknowledged: DataSize
     /// The rate at which the connection sends at most, all encodings together.
     package var rate: Bitrate
+    /// Why that rate is what it is.
+    package var rateReason: RateReason
     /// The estimated rate that the path carries; rates that were never tried are not in it.
     package var capacity: Bitrate
     /// The queueing delay of the newest acknowledged byte; `nil` while unknown.

@@ -29,7 +29,7 @@ extension AdaptCommand {
             abstract: "Make the decisions of a log again, and compare them with the recorded ones.",
             discussion: """
                 Prints each decision: when it was, which encoding it is about, what is done with the picture, and why: what it \
-                waits for, or what last changed the size and the frame rate. A decision that is not the recorded one is \
+                waits for, or what last changed the size and the frame rate; and why the rate is what it is. A decision that is not the recorded one is \
                 printed with both. The same program makes the same decisions on every machine. The exit code is 65 if one \
                 differs, or if the log is damaged or cut off.
 
@@ -169,6 +169,8 @@ private struct DecisionEvent: Encodable {
     var decision: String
     /// Why a picture waits, or what last changed the size and the frame rate; `null` for none.
     @Nullable var reason: String?
+    /// Why the connection's rate is what it is.
+    var rateReason: String
     /// What was decided when the log was made; `null` if that is the same.
     @Nullable var recorded: String?
 
@@ -177,6 +179,7 @@ private struct DecisionEvent: Encodable {
         self.lane = lane
         decision = Self.words(step.decision)
         reason = step.reason
+        rateReason = step.rateReason.rawValue
         recorded = step.isSame ? nil : Self.words(step.entry.decision)
     }
 
@@ -184,7 +187,8 @@ private struct DecisionEvent: Encodable {
     var words: String {
         let difference = recorded.map { "; recorded: \($0)" } ?? ""
         let cause = reason.map { " (\($0))" } ?? ""
-        return String(format: "%.6f", seconds) + " encoding \(lane): \(decision)\(cause)\(difference)"
+        let time = String(format: "%.6f", seconds)
+        return "\(time) encoding \(lane): \(decision)\(cause); rate: \(rateReason)\(difference)"
     }
 
     private static func words(_ decision: FrameDecision?) -> String {

@@ -37,6 +37,10 @@ struct AdaptationPlot {
     private var losses: [Loss: AmountsOverTime] = [:]
     private var outages: [TimeChart.Span] = []
     private var outageSince: Double?
+    /// How long the rate had each reason, in seconds.
+    private var reasons: [RateReason: Double] = [:]
+    /// The reason after the last step.
+    private var reason = RateReason.start
     private var counts = (frames: 0, encoded: 0, acknowledgements: 0)
 
     /// The drawing of `log`, whose file is called `title`.
@@ -52,8 +56,11 @@ struct AdaptationPlot {
         if step.entry.time > 0 || origin != nil {
             let start = origin ?? step.entry.time
             origin = start
+            let before = now
             now = max(now, (Double(step.entry.time) - Double(start)) / 1e6)
+            reasons[reason, default: 0] += now - before
         }
+        reason = step.rateReason
         switch step.entry.input {
         case .added(let lane):
             let id = controller.status.lanes.last?.id ?? 0
@@ -130,6 +137,15 @@ struct AdaptationPlot {
 }
 
 extension AdaptationPlot {
+    /// The parts of the time for which the rate had its most frequent reasons.
+    private var reasonShares: String {
+        guard now > 0 else { return "" }
+        return reasons.sorted { ($0.value, $0.key.rawValue) > ($1.value, $1.key.rawValue) }
+            .prefix(4)
+            .map { "\($0.key.rawValue) \(Int(($0.value / now * 100).rounded())) %" }
+            .joined(separator: ", ")
+    }
+
     /// The chart.
     var chart: TimeChart {
         let lanes = lanes.sorted { $0.key < $1.key }.map(\.value)
@@ -142,6 +158,7 @@ extension AdaptationPlot {
             TimeChart.Panel(
                 "Rate",
                 unit: "kbit/s",
+                note: reasonShares,
                 series: [
                     TimeChart.Series("capacity estimate", .line, capacity),
                     TimeChart.Series("chosen rate", .line, rate),

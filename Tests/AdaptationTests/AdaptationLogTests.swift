@@ -19,6 +19,28 @@ import Testing
         return AdaptationLog(settings: flow.settings, entries: result.takeLog())
     }
 
+    @Test("The rate has a reason: it grows, stands at its limit, a queue cuts it, it returns")
+    func rateReasons() {
+        var flow = SimulatedFlow.Configuration()
+        flow.delay = 50
+        let trace = LinkTrace([
+            LinkTrace.Stretch(4, seconds: 10), LinkTrace.Stretch(0.5, seconds: 10), LinkTrace.Stretch(4, seconds: 10),
+        ])
+        let result = LinkSimulation.run(trace, seconds: 30, flows: [flow], log: true)[0]
+        var replay = UplinkReplay(AdaptationLog(settings: flow.settings, entries: result.takeLog()))
+        var reasons: [Int64: Set<RateReason>] = [:]
+        while let step = replay.next() {
+            reasons[step.entry.time / 1_000_000, default: []].insert(step.rateReason)
+            if step.rateReason == .highestRate { #expect(replay.controller.status.rate >= .kilobitsPerSecond(2500)) }
+        }
+        #expect(reasons[0]?.isSuperset(of: [.start, .growth]) == true)
+        #expect(reasons[8] == [.highestRate])
+        #expect(reasons[10]?.contains(.queue) == true)
+        #expect((11...19).contains { reasons[$0]?.contains(.recovery) == true })
+        #expect(reasons[20] == [.growth])
+        #expect(reasons[28] == [.highestRate])
+    }
+
     @Test("A recorded run, written and read, replays to the same decisions", arguments: UInt64(1)...6)
     func replay(seed: UInt64) throws {
         let log = Self.recorded(seed)

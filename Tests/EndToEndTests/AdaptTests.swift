@@ -90,6 +90,8 @@ struct AdaptTests {
         let summary = try #require(events.last)
         #expect(summary.number("decisions") == 900 && summary.number("differences") == 0)
         #expect(events.count == 901 && events.first?.string("event") == "decision")
+        let reasons = Set(events.compactMap { $0.string("rateReason") })
+        #expect(reasons.contains("growth") && reasons.allSatisfy { RateReason(rawValue: $0) != nil }, "\(reasons)")
         let (drawn, plot) = try await run(["plot", path])
         #expect(drawn == .exit(0), "\(plot.errors)")
         let svg = try text(of: "\(directory.path)/run.svg")
