@@ -31,6 +31,9 @@ package struct CaptureContext: Sendable {
     /// The request to the source, without its sinks' requirements.
     package var request: VideoFormatRequest { core.sinks.request }
 
+    /// The request that the source was made with or a device was selected with, whatever was requested since.
+    package var openingRequest: VideoFormatRequest { core.sinks.openingRequest }
+
     /// Replaces the request to the source, for a caller that changes the device; a reset goes back further.
     ///
     /// `previous` is the replacement of a change before, of which nothing came: where no request was made since, taking

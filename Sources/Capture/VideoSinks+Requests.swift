@@ -5,18 +5,24 @@ import Threading
 package struct ReplacedRequest: Sendable {
     /// The request before it.
     let former: VideoFormatRequest
+    /// The request that the device was opened by before it.
+    let formerOpening: VideoFormatRequest
+    /// The number of requests to open the device by, with this one.
+    let openingCount: Int
     /// The number of requests to the source, with this one; a later request has a higher one.
     let requestCount: Int
 }
 
 /// What is requested of a source and of its sinks.
 extension VideoSinks {
-    /// Asks for another format for `sink` alone; fields that are `nil` stay as they are.
+    /// Asks for another format for `sink` alone, in place of what was requested for it before.
+    ///
+    /// A field that is `nil` is as all sinks have it.
     ///
     /// The rate is applied here: frames above it are left out. The rest of the request goes to the sink, which crops
     /// and scales.
     public func request(_ request: VideoFormatRequest, for sink: any VideoSink) {
-        change(sink) { $0.merge(request) }
+        change(sink) { $0 = request }
     }
 
     /// Removes the requests for `sink` alone, so that only the request for all sinks applies to it.
@@ -33,11 +39,11 @@ extension VideoSinks {
         if let passed { sink.onVideoFormatRequest(passed) }
     }
 
-    /// Records a request for all sinks and passes `forwarded` on to them.
+    /// Records a request for all sinks in place of the one before, and passes `forwarded` on to them.
     func request(_ request: VideoFormatRequest, forwarding forwarded: VideoFormatRequest) {
         passOn { state in
-            state.request.merge(request)
-            state.forwarded.merge(forwarded)
+            state.request = request
+            state.forwarded = forwarded
         }
     }
 
@@ -46,11 +52,12 @@ extension VideoSinks {
         passOn { state in
             state.request = request
             state.initialRequest = request
+            state.openingRequest = request
             state.forwarded = forwarded
         }
     }
 
-    /// Replaces the request for all sinks, and passes `forwarded` on to them.
+    /// Replaces the request for all sinks, and the one that the device is opened by; passes `forwarded` on to them.
     ///
     /// If no request was made since `previous`, what that one replaced is what this one replaces.
     func replaceRequest(
@@ -61,9 +68,19 @@ extension VideoSinks {
         passOn { state in
             let isUnchanged = previous?.requestCount == state.requestCount
             let former = isUnchanged ? previous?.former ?? state.request : state.request
-            state.request = request
-            state.forwarded = forwarded
-            return ReplacedRequest(former: former, requestCount: state.requestCount + 1)
+            let isSameOpening = previous?.openingCount == state.openingCount
+            let formerOpening = isSameOpening ? previous?.formerOpening : nil
+            defer {
+                state.request = request
+                state.openingRequest = request
+                state.forwarded = forwarded
+            }
+            return ReplacedRequest(
+                former: former,
+                formerOpening: formerOpening ?? state.openingRequest,
+                openingCount: state.openingCount + 1,
+                requestCount: state.requestCount + 1
+            )
         }
     }
 
@@ -71,6 +88,7 @@ extension VideoSinks {
     /// on to the sinks.
     func takeBack(_ replaced: ReplacedRequest, forwarding: (VideoFormatRequest) -> VideoFormatRequest) {
         passOn { state in
+            if state.openingCount == replaced.openingCount { state.openingRequest = replaced.formerOpening }
             guard state.requestCount == replaced.requestCount else { return }
             state.request = replaced.former
             state.forwarded = forwarding(replaced.former)
@@ -81,6 +99,7 @@ extension VideoSinks {
     func resetRequest(forwarding: (VideoFormatRequest) -> VideoFormatRequest = { $0 }) {
         passOn { state in
             state.request = state.initialRequest
+            state.openingRequest = state.initialRequest
             state.forwarded = forwarding(state.initialRequest)
         }
     }
@@ -126,10 +145,12 @@ extension VideoSinks {
     /// adds nothing.
     var wanted: VideoFormatRequest { wanted(for: nil) }
 
-    /// The format to capture if `request` takes the place of the request for all sinks; `nil` stands for that request.
+    /// The format to capture if `request` takes the place of the request for all sinks.
+    ///
+    /// `nil` stands for that request, completed with the one that the device is opened by.
     func wanted(for request: VideoFormatRequest?) -> VideoFormatRequest {
         state.withLock { state in
-            let request = request ?? state.request
+            let request = request ?? state.request.completed(with: state.openingRequest)
             // Asked for each frame: no arrays are made.
             var required = VideoFormatRequest()
             for index in state.entries.indices where !state.entries[index].isPaused && state.entries[index].sink != nil
@@ -141,16 +162,15 @@ extension VideoSinks {
                 if let rate = requirements.frameRate { required.frameRate = max(rate, required.frameRate ?? rate) }
                 required.pixelFormat = required.pixelFormat ?? requirements.pixelFormat
             }
-            return VideoFormatRequest(
-                dimensions: request.dimensions ?? required.dimensions,
-                frameRate: request.frameRate ?? required.frameRate,
-                pixelFormat: request.pixelFormat ?? required.pixelFormat
-            )
+            return request.completed(with: required)
         }
     }
 
     /// The request for all sinks, without their own requirements.
     var request: VideoFormatRequest { state.withLock { $0.request } }
+
+    /// The request that the device is opened by where the present one says nothing.
+    var openingRequest: VideoFormatRequest { state.withLock { $0.openingRequest } }
 
     /// The highest rate that any sink accepts; `nil` if one of them accepts every rate, or if there is no sink.
     var highestRate: FrameRate? {
@@ -175,15 +195,15 @@ extension VideoSinks {
 extension VideoSinks.State {
     /// What is left to a sink: a request for it alone takes precedence over a request for all sinks.
     func passed(to entry: VideoSinks.Entry) -> VideoFormatRequest {
-        var passed = forwarded
-        passed.merge(entry.request)
+        var passed = entry.request.completed(with: forwarded)
         passed.dimensions = passed.dimensions ?? limits.dimensions
         return passed
     }
 
     /// The lower of two rates: the one requested for this sink and the one requested for the whole source.
     func limit(of entry: VideoSinks.Entry) -> FrameRate? {
-        let general = request.frameRate ?? entry.requirements.frameRate ?? limits.frameRate
+        let limit = openingRequest.frameRate ?? limits.frameRate
+        let general = request.frameRate ?? entry.requirements.frameRate ?? limit
         guard let own = entry.request.frameRate else { return general }
         return general.map { min($0, own) } ?? own
     }

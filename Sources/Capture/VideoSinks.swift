@@ -33,6 +33,12 @@ public final class VideoSinks: Sendable {
         var requestCount = 0
         /// The request that the source was made with, which a reset goes back to.
         var initialRequest = VideoFormatRequest()
+        /// The request that the source was made with or a device was selected with.
+        ///
+        /// The device is opened by it where the present request says nothing.
+        var openingRequest = VideoFormatRequest() { didSet { openingCount += 1 } }
+        /// How often the request that the device is opened by was set.
+        var openingCount = 0
         var forwarded = VideoFormatRequest()
         /// The size and the highest rate where none is requested.
         var limits = VideoFormatRequest()

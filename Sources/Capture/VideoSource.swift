@@ -63,14 +63,16 @@ public protocol VideoSource: AnyObject, Sendable {
     /// The kind of content in the frames; `.detail` by default for a screencast, and `.none` for the rest.
     var contentHint: VideoContentHint { get }
 
-    /// Asks the source for another output format, for all sinks; fields that are `nil` stay as they are.
+    /// Asks the source for another output format, for all sinks, in place of what was requested before.
+    ///
+    /// A field that is `nil` means "don't care": pictures have the size and the rate at which the source captures.
     ///
     /// The source applies the request as soon as it can. Check each frame for the actual format. The source passes on
     /// to its sinks what it cannot do itself (`onVideoFormatRequest`): a published track crops and scales,
     /// or only scales the pictures of a screen.
     func requestOutputFormat(_ request: VideoFormatRequest)
 
-    /// Removes all requests except the one that the source was created with.
+    /// Goes back to the request that the source was created with.
     ///
     /// Sizes and rates change back at once. Requests for single sinks stay (`VideoSinks.resetRequest(for:)`).
     func resetOutputFormat()
@@ -113,6 +115,11 @@ extension VideoSource {
     /// Passes the request on to all sinks.
     public func requestOutputFormat(_ request: VideoFormatRequest) {
         sinks.request(request, forwarding: request)
+    }
+
+    /// Asks for all of `format`, for all sinks; see `requestOutputFormat(_:)` with a `VideoFormatRequest`.
+    public func requestOutputFormat(_ format: VideoFormat) {
+        requestOutputFormat(VideoFormatRequest(format))
     }
 
     /// Removes the requests, also those that were passed on to the sinks.

@@ -106,6 +106,8 @@ extension VideoFormat: CustomStringConvertible {
 }
 
 /// The format that a source or a track is asked to deliver; a field that is `nil` means "don't care".
+///
+/// A request replaces the one before it, with all its fields.
 public struct VideoFormatRequest: Hashable, Sendable {
     /// The wanted size, in pixels.
     ///
@@ -124,11 +126,19 @@ public struct VideoFormatRequest: Hashable, Sendable {
         self.pixelFormat = pixelFormat
     }
 
-    /// Replaces fields by those of `newer` that are not `nil`.
-    package mutating func merge(_ newer: VideoFormatRequest) {
-        dimensions = newer.dimensions ?? dimensions
-        frameRate = newer.frameRate ?? frameRate
-        pixelFormat = newer.pixelFormat ?? pixelFormat
+    /// Creates a request for the size, the rate and the pixel layout of `format`, such as one of
+    /// `CameraSource.supportedFormats(captureDevice:)`.
+    public init(_ format: VideoFormat) {
+        self.init(dimensions: format.dimensions, frameRate: format.frameRate, pixelFormat: format.pixelFormat)
+    }
+
+    /// The request with the fields of `fallback` where its own are `nil`.
+    package func completed(with fallback: VideoFormatRequest) -> VideoFormatRequest {
+        VideoFormatRequest(
+            dimensions: dimensions ?? fallback.dimensions,
+            frameRate: frameRate ?? fallback.frameRate,
+            pixelFormat: pixelFormat ?? fallback.pixelFormat
+        )
     }
 }
 

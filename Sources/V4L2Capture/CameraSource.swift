@@ -126,6 +126,16 @@ public final class CameraSource: VideoCapturer, CoreCapturer {
         }
     }
 
+    /// Captures from another camera, or in another format, such as one of `supportedFormats(captureDevice:)`.
+    ///
+    /// It is `selectCaptureDevice(_:format:)` with a request for all of `format`; `nil` keeps the earlier requests.
+    @discardableResult
+    // Otherwise `format: nil` would fit this function and the one with a request equally well.
+    @_disfavoredOverload
+    public func selectCaptureDevice(_ device: CaptureDevice, format: VideoFormat?) async throws -> Duration {
+        try await selectCaptureDevice(device, format: format.map { VideoFormatRequest($0) })
+    }
+
     deinit {
         // Do not wait: a driver may take seconds to close.
         core.abandon(waiting: false)

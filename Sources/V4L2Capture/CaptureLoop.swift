@@ -228,7 +228,10 @@ struct CaptureLoop {
     }
 
     /// The size of the frames, before other steps; `nil` for the camera's.
-    var outputDimensions: Dimensions? { context.request.dimensions ?? requiredDimensions ?? limits.dimensions }
+    var outputDimensions: Dimensions? {
+        if let dimensions = context.request.dimensions ?? requiredDimensions { return dimensions }
+        return context.openingRequest.dimensions == nil ? limits.dimensions : nil
+    }
 
     /// Limits what is delivered unless more is requested, and says so if nothing is.
     mutating func limitOutput() {

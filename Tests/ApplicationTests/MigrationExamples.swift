@@ -15,6 +15,13 @@ private func joining(token: String) async throws {
     use(room)
 }
 
+private func choosingFormats(device: CaptureDevice) async throws {
+    let formats = try CameraSource.supportedFormats(captureDevice: device)
+    let camera = CameraSource(device: device, format: formats.first)
+    try await camera.startCapture()
+    try await camera.selectCaptureDevice(device, format: formats.last)
+}
+
 private func publishing(room: Room, track: LocalVideoTrack) async throws {
     var options = VideoPublishOptions()
     options.maxBitrate = .kilobitsPerSecond(800)

@@ -82,7 +82,8 @@ struct VideoSinksTests {
         #expect(own.requests.last == VideoFormatRequest() && other.requests == [large, VideoFormatRequest()])
     }
 
-    @Test("A request leaves alone what it does not set, for all sinks and for one; a reset takes all of it back")
+    // A crop stayed in force after a later request for a frame rate alone.
+    @Test("A request replaces the one before, with what it does not set, for all sinks and for one")
     func unsetFields() {
         let source = PassiveSource()
         let (own, other) = (StampSink(), StampSink())
@@ -90,18 +91,55 @@ struct VideoSinksTests {
         source.sinks.add(other)
         let size = VideoFormatRequest(dimensions: Dimensions(width: 8, height: 8))
         let rate = VideoFormatRequest(frameRate: FrameRate(5))
-        let both = VideoFormatRequest(dimensions: size.dimensions, frameRate: rate.frameRate)
         source.requestOutputFormat(size)
         source.requestOutputFormat(rate)
-        #expect(other.requests == [size, both] && source.sinks.request == both)
+        #expect(other.requests == [size, rate] && source.sinks.request == rate)
+        source.requestOutputFormat(size)
         let slower = VideoFormatRequest(frameRate: FrameRate(2))
         source.sinks.request(slower, for: own)
         #expect(own.requests.last == VideoFormatRequest(dimensions: size.dimensions, frameRate: FrameRate(2)))
-        source.sinks.request(VideoFormatRequest(dimensions: Dimensions(width: 4, height: 4)), for: own)
-        #expect(own.requests.last?.frameRate == FrameRate(2), "the rate of this sink stays")
+        let smaller = VideoFormatRequest(dimensions: Dimensions(width: 4, height: 4))
+        source.sinks.request(smaller, for: own)
+        #expect(own.requests.last == smaller && source.sinks.rate(of: own) == nil, "the rate of this sink is gone")
         source.sinks.resetRequest(for: own)
         source.resetOutputFormat()
         #expect(own.requests.last == VideoFormatRequest() && other.requests.last == VideoFormatRequest())
+    }
+
+    @Test("A format asks for its size, its rate and its pixels")
+    func wholeFormat() {
+        let source = PassiveSource()
+        let sink = StampSink()
+        source.sinks.add(sink)
+        let size = Dimensions(width: 8, height: 6)
+        let format = VideoFormat(dimensions: size, frameRate: FrameRate(5), pixelFormat: .nv12)
+        source.requestOutputFormat(format)
+        let request = VideoFormatRequest(dimensions: size, frameRate: FrameRate(5), pixelFormat: .nv12)
+        #expect(sink.requests == [request] && VideoFormatRequest(format) == request)
+    }
+
+    @Test("A device is opened by what the source was made with, or was selected with, where a request says nothing")
+    func openingRequest() {
+        let sinks = VideoSinks()
+        let made = VideoFormatRequest(dimensions: Dimensions(width: 80, height: 60), frameRate: FrameRate(60))
+        sinks.setInitialRequest(made, forwarding: made)
+        let rate = VideoFormatRequest(frameRate: FrameRate(10))
+        sinks.request(rate, forwarding: rate)
+        #expect(sinks.request.dimensions == nil, "pictures have the size of the device")
+        #expect(sinks.wanted == VideoFormatRequest(dimensions: made.dimensions, frameRate: FrameRate(10)))
+
+        let selected = VideoFormatRequest(dimensions: Dimensions(width: 8, height: 6))
+        let first = sinks.replaceRequest(selected, forwarding: selected, after: nil)
+        #expect(sinks.wanted == selected)
+        let second = sinks.replaceRequest(rate, forwarding: rate, after: first)
+        sinks.takeBack(second) { $0 }
+        #expect(sinks.wanted == VideoFormatRequest(dimensions: made.dimensions, frameRate: FrameRate(10)))
+        let third = sinks.replaceRequest(selected, forwarding: selected, after: nil)
+        sinks.request(rate, forwarding: rate)
+        sinks.takeBack(third) { $0 }
+        #expect(sinks.wanted.dimensions == made.dimensions, "although a request was made since")
+        sinks.request(VideoFormatRequest(), forwarding: VideoFormatRequest())
+        #expect(sinks.wanted == made)
     }
 
     @Test("A replaced request comes back, with its last replacement, unless one was made since")

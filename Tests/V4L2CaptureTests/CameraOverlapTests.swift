@@ -144,6 +144,20 @@ struct CameraOverlapTests {
         #expect(source.sinks.request == made, "while not capturing")
     }
 
+    // A format of the list could not be selected without writing all its fields again.
+    @Test("One of a camera's formats is selected as it is, and nil keeps what was requested")
+    func listedFormat() async throws {
+        let (source, _) = try await start(script(10), other())
+        let size = Dimensions(width: 32, height: 24)
+        let format = VideoFormat(dimensions: size, frameRate: FrameRate(10), pixelFormat: .yuyv)
+        let formats = [format]
+        try await source.selectCaptureDevice(second, format: formats.last)
+        #expect(source.sinks.request == VideoFormatRequest(format))
+        try await source.selectCaptureDevice(testDevice, format: nil)
+        #expect(source.sinks.request == VideoFormatRequest(format))
+        await source.stopCapture()
+    }
+
     // The request of before the change became the one that a reset goes back to.
     @Test("A change that is taken back restores the request, but none that was made since; a reset goes back further")
     func takenBack() async throws {

@@ -84,6 +84,22 @@ struct DefaultOutputTests {
         await source.stopCapture()
     }
 
+    @Test("A request for a rate alone takes back the crop before it: the camera's own pictures come")
+    func rateAfterCrop() async throws {
+        let sizes = SizeConverter.Sizes()
+        let source = largeCamera(sizes)
+        let sink = RecordingSink()
+        source.sink = sink
+        source.requestOutputFormat(VideoFormatRequest(dimensions: Dimensions(width: 480, height: 480)))
+        try await source.startCapture()
+        sink.waitForFrames(2)
+        #expect(sizes.last == Dimensions(width: 480, height: 480))
+        source.requestOutputFormat(VideoFormatRequest(frameRate: FrameRate(60)))
+        sink.waitForFrames(sink.count + 4)
+        #expect(sizes.last == DefaultOutput.largest)
+        await source.stopCapture()
+    }
+
     // The size and the rate that were in force at the start stayed.
     @Test("A size and a rate that were requested before the start are taken back too")
     func wayBackFromTheStart() async throws {

@@ -46,6 +46,15 @@ extension CameraSource {
         }
     }
 
+    /// Creates a source of frames from `device` in one of its formats; the first start opens the device.
+    ///
+    /// - Parameters:
+    ///   - device: One of `CameraSource.devices()`.
+    ///   - format: One of `CameraSource.supportedFormats(captureDevice:)`; `nil` for the default.
+    public convenience init(device: CaptureDevice, format: VideoFormat?) {
+        self.init(device: device, request: format.map { VideoFormatRequest($0) } ?? VideoFormatRequest())
+    }
+
     /// Creates a source of frames from `device` in the size of `preset`; the first start opens the device.
     ///
     /// - Parameters:

@@ -43,20 +43,27 @@ public final class LocalVideoTrack: Sendable {
         source.sinks.remove(preview)
     }
 
-    /// Requests another format for this track alone; fields that are `nil` stay as they are.
+    /// Requests another format for this track alone, in place of what was requested for it before.
+    ///
+    /// A field that is `nil` means "don't care": it is as the source has it.
     ///
     /// For a lower rate, frames are left out. For a size, frames are cropped and scaled down; those of a screen are
     /// scaled to fit, and nothing is cut off. To change the format of the source itself, for all its tracks, use
     /// `source.requestOutputFormat(_:)`.
     public func requestOutputFormat(_ request: VideoFormatRequest) {
         let publisher = state.withLock { state in
-            state.request.merge(request)
+            state.request = request
             return state.publisher
         }
         if let publisher { source.sinks.request(request, for: publisher) }
     }
 
-    /// Removes the requests for this track alone; the track then has the source's format.
+    /// Requests all of `format` for this track alone; see `requestOutputFormat(_:)` with a `VideoFormatRequest`.
+    public func requestOutputFormat(_ format: VideoFormat) {
+        requestOutputFormat(VideoFormatRequest(format))
+    }
+
+    /// Removes the request for this track alone; the track then has the source's format.
     public func resetOutputFormat() {
         let publisher = state.withLock { state in
             state.request = VideoFormatRequest()
