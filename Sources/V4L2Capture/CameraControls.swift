@@ -18,10 +18,63 @@ struct CameraControls {
         }
     }
 
-    /// Sets the control called `name` to what `text` names, and says to which value that is.
+    /// Sets the control called `name` to what `text` names.
+    ///
+    /// - Returns: The value that this is.
     @discardableResult
     func set(_ name: String, to text: String) throws(CameraError) -> ControlSetting {
+        let (control, value) = try resolve(name, text, in: all())
+        do {
+            try device.setControl(control, to: value)
+        } catch {
+            guard control.isInactive else { throw CameraError(error, device: path, isOpen: true, holder: holder) }
+            throw self.error(
+                .controlRefused,
+                name,
+                "another control overrules it; turn the automatic mode off as well, as with auto_exposure=1",
+                status: error.status
+            )
+        }
+        return ControlSetting(name: name, value: value)
+    }
+
+    /// Sets several controls, in any order; of two values for one control, the last counts.
+    ///
+    /// Nothing is set if one of them does not exist or does not take its value. A refused control is tried once more
+    /// after all others, because one of them may overrule it no longer.
+    ///
+    /// - Returns: What was set, in the order of `settings`, and the error of one that could not be.
+    func set(
+        _ settings: [(name: String, value: String)]
+    ) throws(CameraError) -> (made: [ControlSetting], failure: CameraError?) {
         let controls = try all()
+        for setting in settings { _ = try resolve(setting.name, setting.value, in: controls) }
+        var made: [Int: ControlSetting] = [:]
+        var left = settings.indices.filter { index in
+            !settings[(index + 1)...].contains { $0.name == settings[index].name }
+        }
+        var failure: CameraError?
+        for isLastAttempt in [false, true] where !left.isEmpty && failure == nil {
+            var refused: [Int] = []
+            for index in left where failure == nil {
+                do throws(CameraError) {
+                    made[index] = try set(settings[index].name, to: settings[index].value)
+                } catch {
+                    refused.append(index)
+                    if isLastAttempt || error.code != .controlRefused { failure = error }
+                }
+            }
+            left = refused
+        }
+        return (made.sorted { $0.key < $1.key }.map(\.value), failure)
+    }
+
+    /// Finds a control and the value that `text` means for it.
+    private func resolve(
+        _ name: String,
+        _ text: String,
+        in controls: [CaptureControl]
+    ) throws(CameraError) -> (CaptureControl, Int64) {
         guard let control = controls.first(where: { $0.name == name }) else {
             let names = controls.map(\.name).joined(separator: ", ")
             throw error(
@@ -34,18 +87,7 @@ struct CameraControls {
             throw error(.controlOutOfRange, name, "it takes \(control.choices), not \"\(text)\"")
         }
         if let objection = control.objection(to: value) { throw error(.controlOutOfRange, name, objection) }
-        do {
-            try device.setControl(control, to: value)
-        } catch {
-            guard control.isInactive else { throw CameraError(error, device: path, isOpen: true, holder: holder) }
-            throw self.error(
-                .controlRefused,
-                name,
-                "another control overrules it; turn the automatic mode off first, as with auto_exposure=1",
-                status: error.status
-            )
-        }
-        return ControlSetting(name: name, value: value)
+        return (control, value)
     }
 
     /// Sets the controls that were set before, in the same order; gives the errors of those that cannot be set.
@@ -97,7 +139,7 @@ extension CameraSource {
     /// was plugged in again.
     ///
     /// It takes effect at once, while capturing too. Controls that overrule others come first: `auto_exposure` before
-    /// `exposure_time_absolute`.
+    /// `exposure_time_absolute`; `setControls(_:)` takes them in any order.
     ///
     /// - Parameters:
     ///   - name: As in `CaptureControl.name`.
@@ -108,12 +150,55 @@ extension CameraSource {
         try setControl(name, to: "\(value)")
     }
 
-    /// Sets a control to a number, to the entry of a menu with that name, or to `true` or `false`.
+    /// Sets a control to a number, to the entry of a menu with that name, to `true` or `false`, or to `default`.
+    ///
+    /// A number may be hexadecimal, such as `0x1f`.
     ///
     /// - Throws: The same errors as `setControl(_:to:)` with a number.
     public func setControl(_ name: String, to text: String) throws(CameraError) {
         let device = device
         selection.keep(try Self.open(device, of: system).set(name, to: text), of: device)
+    }
+
+    /// Sets several controls as `setControl(_:to:)` does, in whatever order they come.
+    ///
+    /// A control that another one of them overrules at first is set after it: `exposure_time_absolute` may come before
+    /// `auto_exposure`. Of two values for one control, the last counts.
+    ///
+    /// - Throws: The same errors as `setControl(_:to:)`. If a control does not exist or does not take its value, none is
+    ///   set. If the camera refuses one, those that were set stay, and are kept.
+    public func setControls(_ settings: [(name: String, value: String)]) throws(CameraError) {
+        let device = device
+        let (made, failure) = try Self.open(device, of: system).set(settings)
+        for setting in made { selection.keep(setting, of: device) }
+        if let failure { throw failure }
+    }
+
+    /// Sets controls of a camera that need not capture, in whatever order they come, as `v4l2-ctl -c` does.
+    ///
+    /// The camera's node is opened briefly. The driver keeps the values until the camera is unplugged, or another
+    /// program sets others.
+    ///
+    /// - Returns: The controls that were set, in the same order, with the values that the driver made of them.
+    /// - Throws: The same errors as `setControls(_:)` of a source.
+    @discardableResult
+    public static func setControls(
+        _ settings: [(name: String, value: String)],
+        captureDevice: CaptureDevice
+    ) throws(CameraError) -> [CaptureControl] {
+        try setControls(settings, captureDevice: captureDevice, system: KernelCameraSystem())
+    }
+
+    static func setControls(
+        _ settings: [(name: String, value: String)],
+        captureDevice: CaptureDevice,
+        system: any CameraSystem
+    ) throws(CameraError) -> [CaptureControl] {
+        let controls = try open(captureDevice, of: system)
+        let (made, failure) = try controls.set(settings)
+        if let failure { throw failure }
+        let present = try controls.all()
+        return made.compactMap { setting in present.first { $0.name == setting.name } }
     }
 
     private static func open(_ device: CaptureDevice, of system: any CameraSystem) throws(CameraError) -> CameraControls

@@ -71,13 +71,24 @@ public struct CaptureControl: Hashable, Sendable {
         return name
     }
 
-    /// The value that `text` names: a number, the name of a menu's entry, or `true` and `false`; `nil` for anything
-    /// else.
+    /// The value that `text` names; `nil` if it names none.
+    ///
+    /// It is a number, also a hexadecimal one (`0x1f`), the name of a menu's entry, `true` or `false`, or else `default`.
     func value(named text: String) -> Int64? {
-        if let number = Int64(text) { return number }
         let lowercase = text.lowercased()
-        if kind == .boolean { return ["true": 1, "on": 1, "false": 0, "off": 0][lowercase] }
-        return menu.first { $0.name.lowercased() == lowercase }?.value
+        if let number = Int64(text) ?? Self.hexadecimal(lowercase) { return number }
+        let states: [String: Int64] = ["true": 1, "on": 1, "false": 0, "off": 0]
+        if kind == .boolean, let state = states[lowercase] { return state }
+        if let entry = menu.first(where: { $0.name.lowercased() == lowercase }) { return entry.value }
+        return lowercase == "default" && kind != .button ? defaultValue : nil
+    }
+
+    private static func hexadecimal(_ text: String) -> Int64? {
+        let isNegative = text.hasPrefix("-")
+        let digits = text.dropFirst(isNegative ? 1 : 0)
+        // Otherwise a second sign would be read.
+        guard digits.hasPrefix("0x"), digits.dropFirst(2).allSatisfy(\.isHexDigit) else { return nil }
+        return Int64((isNegative ? "-" : "") + digits.dropFirst(2), radix: 16)
     }
 
     /// Why the control cannot be set to `value`; `nil` if it can.

@@ -62,7 +62,8 @@ struct CameraControlTests {
         "A value is set by number, and that of a menu by name too",
         arguments: [
             ("brightness", "-64", -64), ("power_line_frequency", "3", 3), ("power_line_frequency", "50 hz", 1),
-            ("reset", "1", 1),
+            ("reset", "1", 1), ("brightness", "0x1F", 31), ("brightness", "-0x10", -16), ("brightness", "default", -64),
+            ("power_line_frequency", "Default", 0),
         ]
     )
     func setting(name: String, text: String, value: Int32) throws {
@@ -77,6 +78,7 @@ struct CameraControlTests {
             ("brightnes", "1", "noSuchControl", "brightness, power_line_frequency"),
             ("brightness", "65", "controlOutOfRange", "-64 to 64, not 65"),
             ("brightness", "high", "controlOutOfRange", "-64 to 64, not \"high\""),
+            ("brightness", "0x-1", "controlOutOfRange", "-64 to 64, not \"0x-1\""),
             ("power_line_frequency", "2", "controlOutOfRange", "0 (Disabled), 1 (50 Hz), 3 (Auto), not 2"),
             ("temperature", "20", "controlOutOfRange", "only be read"),
             ("exposure_time_absolute", "100", "controlRefused", "auto_exposure=1"),
@@ -140,6 +142,47 @@ struct CameraControlTests {
         #expect(script.settings.withLock { $0.map(\.value) } == [1, 300])
         try controls.set("auto_exposure", to: "3")
         #expect(controls.set([exposure]).map(\.code) == [.controlRefused], "nothing frees it")
+    }
+
+    private var exposureScript: CameraScript {
+        var script = CameraScript()
+        script.controls = [
+            .init(id: 10, label: "Auto Exposure", range: 0...3),
+            .init(id: 20, label: "Exposure Time, Absolute", range: 1...5000, overruler: (id: 10, unless: 1)),
+            .init(id: 30, label: "Gain", range: 0...9),
+        ]
+        return script
+    }
+
+    // `--control exposure_time_absolute=300 --control auto_exposure=1` was refused, and the other order was not.
+    @Test("Several controls are set in any order, with a source and without one, and the driver's values come back")
+    func anyOrder() throws {
+        let script = exposureScript
+        let source = makeSource(ScriptedSystem(script))
+        let wanted = [("exposure_time_absolute", "300"), ("gain", "2"), ("auto_exposure", "1"), ("gain", "0x3")]
+        try source.setControls(wanted)
+        #expect(script.settings.withLock { $0.map(\.value) } == [1, 3, 300])
+        #expect(source.selection.settings.map(\.value) == [300, 1, 3])
+
+        let other = exposureScript
+        let made = try CameraSource.setControls(wanted, captureDevice: testDevice, system: ScriptedSystem(other))
+        #expect(made.map(\.name) == ["exposure_time_absolute", "auto_exposure", "gain"])
+        #expect(made.map(\.value) == [300, 1, 3] && other.settings.withLock { $0.count } == 3)
+    }
+
+    @Test("One name or value that is wrong sets nothing; one control that is refused leaves the others set, and kept")
+    func partlyRefused() throws {
+        let script = exposureScript
+        let source = makeSource(ScriptedSystem(script))
+        for wrong in [("gainn", "1"), ("gain", "10")] {
+            #expect(throws: CameraError.self) { try source.setControls([("auto_exposure", "1"), wrong]) }
+        }
+        #expect(script.settings.withLock { $0.isEmpty } && source.selection.settings.isEmpty)
+        let error = #expect(throws: CameraError.self) {
+            try source.setControls([("exposure_time_absolute", "300"), ("gain", "2")])
+        }
+        #expect(error?.code == .controlRefused && error?.description.contains("auto_exposure=1") == true)
+        #expect(source.selection.settings == [ControlSetting(name: "gain", value: 2)])
     }
 
     @Test("Controls that were set are set again, in order, when the camera was plugged in anew")
