@@ -3,7 +3,8 @@ import Threading
 
 /// Takes the frames that a `FrameExtractor` reads.
 ///
-/// An actor's or a main-actor class's own methods fulfil these requirements: they run on that actor's executor.
+/// An actor's or a main-actor class's own methods fulfil these requirements: they run on that actor's executor. Those of
+/// another class run on the executor that the extractor was given.
 public protocol FrameExtractorDelegate: AnyObject, Sendable {
     /// Takes a frame; while it does, newer frames replace each other.
     ///
@@ -34,6 +35,7 @@ public final class FrameExtractor: Sendable {
     private let source: any VideoSource
     private let frameRate: FrameRate?
     private let includesSubstitutes: Bool
+    private let executor: (any TaskExecutor)?
     private let state: Monitor<State>
 
     /// Creates an extractor that is not started.
@@ -42,13 +44,17 @@ public final class FrameExtractor: Sendable {
     ///   - source: The source of the frames.
     ///   - frameRate: How many frames a second the delegate gets at most; `nil` for all.
     ///   - includesSubstitutes: Whether it also gets slates (`VideoFrame.isSubstitute`).
-    ///   - delegate: Takes the frames, on its own executor.
+    ///   - executor: Runs the delegate's methods, unless they are an actor's: these run on the actor's own executor.
+    ///     `nil` for Swift's shared threads.
+    ///   - delegate: Takes the frames.
     public init(
         source: any VideoSource,
         frameRate: FrameRate? = nil,
         includesSubstitutes: Bool = false,
+        on executor: (any TaskExecutor)? = nil,
         delegate: any FrameExtractorDelegate
     ) {
+        self.executor = executor
         self.source = source
         self.frameRate = frameRate
         self.includesSubstitutes = includesSubstitutes
@@ -83,7 +89,7 @@ public final class FrameExtractor: Sendable {
             forget(reader)
             throw error
         }
-        Task { [weak self] in
+        Task(executorPreference: executor) { [weak self] in
             while let frame = await reader.next() {
                 guard let delegate = self?.delegate else { break }
                 await delegate.captured(frame)

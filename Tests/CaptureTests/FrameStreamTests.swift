@@ -92,6 +92,31 @@ struct FrameStreamTests {
         try await eventually { !source.isCapturing }
     }
 
+    // A loop over a busy camera ended as if there were no more frames.
+    @Test("A throwing loop has the error of the start, and the one of a later failure; its other ends are no errors")
+    func throwingLoop() async throws {
+        let source = HandCapturer()
+        source.failsToOpen.withLock { $0 = true }
+        await #expect(throws: HandCapturer.Trouble(what: "open")) {
+            for try await _ in source.frames.throwing() { Issue.record("a frame of a source that cannot start") }
+        }
+        source.failsToOpen.withLock { $0 = false }
+        source.give(.frame(milliseconds: 1), .failure)
+        var stamps: [Int64] = []
+        await #expect(throws: HandCapturer.Trouble(what: "read")) {
+            for try await frame in source.frames.throwing() { stamps.append(frame.timestamp.microseconds) }
+        }
+        #expect(stamps == [1000])
+        source.give(.frame(milliseconds: 2), .end)
+        for try await frame in source.frames.throwing() { stamps.append(frame.timestamp.microseconds) }
+        #expect(stamps == [1000, 2000])
+        let task = Task { for try await _ in source.frames.throwing() {} }
+        try await eventually { source.isCapturing }
+        task.cancel()
+        try await task.value
+        try await eventually { !source.isCapturing && source.sinks.isEmpty }
+    }
+
     /// Numbers its pictures.
     private final class NumberPainter: FramePainter {
         let dimensions = Dimensions(width: 16, height: 16)
@@ -175,6 +200,55 @@ struct FrameExtractorTests {
         #expect(await collector.stamps == (1...rounds).map { Int64($0) * 1000 })
         #expect(await collector.ends.isEmpty)
         #expect(source.openings == rounds)
+    }
+
+    /// Notes where its methods run.
+    private final class Placed: FrameExtractorDelegate {
+        let executor: OneThread
+        let calls = Monitor<[Bool]>([])
+        init(_ executor: OneThread) { self.executor = executor }
+        var count: Int { calls.withLock { $0.count } }
+        func captured(_ frame: VideoFrame) async { calls.withLock { $0.append(executor.isCurrent) } }
+        func extractionEnded(with error: (any Error)?) async { calls.withLock { $0.append(executor.isCurrent) } }
+    }
+
+    /// An executor with one thread.
+    private final class OneThread: TaskExecutor {
+        private let jobs = BoundedQueue<UnownedJob>(depth: 1000)
+        private let thread = Monitor<WorkerThread?>(nil)
+
+        init() throws {
+            let thread = try WorkerThread(name: "executor") { [jobs, unowned self] in
+                while let job = jobs.take() { job.runSynchronously(on: asUnownedTaskExecutor()) }
+            }
+            self.thread.withLock { $0 = thread }
+        }
+
+        func enqueue(_ job: consuming ExecutorJob) { _ = jobs.put(UnownedJob(job)) }
+        var isCurrent: Bool { thread.withLock { $0 }?.isCurrent ?? false }
+        func stop() {
+            jobs.close()
+            thread.withLock { $0 }?.join()
+        }
+    }
+
+    @Test("A delegate that is no actor is called on the executor that was chosen, and an actor on its own")
+    func executor() async throws {
+        let executor = try OneThread()
+        let (source, delegate, collector) = (HandCapturer(), Placed(executor), Collector())
+        let extractor = FrameExtractor(source: source, on: executor, delegate: delegate)
+        try await extractor.start()
+        let other = FrameExtractor(source: source, on: executor, delegate: collector)
+        try await other.start()
+        source.give(.frame(milliseconds: 1))
+        try await eventually { delegate.count == 1 }
+        try await eventually { await collector.stamps.count == 1 }
+        source.give(.end)
+        try await eventually { delegate.count == 2 }
+        try await eventually { await collector.ends.count == 1 }
+        #expect(delegate.calls.withLock { $0 } == [true, true])
+        try await eventually { !extractor.isRunning && !other.isRunning }
+        executor.stop()
     }
 
     @Test("The end of the source is reported, with the error if there is one")
