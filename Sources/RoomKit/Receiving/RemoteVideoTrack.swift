@@ -172,7 +172,9 @@ public final class RemoteVideoTrack: Sendable {
             return (state.takeFinishedSinks(), state.isFinished)
         }
         for sink in sinks { sink.end() }
-        if isFinished { finished.fulfill(()) }
+        guard isFinished else { return }
+        renderers.finish()
+        finished.fulfill(())
     }
 
     func removeSink(_ sink: any ReceivedFrameSink) {

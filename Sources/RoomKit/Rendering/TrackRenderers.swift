@@ -1,3 +1,4 @@
+import Capture
 import MediaCore
 import Threading
 
@@ -5,6 +6,10 @@ import Threading
 final class TrackRenderers: Sendable {
     private struct State: Sendable {
         var slots: [RendererSlot] = []
+        /// Where loops over the track's frames wait.
+        var readers: [NewestFrameSlot] = []
+        /// Whether no further picture will come.
+        var isFinished = false
         /// The last picture if it stands still (`VideoFrame.isRepeat`): there may be no further one.
         var still: VideoFrame?
     }
@@ -15,32 +20,37 @@ final class TrackRenderers: Sendable {
     init() {}
 
     deinit {
-        for slot in state.withLock({ $0.slots }) { slot.close() }
+        let (slots, readers) = state.withLock { ($0.slots, $0.readers) }
+        for slot in slots { slot.close() }
+        for reader in readers { reader.finish() }
     }
 
     /// Whether nobody wants pictures.
-    var isEmpty: Bool { state.withLock { $0.slots.isEmpty } }
+    var isEmpty: Bool { state.withLock { $0.slots.isEmpty && $0.readers.isEmpty } }
 
     /// Hands the picture to every renderer, and waits for none.
     ///
     /// A picture that stands still is kept for renderers that are added later.
     func offer(_ frame: VideoFrame) {
-        let (slots, former) = replaceStill(by: frame.isRepeat ? frame : nil)
+        let (slots, readers, former) = replaceStill(by: frame.isRepeat ? frame : nil)
         for slot in slots { slot.put(frame) }
+        for reader in readers { reader.onVideoFrame(frame) }
         withExtendedLifetime(former) {}
     }
 
     /// Notes that the picture that stood still is not the present one any more.
     func forgetStill() {
-        let (_, former) = replaceStill(by: nil)
+        let former = replaceStill(by: nil).former
         withExtendedLifetime(former) {}
     }
 
-    /// Returns the slots, and the former picture, which is to be released outside the lock.
-    private func replaceStill(by still: VideoFrame?) -> (slots: [RendererSlot], former: VideoFrame?) {
+    /// Returns all that want pictures, and the former picture, which is to be released outside the lock.
+    private func replaceStill(
+        by still: VideoFrame?
+    ) -> (slots: [RendererSlot], readers: [NewestFrameSlot], former: VideoFrame?) {
         state.withLock { state in
             defer { state.still = still }
-            return (state.slots, state.still)
+            return (state.slots, state.readers, state.still)
         }
     }
 
@@ -52,6 +62,33 @@ final class TrackRenderers: Sendable {
             state.slots.append(slot)
             if let still = state.still { slot.put(still) }
         }
+    }
+
+    /// Adds the slot of a loop, which begins with the picture that stands still, if there is one.
+    func add(_ reader: NewestFrameSlot) {
+        let isFinished = state.withLock { state in
+            guard !state.isFinished else { return true }
+            state.readers.append(reader)
+            if let still = state.still { reader.onVideoFrame(still) }
+            return false
+        }
+        if isFinished { reader.finish() }
+    }
+
+    /// Removes the slot of a loop.
+    func remove(_ reader: NewestFrameSlot) {
+        state.withLock { state in state.readers.removeAll { $0 === reader } }
+        reader.finish()
+    }
+
+    /// Ends all loops after the picture that they have not read yet: no further one will come.
+    func finish() {
+        let readers = state.withLock { state in
+            state.isFinished = true
+            defer { state.readers = [] }
+            return state.readers
+        }
+        for reader in readers { reader.finish() }
     }
 
     /// Removes a renderer; returns its counts, or `nil` if it was not there.
