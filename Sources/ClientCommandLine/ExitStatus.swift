@@ -76,7 +76,7 @@ package enum ExitStatus: Int32 {
     private static func code(for error: ScreenError) -> ExitStatus {
         switch error.code {
         case .noDisplay, .noSuchMonitor, .noSuchWindow: .noInput
-        case .invalidDisplay, .ambiguousWindow, .unsupportedFormat: .usage
+        case .invalidDisplay, .ambiguousWindow, .regionOutside, .unsupportedFormat: .usage
         default: .unavailable
         }
     }

@@ -26,11 +26,12 @@ struct SceneLayout {
     }
 }
 
-/// The screen, monitor or window that is captured; confine to one thread.
+/// The screen, a part of it, or the window that is captured; confine to one thread.
 final class CapturedScene {
     private enum Kind {
         case screen
         case monitor(name: String)
+        case region(ScreenRegion)
         case window
     }
 
@@ -55,6 +56,7 @@ final class CapturedScene {
         case .monitor(let text):
             kind = .monitor(name: try directory.monitor(text, for: name).name)
             window = connection.root
+        case .region(let region): (kind, window) = (.region(region), connection.root)
         case .window(let text): (kind, window) = (.window, try directory.window(text, for: name))
         }
         if case .window = kind { try followWindow() } else { try followScreen() }
@@ -109,7 +111,7 @@ final class CapturedScene {
     /// Asks where the pixels lie now.
     ///
     /// - Returns: `nil` if the window has no picture, because it is minimized or too small.
-    /// - Throws: `windowClosed` or `monitorLost`, as `explained`.
+    /// - Throws: `windowClosed`, `monitorLost` or `regionOutside`, as `explained`.
     func locate() throws(XFailure) -> SceneLayout? {
         switch kind {
         case .screen:
@@ -122,6 +124,15 @@ final class CapturedScene {
             }
             let place = PixelPlace(column: monitor.column, row: monitor.row)
             return layout(at: place, monitor.dimensions.width, monitor.dimensions.height)
+        case .region(let region):
+            let root = try connection.geometry(of: window)
+            let screen = Dimensions(width: Int(root.width), height: Int(root.height))
+            guard region.fits(screen) else {
+                let advice = "give one of 2x2 pixels or more that lies within the screen, which is \(screen)"
+                throw .explained(ScreenError(.regionOutside, target: name, advice))
+            }
+            let place = PixelPlace(column: region.column, row: region.row)
+            return layout(at: place, region.dimensions.width, region.dimensions.height)
         case .window:
             do throws(XFailure) {
                 return try locateWindow()

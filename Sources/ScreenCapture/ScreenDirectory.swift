@@ -47,12 +47,42 @@ public struct ScreenWindow: Hashable, Sendable {
     public var name: String { "0x" + String(identifier, radix: 16) }
 }
 
+/// A rectangle of a screen, in pixels from the screen's upper left corner.
+public struct ScreenRegion: Hashable, Sendable, CustomStringConvertible {
+    /// The first column.
+    public var column: Int
+    /// The first row.
+    public var row: Int
+    /// The size; odd sides are rounded down to even ones in the picture.
+    public var dimensions: Dimensions
+
+    /// Creates a region of the given place and size.
+    public init(column: Int, row: Int, dimensions: Dimensions) {
+        self.column = column
+        self.row = row
+        self.dimensions = dimensions
+    }
+
+    /// The region as `640x480+100+50`.
+    public var description: String { "\(dimensions)+\(column)+\(row)" }
+
+    /// Whether all of it lies within a screen of `size`, and it is large enough for a picture.
+    func fits(_ size: Dimensions) -> Bool {
+        column >= 0 && row >= 0 && dimensions.width > 1 && dimensions.height > 1
+            && column <= size.width - dimensions.width && row <= size.height - dimensions.height
+    }
+}
+
 /// What a `ScreenSource` shows.
 public enum ScreenTarget: Hashable, Sendable {
     /// The whole screen: all monitors of the display.
     case screen
     /// One monitor, by name (`HDMI-1`) or by number (`0`).
     case monitor(String)
+    /// A rectangle of the screen, which must lie within it.
+    ///
+    /// If the screen becomes too small for it, the source fails with `regionOutside`.
+    case region(ScreenRegion)
     /// One window, by number (`0x1400003`), by title, or by a part of a title that fits only one window.
     ///
     /// Other windows that cover the window are not shown.

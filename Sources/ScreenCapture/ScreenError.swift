@@ -33,6 +33,8 @@ public struct ScreenError: Error, Hashable, Sendable {
         public static let displayLost = Code(name: "displayLost")
         /// The X server has not answered for `ScreenSource.patience`.
         public static let noAnswer = Code(name: "noAnswer")
+        /// The requested region is not within the screen, or is too small for a picture.
+        public static let regionOutside = Code(name: "regionOutside")
         /// The display stores its pixels in a way that we cannot read.
         public static let unsupportedFormat = Code(name: "unsupportedFormat")
         /// The X server lacks an extension that capturing needs, or refuses a request.

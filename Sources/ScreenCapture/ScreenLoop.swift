@@ -233,6 +233,7 @@ extension ScreenTarget {
         switch self {
         case .screen: "the screen of display \(display)"
         case .monitor(let text): "monitor \(text) of display \(display)"
+        case .region(let region): "region \(region) of display \(display)"
         case .window(let text): "window \(text) of display \(display)"
         }
     }

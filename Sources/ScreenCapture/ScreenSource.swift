@@ -3,7 +3,7 @@ public import MediaCore
 import Synchronization
 import Threading
 
-/// The screen, a monitor or a window of an X11 display.
+/// The screen, a monitor, a region or a window of an X11 display.
 ///
 /// Pictures are fetched and converted on one thread of the source's own, which alone speaks to the X server. Only the
 /// parts that changed are fetched. While the screen stands still, the last frame is delivered again: after 130 ms, then
@@ -102,7 +102,7 @@ extension ScreenSource {
     ///   - target: What the source would show.
     ///   - display: The X display, as in `:0`; `nil` for that of the environment's `DISPLAY`.
     /// - Throws: The same errors as `monitors(display:)`, and `noSuchMonitor`, `noSuchWindow`, `ambiguousWindow`,
-    ///   `windowHidden`, `unsupportedFormat`.
+    ///   `windowHidden`, `regionOutside`, `unsupportedFormat`.
     public static func check(_ target: ScreenTarget, display: String? = nil) throws(ScreenError) {
         let display = try SessionEnvironment.current.displayName(given: display)
         let name = target.words(on: display)

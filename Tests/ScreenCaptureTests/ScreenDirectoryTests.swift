@@ -122,6 +122,12 @@ struct ScreenDirectoryTests {
             (.window(""), .noSuchWindow, "Slides 1"),
             (.window("Talk"), .noSuchWindow, "Slides 1"), (.window("Slides"), .ambiguousWindow, "\"Slides 2\""),
             (.monitor("HDMI-7"), .noSuchMonitor, "0 ("),
+            (.region(area(0, 0, 641, 480)), .regionOutside, "640x480"),
+            (.region(area(1, 0, 640, 480)), .regionOutside, "640x480"),
+            (.region(area(0, 380, 10, 101)), .regionOutside, "640x480"),
+            (.region(area(-1, 0, 10, 10)), .regionOutside, "640x480"),
+            (.region(area(0, 0, 1, 10)), .regionOutside, "2x2"),
+            (.region(area(.max, .max, .max, .max)), .regionOutside, "640x480"),
         ]
     )
     func absent(target: ScreenTarget, code: ScreenError.Code, words: String) async throws {
@@ -164,4 +170,9 @@ struct ScreenDirectoryTests {
         #expect(try session.displayName(given: nil) == ":0")
         #expect(try session.displayName(given: ":1") == ":1")
     }
+}
+
+/// A region of the screen.
+private func area(_ column: Int, _ row: Int, _ width: Int, _ height: Int) -> ScreenRegion {
+    ScreenRegion(column: column, row: row, dimensions: Dimensions(width: width, height: height))
 }

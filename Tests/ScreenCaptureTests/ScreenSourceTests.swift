@@ -33,6 +33,58 @@ struct ScreenSourceTests {
         await source.stopCapture(for: sink)
     }
 
+    @Test("A region shows its part of the screen, and follows what is drawn in it and not beside it")
+    func region() async throws {
+        let display = try await VirtualDisplay()
+        let window = try display.makeWindow(area(100, 60, 200, 100), colour: red)
+        // It begins at an odd column and row, and its odd sides are rounded down.
+        let part = ScreenRegion(column: 151, row: 81, dimensions: Dimensions(width: 201, height: 121))
+        let (source, sink) = try await capture(.region(part), on: display)
+        try await sink.shows(red, at: 0, 0, "the middle of the window")
+        try await sink.shows(red, at: 147, 77, "the window's last pixels")
+        try await sink.shows(0, at: 152, 40, "the root window beside it")
+        #expect(sink.now.frame?.dimensions == Dimensions(width: 200, height: 120))
+        #expect(source.captureFormat?.dimensions == Dimensions(width: 200, height: 120))
+        try display.fill(window, area(61, 31, 20, 20), white)
+        try await sink.shows(white, at: 20, 20, "what is drawn inside")
+        let delivered = source.captureStatistics
+        try display.fill(window, area(0, 0, 40, 15), green)
+        try display.sync()
+        try display.move(window, column: 120, row: 60)
+        try await sink.shows(white, at: 40, 20, "what moved with the window")
+        try await sink.shows(red, at: 0, 0, "the window, of which the green corner is outside")
+        #expect(source.captureStatistics.framesCaptured > delivered.framesCaptured && source.failure == nil)
+        await source.stopCapture(for: sink)
+    }
+
+    @Test("The cursor is drawn where it is in a region")
+    func cursorInRegion() async throws {
+        let display = try await VirtualDisplay()
+        let window = try display.makeWindow(area(0, 0, 640, 480), colour: blue)
+        try display.setCursor(of: window, colour: green)
+        try display.movePointer(column: 20, row: 20)
+        let part = ScreenRegion(column: 300, row: 200, dimensions: Dimensions(width: 100, height: 100))
+        let (source, sink) = try await capture(.region(part), on: display, showsCursor: true)
+        try await sink.shows(blue, at: 50, 50, "no cursor inside")
+        try display.movePointer(column: 350, row: 250)
+        try await sink.shows(green, at: 50, 50, "the cursor")
+        await source.stopCapture(for: sink)
+    }
+
+    @Test("A region that the screen becomes too small for is a failure that says so")
+    func regionOfSmallerScreen() async throws {
+        let display = try await VirtualDisplay()
+        let part = ScreenRegion(column: 440, row: 380, dimensions: Dimensions(width: 200, height: 100))
+        let (source, sink) = try await capture(.region(part), on: display)
+        try await sink.shows(0, at: 10, 10, "the screen")
+        async let failed = failure(in: source.captureEvents())
+        try display.resizeScreen(Dimensions(width: 320, height: 240))
+        let error = await failed
+        #expect(error?.code == .regionOutside)
+        #expect(error?.description.contains("320x240") == true, "\(String(describing: error))")
+        await source.stopCapture(for: sink)
+    }
+
     @Test("Without shared memory, pixels come in the answer", arguments: [false, true])
     func withoutSharedMemory(isWanted: Bool) async throws {
         let display = try await VirtualDisplay(options: isWanted ? ["-extension", "MIT-SHM"] : [])
