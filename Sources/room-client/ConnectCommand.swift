@@ -133,7 +133,7 @@ struct ConnectCommand: AsyncParsableCommand {
             let made = try source.makeSource(isTransformed: !commands) { stop.end(.source($0)) }
             let track = LocalVideoTrack(source: made, name: trackName)
             // Commands change the track's transform, so that is the only one then.
-            if commands { track.transform = source.transform }
+            track.transform = source.trackTransform(isCameraTransformed: !commands)
             try await publish(track, until: stop)
         }
     }

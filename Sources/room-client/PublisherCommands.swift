@@ -28,13 +28,13 @@ enum PublisherCommand {
     case transform(Transform)
     /// Another camera, or, with an empty name, the same one, in this format if one is given.
     case camera(String, VideoFormatRequest)
-    case control(ControlArgument)
+    case controls(ControlArguments)
 
     /// All commands.
     static let summary =
         "mute; unmute; bitrate RATE|default; min-bitrate RATE|off; priority low|standard|high; "
         + "degradation framerate|resolution|balanced; rotate DEGREES; mirror on|off; crop WxH|off; for a camera also "
-        + "device NAME [size=WxH] [fps=RATE] [pixel-format=FOURCC]; format with the same fields; control NAME=VALUE"
+        + "device NAME [size=WxH] [fps=RATE] [pixel-format=FOURCC]; format with the same fields; control NAME=VALUE[,…]"
 
     /// Reads a line.
     ///
@@ -62,7 +62,7 @@ enum PublisherCommand {
         case "crop": self = .transform(.crop(try Self.value(of: verb, words, or: "off", Dimensions.read)))
         case "device", "format": self = try Self.camera(verb, words)
         case "control":
-            self = .control(try ControlArgument.read(words.joined(separator: " ")))
+            self = .controls(try ControlArguments.read(words.joined(separator: " ")))
         default:
             throw ValidationError("there is no command \"\(verb)\"; there are: \(Self.summary)")
         }
@@ -131,7 +131,7 @@ enum PublisherCommand {
         case .encoding(.minBitrate): "min-bitrate"
         case .encoding(.degradation): "degradation"
         case .transform(.crop): "crop"
-        case .enabled, .encoding, .transform, .camera, .control: nil
+        case .enabled, .encoding, .transform, .camera, .controls: nil
         }
     }
 }
@@ -210,9 +210,9 @@ struct PublisherCommands {
         }
         switch command {
         case .camera(let name, let changes): try await select(name, changes, line)
-        case .control(let control):
-            try camera(for: "control").setControl(control.name, to: control.value)
-            answer(line, "Set \(control.name) to \(control.value).")
+        case .controls(let controls):
+            try camera(for: "control").setControls(controls.settings)
+            answer(line, "Set \(controls.words).")
         case .enabled(let isEnabled):
             await track.setEnabled(isEnabled)
             answer(line, isEnabled ? "Pictures are sent again." : "Muted: no picture is sent.")

@@ -25,12 +25,24 @@ struct ScreenOptions: ParsableArguments {
     )
     var window: String?
 
+    @Option(
+        parsing: .unconditional,
+        help: ArgumentHelp(
+            "Show a rectangle of the screen, such as 640x480+100+50: its size, and its place from the upper left corner.",
+            valueName: "WxH+X+Y"
+        ),
+        transform: { try ScreenRegion.read($0) }
+    )
+    var region: ScreenRegion?
+
     @Flag(help: "Leave the cursor out of the picture of a screen.")
     var noCursor = false
 
     func validate() throws {
-        if monitor != nil, window != nil {
-            throw ValidationError("--monitor and --window exclude each other; leave one of them out.")
+        let targets = [("--monitor", monitor != nil), ("--window", window != nil), ("--region", region != nil)]
+        let given = targets.filter { $0.1 }.map(\.0)
+        guard given.count < 2 else {
+            throw ValidationError("\(given[0]) and \(given[1]) exclude each other; leave one of them out.")
         }
     }
 
@@ -38,13 +50,13 @@ struct ScreenOptions: ParsableArguments {
     var given: String? {
         let options = [
             ("--display", display != nil), ("--monitor", monitor != nil), ("--window", window != nil),
-            ("--no-cursor", noCursor),
+            ("--region", region != nil), ("--no-cursor", noCursor),
         ]
         return options.first { $0.1 }?.0
     }
 
     private var target: ScreenTarget {
-        window.map { ScreenTarget.window($0) } ?? monitor.map { .monitor($0) } ?? .screen
+        window.map { ScreenTarget.window($0) } ?? monitor.map { .monitor($0) } ?? region.map { .region($0) } ?? .screen
     }
 
     /// The source, which is not started.

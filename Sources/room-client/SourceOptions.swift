@@ -74,7 +74,10 @@ struct SourceOptions: ParsableArguments {
     var device: String?
 
     @Option(
-        help: ArgumentHelp("Camera pixel format, such as YUYV or MJPG; default the best.", valueName: "fourcc"),
+        help: ArgumentHelp(
+            "Camera pixel format, such as YUYV or MJPG, in capital or small letters; default the best.",
+            valueName: "fourcc"
+        ),
         transform: { try PixelFormat.read($0) }
     )
     var pixelFormat: PixelFormat?
@@ -84,8 +87,8 @@ struct SourceOptions: ParsableArguments {
         help: ArgumentHelp(
             "The picture's size: frames of a camera or clip are center-cropped and scaled down to it, never up, and "
                 + "those of a screen are scaled to fit; default 640x480, the camera's nearest, or the screen's or clip's own; 160x120 for noise.",
-            discussion: "Names: cif, vga, hd720, hd1080; low (320x240), medium (640x480), high (1280x720). Odd sides "
-                + "are made even.",
+            discussion: "Names: 360p, 480p (640x480), 720p, 1080p; cif, vga, hd720, hd1080; low (320x240), medium "
+                + "(640x480), high (1280x720). Odd sides are made even.",
             valueName: "WxH"
         ),
         transform: { try Dimensions.read($0) }
@@ -106,18 +109,18 @@ struct SourceOptions: ParsableArguments {
 
     @Option(
         parsing: .unconditional,
-        help: ArgumentHelp("Center-crop the camera's picture, after --size and before --rotate.", valueName: "WxH"),
+        help: ArgumentHelp("Center-crop the picture, after --size and before --rotate.", valueName: "WxH"),
         transform: { try Dimensions.read($0) }
     )
     var crop: Dimensions?
 
     @Option(
         parsing: .unconditional,
-        help: ArgumentHelp("Turn the camera's picture clockwise: 0, 90, 180 or 270.", valueName: "degrees")
+        help: ArgumentHelp("Turn the picture clockwise: 0, 90, 180 or 270.", valueName: "degrees")
     )
     var rotate: Int = 0
 
-    @Flag(help: "Mirror the camera's picture, left to right.")
+    @Flag(help: "Mirror the picture, left to right.")
     var mirror = false
 
     @Option(
@@ -133,12 +136,14 @@ struct SourceOptions: ParsableArguments {
     @Option(
         name: .customLong("control"),
         help: ArgumentHelp(
-            "Set a control of the camera, such as auto_exposure=1; `devices --controls` lists them. May be repeated.",
+            "Set controls of the camera, such as auto_exposure=1; `devices --controls` lists them.",
+            discussion: "A value is a number, also a hexadecimal one, the name of a menu's entry, or default. Several "
+                + "controls are separated by commas, or the option is repeated, in any order.",
             valueName: "name=value"
         ),
-        transform: { try ControlArgument.read($0) }
+        transform: { try ControlArguments.read($0) }
     )
-    var controls: [ControlArgument] = []
+    var controls: [ControlArguments] = []
 
     @Option(
         help: ArgumentHelp(
@@ -177,8 +182,7 @@ struct SourceOptions: ParsableArguments {
         }
         guard case .camera = source else {
             let forCameras = [
-                ("--device", device != nil), ("--pixel-format", pixelFormat != nil), ("--crop", crop != nil),
-                ("--rotate", rotate != 0), ("--mirror", mirror), ("--orientation", orientation != .applied),
+                ("--device", device != nil), ("--pixel-format", pixelFormat != nil),
                 ("--camera-wait", cameraWait != nil), ("--control", !controls.isEmpty),
                 ("--orientation-sensor", orientationSensor != nil),
             ]
@@ -201,8 +205,8 @@ struct SourceOptions: ParsableArguments {
                 throw ValidationError("Standard input comes only once; leave --loop out, or name a file.")
             }
         }
-        if source.isEncoded, size != nil || fps != nil {
-            let option = size != nil ? "--size" : "--fps"
+        let forPictures = [("--size", size != nil), ("--fps", fps != nil), ("--crop", crop != nil)]
+        if source.isEncoded, let option = forPictures.first(where: { $0.1 })?.0 {
             throw ValidationError("\(option) needs pictures; frames of vp8: are sent as they are, so leave it out.")
         }
         if let fps, !(0.1...240).contains(fps.framesPerSecond) {
@@ -224,7 +228,8 @@ struct SourceOptions: ParsableArguments {
 
     /// Makes the source without starting it; `whenFinished` is called if the source fails or ends by itself.
     ///
-    /// Unless `isTransformed`, what `transform` does to a camera's pictures is left to the track.
+    /// Unless `isTransformed`, what `transform` does to a camera's pictures is left to the track, as it is for all other
+    /// sources.
     func makeSource(
         isTransformed: Bool = true,
         whenFinished: @escaping @Sendable ((any Error)?) -> Void
@@ -322,6 +327,12 @@ struct SourceOptions: ParsableArguments {
         return transform
     }
 
+    /// What is left to the track if a camera is transformed itself, or is not.
+    func trackTransform(isCameraTransformed: Bool) -> VideoTransform {
+        if case .camera = source, isCameraTransformed { return VideoTransform() }
+        return transform
+    }
+
     /// The same for the track's transform.
     var transform: VideoTransform {
         var transform = VideoTransform()
@@ -346,7 +357,8 @@ struct SourceOptions: ParsableArguments {
             transform: transform,
             orientationTracker: sensor
         )
-        for control in controls { try camera.setControl(control.name, to: control.value) }
+        let settings = controls.flatMap(\.settings)
+        if !settings.isEmpty { try camera.setControls(settings) }
         return camera
     }
 }

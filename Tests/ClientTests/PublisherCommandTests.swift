@@ -39,22 +39,23 @@ struct PublisherCommandTests {
     // The advice for `control` shows a value in quotes, as a shell takes it.
     @Test("Names and values may stand in quotes", arguments: ["control line=\"50 Hz\"", "control \"line=50 Hz\""])
     func quotes(line: String) throws {
-        guard case .control(let control) = try PublisherCommand(line) else {
+        guard case .controls(let controls) = try PublisherCommand(line) else {
             Issue.record("a control")
             return
         }
-        #expect(control.name == "line" && control.value == "50 Hz")
+        #expect(controls.settings.map(\.name) == ["line"] && controls.settings.map(\.value) == ["50 Hz"])
     }
 
     @Test("Turns and controls are read")
     func others() throws {
         guard case .transform(.rotation(.clockwise270)) = try PublisherCommand("rotate 270"),
-            case .control(let control) = try PublisherCommand("control power_line_frequency=50 Hz")
+            case .controls(let controls) = try PublisherCommand("control power_line_frequency=50 Hz,gain=2")
         else {
             Issue.record("a turn and a control")
             return
         }
-        #expect(control.name == "power_line_frequency" && control.value == "50 Hz")
+        #expect(controls.settings.map(\.name) == ["power_line_frequency", "gain"])
+        #expect(controls.settings.map(\.value) == ["50 Hz", "2"])
     }
 
     @Test("Bitrates, priorities, preferences, crops and mirrorings are read, and what takes them back")

@@ -95,6 +95,25 @@ struct ProgramCommandTests {
         await viewer.room.disconnect()
     }
 
+    // The options were refused, although the commands did the same.
+    @Test("Options crop and turn a pattern from the start, and commands turn it afterwards", arguments: [false, true])
+    func optionsOfEverySource(isCommanded: Bool) async throws {
+        let viewer = try await stage.join("viewer")
+        let turn = ["--crop", "160x120", "--rotate", "90", "--mirror"]
+        let arguments = ["--source", "pattern", "--size", "320x240", "--degradation", "resolution"] + turn
+        let room = ["connect", "--url", stage.url, "--room", "stage", "--json"]
+        let publisher = isCommanded ? try publish(arguments) : try Program("room-client", room + arguments)
+        let size = LastSize()
+        try await viewer.subscribedTrack().addRenderer(size)
+        try await size.shows(120, 160)
+        if isCommanded {
+            #expect(try await give("rotate 0", to: publisher) == nil)
+            try await size.shows(160, 120)
+        }
+        #expect(try await end([publisher], with: SIGINT) == [.exit(0)])
+        await viewer.room.disconnect()
+    }
+
     @Test("VP8 frames are turned by their viewers, and what would need pictures is refused")
     func relayed() async throws {
         let clip = try await EncodedClip(directory("clip.ivf"), frames: 45, keyframeInterval: 15)

@@ -80,8 +80,8 @@ struct ProgramOptionTests {
         ["--degradation", "size"],
         ["--duration", "-1"], ["--duration", "0"], ["--duration", "inf"], ["--duration", "1e300"],
         ["--source", "unknown"], ["--source", "file:"], ["--source", ""], ["--rotate", "45"],
-        ["--rotate", "90"], ["--crop", "10x10"], ["--mirror"], ["--pixel-format", "TOOLONG"],
-        ["--source", "camera", "--loop"], ["--size", "hd"], ["--orientation", "tagged"], ["--orientation", "left"],
+        ["--pixel-format", "YUYV"], ["--pixel-format", "TOOLONG"], ["--control", "brightness=1"],
+        ["--source", "camera", "--loop"], ["--size", "hd"], ["--size", "721p"], ["--orientation", "left"],
         ["--room", ""], ["--identity", ""], ["--url", "http://x"], ["--url", ""], ["--nonsense"],
     ]
 
@@ -270,7 +270,8 @@ struct ProgramOptionTests {
         (["subscribe", "--room", "r", "--duration", "-1"], "a number of seconds above 0"),
         (["connect", "--room", "r", "--max-bitrate", "-1"], "such as 800k or 2M"),
         (["connect", "--room", "r", "--max-bitrate", "1M", "--min-bitrate", "2M"], "give a lower one"),
-        (["connect", "--room", "r", "--pixel-format", "MJPEG"], "drivers call it MJPG"),
+        (["connect", "--room", "r", "--pixel-format", "motion-jpeg"], "such as YUYV or MJPG"),
+        (["connect", "--room", "r", "--size", "721p"], "360p, 480p, 720p, 1080p"),
         (["connect", "--room", "r", "--source", "clip.y4m"], "say file:clip.y4m"),
         (["connect", "--room", "r", "--source", "patern"], "give camera, screen, pattern, noise"),
         (["connect", "--room", "r", "--source", "pattern", "--track-name", ""], "--track-name is empty"),

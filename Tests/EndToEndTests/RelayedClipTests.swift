@@ -344,7 +344,7 @@ struct RelayedClipTests {
         .enabled(if: Program.isAllowed),
         arguments: [
             ["--size", "64x64"], ["--fps", "5"], ["--max-bitrate", "1M"], ["--min-bitrate", "1M"],
-            ["--simulcast", "on"], ["--degradation", "balanced"], ["--preview"], ["--rotate", "90"],
+            ["--simulcast", "on"], ["--degradation", "balanced"], ["--preview"], ["--crop", "8x8"],
         ]
     )
     func options(arguments: [String]) async throws {
