@@ -152,6 +152,11 @@ extension CameraSource {
         CameraDirectory(system: KernelCameraSystem()).devices()
     }
 
+    /// The cameras that can be opened, and why each other video node cannot be.
+    package static func survey() -> CameraSurvey {
+        CameraDirectory(system: KernelCameraSystem()).survey()
+    }
+
     /// The camera to use if none is named: the first of `devices()`.
     ///
     /// - Throws: `permissionDenied` if there are video nodes but this user cannot open one that is a camera;

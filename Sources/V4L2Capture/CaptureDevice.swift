@@ -65,6 +65,20 @@ extension CaptureDevice: CustomStringConvertible {
     public var description: String { "\(path) (\(name), \(busInfo))" }
 }
 
+/// What a look at the machine's video nodes found.
+package struct CameraSurvey: Sendable {
+    /// The cameras that can be opened, by node number.
+    package var cameras: [CaptureDevice] = []
+    /// Why each other node cannot be opened; it may be a camera.
+    package var refusals: [CameraError] = []
+
+    /// Creates the result of a look.
+    package init(cameras: [CaptureDevice] = [], refusals: [CameraError] = []) {
+        self.cameras = cameras
+        self.refusals = refusals
+    }
+}
+
 /// Finds cameras among the machine's video nodes.
 struct CameraDirectory {
     let system: any CameraSystem
@@ -83,6 +97,23 @@ struct CameraDirectory {
         system.nodePaths().compactMap { path in
             if case .camera(let device) = look(at: path) { device } else { nil }
         }
+    }
+
+    /// All cameras that can be opened, and why each other node cannot be; by node number.
+    ///
+    /// Nodes that have no hardware behind them, and those that capture no video, are left out.
+    func survey() -> CameraSurvey {
+        var survey = CameraSurvey()
+        for path in system.nodePaths() {
+            do throws(CameraError) {
+                let node = try open(path)
+                survey.cameras.append(describe(node.capability, path: path, links: system.stableLinks()))
+            } catch {
+                guard ![.notACamera, .noSuchDevice, .deviceLost].contains(error.code) else { continue }
+                survey.refusals.append(error)
+            }
+        }
+        return survey
     }
 
     /// Opens the node at `path` briefly to see what it is.

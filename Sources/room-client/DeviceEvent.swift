@@ -49,6 +49,9 @@ struct DeviceEvent: Encodable {
     var links: [String]
     var formats: [Format]?
     var controls: [Control]?
+    /// Why formats or controls could not be read, and what to do.
+    var error: String?
+    var code: String?
 
     init(_ device: CaptureDevice, formats: [CaptureFormat]? = nil, controls: [CaptureControl]? = nil) {
         serialNumber = device.serialNumber
@@ -107,6 +110,7 @@ struct DeviceEvent: Encodable {
             lines.append("   \(format.width)x\(format.height)  \(format.pixelFormat)  \(rates) fps\(note)")
         }
         for control in controls ?? [] { lines += words(of: control) }
+        if let error { lines.append("   \(error)") }
         return lines.joined(separator: "\n")
     }
 

@@ -8,10 +8,13 @@ struct DevicesCommand: AsyncParsableCommand {
         commandName: "devices",
         abstract: "List the cameras of this machine, their formats and controls, or its monitors and windows.",
         discussion: """
+            A video node that this user may not open is listed with what to do about it.
+
             Examples:
               room-client devices
               room-client devices --formats
               room-client devices --controls --device 0
+              room-client devices --device 0 --control auto_exposure=1,gain=default
               room-client devices --watch --json
               room-client devices --screens
 
@@ -24,6 +27,17 @@ struct DevicesCommand: AsyncParsableCommand {
 
     @Flag(help: "Also list the controls that `connect --control` sets, with range, default and value.")
     var controls = false
+
+    @Option(
+        name: .customLong("control"),
+        help: ArgumentHelp(
+            "Set controls of --device, or of the first camera, and list what its driver made of them.",
+            discussion: "Nothing is published. Values are those of `connect --control`.",
+            valueName: "name=value"
+        ),
+        transform: { try ControlArguments.read($0) }
+    )
+    var settings: [ControlArguments] = []
 
     @Option(help: "List only this camera: path, number, name or bus.", transform: { try GivenText.read($0).text })
     var device: String?
@@ -44,12 +58,16 @@ struct DevicesCommand: AsyncParsableCommand {
     var json = false
 
     func validate() throws {
-        let isAboutCameras = formats || controls || device != nil
-        guard !watch || !isAboutCameras else {
-            throw ValidationError("--watch lists all cameras; leave --formats, --controls and --device out.")
+        let cameraOptions = [
+            ("--formats", formats), ("--controls", controls), ("--device", device != nil),
+            ("--control", !settings.isEmpty),
+        ]
+        let cameraOption = cameraOptions.first { $0.1 }?.0
+        if watch, let cameraOption {
+            throw ValidationError("--watch lists all cameras and nothing else of them; leave \(cameraOption) out.")
         }
-        guard !screens || !(isAboutCameras || watch) else {
-            throw ValidationError("--screens lists no cameras; leave --formats, --controls, --device and --watch out.")
+        if screens, let option = cameraOption ?? (watch ? "--watch" : nil) {
+            throw ValidationError("--screens lists no cameras; leave \(option) out.")
         }
         guard display == nil || screens else {
             throw ValidationError("--display is for screens; leave it out, or add --screens.")
@@ -61,25 +79,47 @@ struct DevicesCommand: AsyncParsableCommand {
             let reporter = Reporter(isJSON: json)
             if watch { return await watch(reporter) }
             if screens { return try listScreens(to: reporter) }
-            let devices = try device.map { [try CameraSource.captureDevice(matching: $0)] } ?? CameraSource.devices()
-            let absence = try devices.isEmpty ? absence() : nil
-            let summary = DevicesSummary(cameras: devices.count, absence)
+            if !settings.isEmpty { return try set(reportingTo: reporter) }
+            let named = try device.map { try CameraSource.captureDevice(matching: $0) }
+            let survey = named.map { CameraSurvey(cameras: [$0]) } ?? CameraSource.survey()
+            let count = try listing.report(survey, to: reporter)
+            let absence = survey.cameras.isEmpty ? absence() : nil
+            let summary = DevicesSummary(cameras: count, absence)
             if let error = summary.error { reporter.say(error) }
-            for device in devices {
-                let formats = self.formats ? try CameraSource.captureFormats(captureDevice: device) : nil
-                let controls = self.controls ? try CameraSource.controls(captureDevice: device) : nil
-                let event = DeviceEvent(device, formats: formats, controls: controls)
-                reporter.report(event, event.words)
-            }
             reporter.reportSummary(summary, nil)
         }
+    }
+
+    private var listing: DeviceListing {
+        DeviceListing(
+            readFormats: formats ? { try CameraSource.captureFormats(captureDevice: $0) } : nil,
+            readControls: controls ? { try CameraSource.controls(captureDevice: $0) } : nil
+        )
+    }
+
+    /// Sets the controls that were given, and lists them as they are then, or all of them with `--controls`.
+    private func set(reportingTo reporter: Reporter) throws {
+        let device = try device.map { try CameraSource.captureDevice(matching: $0) } ?? CameraSource.defaultDevice()
+        let made = try CameraSource.setControls(settings.flatMap(\.settings), captureDevice: device)
+        var listing = listing
+        if !controls { listing.readControls = { _ in made } }
+        let count = try listing.report(CameraSurvey(cameras: [device]), to: reporter)
+        reporter.reportSummary(DevicesSummary(cameras: count, nil), nil)
     }
 
     /// Reports cameras that come and go, until a signal ends the program.
     private func watch(_ reporter: Reporter) async {
         let stop = StopReasons()
         await stop.heedSignals(reportingTo: reporter)
-        if CameraSource.devices().isEmpty { reporter.say("No cameras yet. Ctrl-C ends the watch.") }
+        let survey = CameraSource.survey()
+        for refusal in survey.refusals {
+            let event = RefusedDeviceEvent(refusal)
+            reporter.report(event, event.words)
+        }
+        if survey.cameras.isEmpty {
+            let problem = survey.refusals.isEmpty ? "No cameras yet." : "No camera can be opened yet."
+            reporter.say("\(problem) Ctrl-C ends the watch.")
+        }
         let reports = Task {
             for await change in CameraSource.deviceChanges() {
                 switch change {
@@ -122,13 +162,11 @@ struct DevicesCommand: AsyncParsableCommand {
     /// Finds out why there is no camera.
     ///
     /// - Returns: The reason; `nil` if there is one by now.
-    /// - Throws: `CameraError` if there are cameras but this user may not open them.
-    private func absence() throws -> CameraError? {
+    private func absence() -> CameraError? {
         do throws(CameraError) {
             _ = try CameraSource.defaultDevice()
             return nil
         } catch {
-            guard error.code == .noSuchDevice else { throw error }
             return error
         }
     }

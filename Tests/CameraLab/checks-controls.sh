@@ -21,6 +21,12 @@ check_controls() {
     judge_controls manual "uvc: with manual modes, none is overruled" ""
     judge_said overruled "a control that an automatic mode overrules is refused" 69 "exposure_time_absolute.*overrules"
     judge_said unknown "a control that the camera lacks: connect lists those it has" 64 "zoom.*brightness"
+    local unpublished
+    unpublished=$(tr '\n' ' ' <"$results/unpublished.values")
+    judge "devices --control sets controls without a room, in any order" \
+        "$unpublished, exit codes $(status_of unpublished) $(status_of restored)" \
+        "$([[ $unpublished == "exposure_time_absolute=300 auto_exposure=1 " && $(status_of unpublished) == 0 &&
+            $(status_of restored) == 0 ]] && echo 1 || echo 0)"
     judge_said beyond "a value beyond a control's range: connect states the range" 64 "-64 to 64"
     local wanted before after
     wanted=$(printf '%s\n' "${SETTINGS[@]}")

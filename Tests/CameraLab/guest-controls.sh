@@ -39,6 +39,12 @@ uvc_controls() {
     list_controls automatic
     connect_camera overruled --duration 2 --control exposure_time_absolute=300
     connect_camera unknown --duration 2 --control zoom=1
+    # The exposure comes before the mode that frees it; "default" puts both back.
+    record unpublished "$CLIENT" devices --json --device "$CAMERA_NODE" \
+        --control exposure_time_absolute=300,auto_exposure=1
+    control_values exposure_time_absolute auto_exposure >"$CAMERA_LAB_OUT/unpublished.values"
+    record restored "$CLIENT" devices --json --device "$CAMERA_NODE" \
+        --control exposure_time_absolute=default --control auto_exposure=default
     connect_camera beyond --duration 2 --control brightness=65
     publish_with_fault controlled replug_controlled 60 --pixel-format MJPG --size 320x240 --fps 15 \
         "${options[@]}"

@@ -36,12 +36,25 @@ enum DeviceEvents {
                 menu: [DeviceEvent.MenuEntry(value: 1, name: "50 Hz")]
             )
         ]
+        (device.error, device.code) = ("busy", "busy")
+        let refusal = RefusedDeviceEvent(try refusedDevice())
         let changes = ["deviceAdded", "deviceRemoved"].map { name in
             var change = DeviceEvent(camera)
             change.event = name
             return change
         }
-        return try ([device] + changes).map { try object($0) } + [object(DevicesSummary(cameras: 1, nil))]
+        let events = try ([device] + changes).map { try object($0) }
+        return try events + [object(refusal), object(DevicesSummary(cameras: 1, nil))]
+    }
+
+    /// The error of a node that does not exist, which stands for one that is refused.
+    private static func refusedDevice() throws -> CameraError {
+        do throws(CameraError) {
+            _ = try CameraSource.captureDevice(matching: "/dev/video-there-is-none")
+        } catch {
+            return error
+        }
+        throw TestFailure("there is such a camera")
     }
 
     /// The events of `devices --screens`.

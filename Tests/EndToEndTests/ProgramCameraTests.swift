@@ -24,6 +24,13 @@ private struct PreloadedCamera {
         guard try await compiler.end() == .exit(0) else { throw TestFailure("no camera: \(compiler.errors)") }
     }
 
+    /// Starts `room-client devices` for the camera, with these options.
+    func list(_ options: [String]) throws -> Program {
+        let settings = ["LD_PRELOAD=\(library)", "TEST_CAMERA=\(format)"]
+        let arguments = ["devices", "--device", path, "--json"] + options
+        return try Program("env", settings + [Program.path(of: "room-client")] + arguments)
+    }
+
     /// Starts `room-client connect`, which publishes the camera, and obeys what comes through the pipe `commands`.
     func publish(to stage: Stage, _ options: [String], commands: String? = nil) throws -> Program {
         // On a machine that is busy with other tests, the size is not what the CPU takes.
@@ -157,6 +164,23 @@ struct ProgramCameraTests {
             #expect(encoded == (orientation == "tagged" ? 320 : 200))
         }
         await viewer.room.disconnect()
+    }
+
+    @Test("Controls are set without a room, and what the driver made of them is listed")
+    func controlsWithoutRoom() async throws {
+        let camera = try await PreloadedCamera(in: directory)
+        for (value, set) in [("0x80", 128.0), ("200", 200), ("default", 16)] {
+            let program = try camera.list(["--control", "brightness=\(value)"])
+            #expect(try await program.end() == .exit(0), "\(program.errors)")
+            let events = try program.events()
+            #expect(events.map { $0.string("event") } == ["device", "summary"])
+            let controls = events.first?.objects("controls") ?? []
+            #expect(controls.map { $0.string("name") } == ["brightness"])
+            #expect(controls.first?.number("value") == set, "\(value)")
+        }
+        let refused = try camera.list(["--control", "brightness=300"])
+        #expect(try await refused.end() == .exit(64))
+        #expect(refused.errors.contains("16 to 235, not 300"), "\(refused.errors)")
     }
 
     @Test("Commands turn the pictures, and set the camera's controls, while they are published")

@@ -18,19 +18,26 @@ struct ProgramDevicesTests {
     @Test("Watching lists the cameras and goes on until SIGTERM or Ctrl-C", arguments: [SIGTERM, SIGINT])
     func watch(signal: Int32) async throws {
         let listing = try Program("room-client", ["devices", "--json"])
-        #expect(try await listing.end() == .exit(0))
-        let devices = try listing.events().compactMap { $0.string("path") }
+        // A machine all of whose nodes are refused ends the list with 69 or 77.
+        _ = try await listing.end()
+        let listed = try listing.events()
+        let devices = listed.filter { $0.string("event") == "device" }.compactMap { $0.string("path") }
+        let refused = listed.count { $0.string("event") == "deviceRefused" }
+        let expected = devices.count + refused
         let watcher = try Program("room-client", ["devices", "--watch", "--json"])
         try await eventually("it heeds the signal") {
             try expectedSignals(watcher.identifier) & (1 << UInt64(signal - 1)) != 0
         }
-        try await eventually("all cameras are listed: \(watcher.text)") { watcher.lines.count >= devices.count }
+        try await eventually("all cameras are listed: \(watcher.text)") { watcher.lines.count >= expected }
         #expect(watcher.isRunning, "\(watcher.errors)")
         #expect(try await end([watcher], with: signal) == [.exit(0)])
         let events = try watcher.events()
-        #expect(events.allSatisfy { $0.string("event") == "deviceAdded" })
+        let added = events.filter { $0.string("event") == "deviceAdded" }
+        #expect(events.count == added.count + refused)
         // Without a camera it seemed to hang.
-        #expect(watcher.errors.contains("No cameras yet") == devices.isEmpty, "\(watcher.errors)")
-        #expect(events.compactMap { $0.string("path") }.sorted() == devices.sorted())
+        #expect(watcher.errors.contains("Ctrl-C ends the watch") == devices.isEmpty, "\(watcher.errors)")
+        // A camera that was there and could not be opened counted as none.
+        #expect(watcher.errors.contains("No cameras yet") == (devices.isEmpty && refused == 0), "\(watcher.errors)")
+        #expect(added.compactMap { $0.string("path") }.sorted() == devices.sorted())
     }
 }

@@ -49,6 +49,17 @@ struct CameraDirectoryTests {
         directory = CameraDirectory(system: machine)
     }
 
+    // Beside a camera that could be opened, one that this user may not open was not mentioned.
+    @Test("A node that is refused is named beside the cameras, with what to do; nodes that are no cameras are not")
+    func survey() {
+        let survey = directory.survey()
+        #expect(survey.cameras == directory.devices())
+        #expect(survey.refusals.map(\.device) == ["/dev/video8"])
+        let refusal = survey.refusals.first
+        #expect(refusal?.code == .permissionDenied && refusal?.explanation.contains("`video`") == true)
+        #expect(machine.isAllClosed)
+    }
+
     @Test("Cameras are found by what each node can do; metadata, output and codec nodes are none")
     func devices() {
         let devices = directory.devices()
