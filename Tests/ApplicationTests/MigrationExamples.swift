@@ -15,6 +15,22 @@ private func joining(token: String) async throws {
     use(room)
 }
 
+private func detect(_ pixels: [UInt8], _ size: Dimensions) {}
+private func look(at frame: VideoFrame) {}
+
+private func watching(_ track: RemoteVideoTrack) async {
+    let registration = track.addRenderer { frame in print(frame.timestamp) }
+    for await frame in track.frames {
+        let pixels = frame.copy(as: .bgr24)
+        detect(pixels, frame.uprightDimensions)
+    }
+    registration.remove()
+}
+
+private func failing(_ camera: CameraSource) async throws {
+    for try await frame in camera.frames.throwing() { look(at: frame) }
+}
+
 private func choosingFormats(device: CaptureDevice) async throws {
     let formats = try CameraSource.supportedFormats(captureDevice: device)
     let camera = CameraSource(device: device, format: formats.first)
