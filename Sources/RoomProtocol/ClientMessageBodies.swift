@@ -130,18 +130,21 @@ package struct Disable: SignalingBody {
     }
 }
 
-/// Announces other highest bit rates of a track with several encodings.
+/// Announces other highest bit rates and largest sizes of a track with several encodings.
 package struct SetBitrates: SignalingBody {
     package static let type = "setBitrates"
     package var trackId: String
     /// The highest bit rate of each encoding, in bits per second, in order of their numbers.
     package var bitrates: [Int]
+    /// The largest size of each encoding, in order of their numbers; `nil` if the sizes have not changed.
+    package var sizes: [PictureSize]?
     /// A number that an error repeats.
     package var requestId: Int?
 
-    package init(trackId: String, bitrates: [Int], requestId: Int? = nil) {
+    package init(trackId: String, bitrates: [Int], sizes: [PictureSize]? = nil, requestId: Int? = nil) {
         self.trackId = trackId
         self.bitrates = bitrates
+        self.sizes = sizes
         self.requestId = requestId
     }
 }

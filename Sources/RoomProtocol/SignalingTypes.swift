@@ -56,9 +56,9 @@ package struct TrackInfo: Codable, Hashable, Sendable {
 package struct SimulcastLayer: Codable, Hashable, Sendable {
     /// The encoding's number: 0 for the smallest, then one more for each larger one.
     package var simulcastLayer: Int
-    /// The largest width that will be sent, in pixels.
+    /// The largest width of an upright picture that will be sent, in pixels.
     package var width: Int
-    /// The largest height that will be sent, in rows.
+    /// The largest height of an upright picture that will be sent, in rows.
     package var height: Int
     /// The highest bit rate that will be sent, in bits per second; `nil` if the publisher does not say.
     package var bitrate: Int?
@@ -68,6 +68,19 @@ package struct SimulcastLayer: Codable, Hashable, Sendable {
         self.width = width
         self.height = height
         self.bitrate = bitrate
+    }
+}
+
+/// The size of an upright picture.
+package struct PictureSize: Codable, Hashable, Sendable {
+    /// In pixels.
+    package var width: Int
+    /// In rows.
+    package var height: Int
+
+    package init(width: Int, height: Int) {
+        self.width = width
+        self.height = height
     }
 }
 

@@ -3,6 +3,7 @@ import RoomKit
 import RoomProtocol
 import TestSupport
 import Testing
+import Threading
 
 @Suite("Simulcast of a publisher", .timeLimit(.minutes(2)))
 struct SimulcastTests {
@@ -48,6 +49,14 @@ struct SimulcastTests {
     /// The first packets of the frames of each encoding.
     private func frames(_ peer: SocketPeer, _ layer: UInt8) -> [MediaPacketHeader] {
         peer.packets.filter { $0.isFirstChunk && $0.simulcastLayer == layer }
+    }
+
+    /// What the server was told of the encodings since the track was announced.
+    private func told(_ peer: SocketPeer) -> [SetBitrates] {
+        peer.texts.compactMap { text in
+            guard case .setBitrates(let body)? = try? ClientMessage(reading: text) else { return nil }
+            return body
+        }
     }
 
     private func announced(_ peer: SocketPeer) throws -> Publish {
@@ -107,12 +116,6 @@ struct SimulcastTests {
         let server = try makeServer(knowsSimulcast: knowsSimulcast)
         defer { server.stop() }
         let (member, track, peer) = try await publish(to: server)
-        func told() -> [SetBitrates] {
-            peer.texts.compactMap { text in
-                guard case .setBitrates(let body)? = try? ClientMessage(reading: text) else { return nil }
-                return body
-            }
-        }
         var parameters = try #require(track.encodingParameters)
         parameters.priority = .high
         try track.setEncodingParameters(parameters)
@@ -120,12 +123,57 @@ struct SimulcastTests {
         try track.setEncodingParameters(parameters)
         // What comes next over the connection shows that nothing else was sent before.
         await track.setEnabled(false)
-        let expected = [SetBitrates(trackId: "TR_own", bitrates: [150_000, 300_000])]
+        let sizes = [PictureSize(width: 320, height: 240), PictureSize(width: 640, height: 480)]
+        let expected = [SetBitrates(trackId: "TR_own", bitrates: [150_000, 300_000], sizes: sizes)]
         try await eventually("all has come") {
             let isPaused = peer.texts.contains { $0.contains("\"disable\"") }
-            return isPaused && (!knowsSimulcast || told() == expected)
+            return isPaused && (!knowsSimulcast || told(peer) == expected)
         }
-        #expect(told() == (knowsSimulcast ? expected : []))
+        #expect(told(peer) == (knowsSimulcast ? expected : []))
+        await member.room.disconnect()
+    }
+
+    // Larger pictures than announced were sent, and an encoding that nobody received kept its former bitrate.
+    @Test("When the pictures become larger or smaller, the server is told the sizes of all encodings, once")
+    func otherSizes() async throws {
+        let server = try makeServer()
+        defer { server.stop() }
+        var options = ConnectOptions(roomName: "stage")
+        options.url = server.url
+        let member = try await Member(options)
+        let track = LocalVideoTrack(writtenAs: "window")
+        let size = Monitor(Self.full)
+        let writer = Task {
+            while true {
+                let buffer = VideoBuffer(dimensions: size.withLock { $0 })
+                buffer.withMutablePlanes { plane, chromaU, chromaV in
+                    plane.update(repeating: 128)
+                    chromaU.update(repeating: 128)
+                    chromaV.update(repeating: 128)
+                }
+                _ = track.write(VideoFrame(buffer: buffer, timestamp: MonotonicClock.now))
+                try await Task.sleep(for: .milliseconds(20))
+            }
+        }
+        defer { writer.cancel() }
+        var publishing = VideoPublishOptions()
+        publishing.simulcast = true
+        try await member.room.localParticipant.publish(track, options: publishing)
+        let peer = try await server.peer()
+        let announced = try #require(try announced(peer).simulcastLayers)
+        want([1], peer)
+        let larger = Dimensions(width: 1280, height: 720)
+        for next in [larger, Self.full] {
+            size.withLock { $0 = next }
+            try await eventually("pictures of \(next) are sent") { track.statistics.layers[1].dimensions == next }
+        }
+        try await eventually("it is told twice") { told(peer).count >= 2 }
+        let sizes = [larger, Self.full].map { size in
+            [2, 1].map { PictureSize(width: size.width / $0, height: size.height / $0) }
+        }
+        #expect(told(peer).map(\.sizes) == sizes)
+        let bitrates = announced.map { $0.bitrate ?? 0 }
+        #expect(zip(told(peer)[0].bitrates, bitrates).allSatisfy { $0 > $1 } && told(peer)[1].bitrates == bitrates)
         await member.room.disconnect()
     }
 

@@ -141,7 +141,41 @@ struct SimulcastTests {
         expectNoProblems(room)
     }
 
-    @Test("Bitrates that do not fit the track's encodings are refused, and change nothing")
+    // The server went on to choose by the sizes of the beginning.
+    @Test("A wish for a size chooses among the sizes that were announced last, and does not wait for a larger encoding")
+    func otherSizes() throws {
+        var room = try makeRoom { [fastViewer($0)] }
+        func announce(_ sizes: [PictureSize]?) {
+            let bitrates = Self.layers.compactMap(\.bitrate)
+            let request = SetBitrates(trackId: room.camera.track.id, bitrates: bitrates, sizes: sizes)
+            room.bench.send(.setBitrates(request), from: room.camera.publisher)
+        }
+        let sizes = Self.layers.map { PictureSize(width: $0.width, height: $0.height) }
+        let larger = sizes.map { PictureSize(width: 2 * $0.width, height: 2 * $0.height) }
+        room.bench.send(
+            .subscribe(Subscribe(trackId: room.camera.track.id, width: 640, height: 360)),
+            from: room.viewers[0].peer
+        )
+        room.run(3000)
+        #expect(room.wanted == [1])
+        announce(larger)
+        room.run(3000)
+        #expect(room.wanted == [0])
+        // Those who come now are told the present sizes, and an announcement without sizes leaves them.
+        announce(nil)
+        let late = room.bench.join("late", automatic: false)
+        let layers = late.joined?.participants.flatMap(\.tracks).first?.simulcastLayers ?? []
+        #expect(layers.map { PictureSize(width: $0.width, height: $0.height) } == larger)
+        #expect(layers.map(\.bitrate) == Self.layers.map(\.bitrate))
+        room.run(1000)
+        #expect(room.wanted == [0])
+        announce(sizes)
+        room.run(3000)
+        #expect(room.wanted == [1])
+        expectNoProblems(room)
+    }
+
+    @Test("Bitrates and sizes that do not fit the track's encodings are refused, and change nothing")
     func refusedBitrates() throws {
         let room = try makeRoom { [fastViewer($0)] }
         let (bench, robot) = (room.bench, room.camera.publisher)
@@ -151,8 +185,13 @@ struct SimulcastTests {
             bench.send(.setBitrates(SetBitrates(trackId: room.camera.track.id, bitrates: bitrates)), from: robot)
         }
         bench.send(.setBitrates(SetBitrates(trackId: plain.track.id, bitrates: [1])), from: robot)
+        for sides in [[], [2, 4], [2, 4, 8, 16], [0, 4, 8], [-2, 4, 8], [4, 2, 8], [2, 4, 16_384]] {
+            let sizes = sides.map { PictureSize(width: $0, height: $0) }
+            let request = SetBitrates(trackId: room.camera.track.id, bitrates: [1, 2, 3], sizes: sizes)
+            bench.send(.setBitrates(request), from: robot)
+        }
         bench.pull(robot)
-        #expect(robot.errors == Array(repeating: .invalidArgument, count: 6) && robot.close == nil)
+        #expect(robot.errors == Array(repeating: .invalidArgument, count: 13) && robot.close == nil)
         let late = bench.join("late", automatic: false)
         #expect(late.joined?.participants.flatMap(\.tracks).first?.simulcastLayers == Self.layers)
     }

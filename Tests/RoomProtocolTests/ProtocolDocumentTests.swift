@@ -102,6 +102,8 @@ struct ProtocolDocumentTests {
         try checkFields(of: #require(wanted.layers.first), in: "Object `wantedLayer`")
         let publish = try #require(bodies.compactMap { $0 as? Publish }.first)
         try checkFields(of: #require(publish.simulcastLayers?.first), in: "Object `simulcastLayer`")
+        let setBitrates = try #require(bodies.compactMap { $0 as? SetBitrates }.first)
+        try checkFields(of: #require(setBitrates.sizes?.first), in: "Object `size`")
     }
 
     @Test("An optional field that is null counts as left out, and an unknown field is ignored")

@@ -72,6 +72,10 @@ let clientMessages: [(ClientMessage, String)] = [
         .setBitrates(SetBitrates(trackId: "TR_1", bitrates: [75_000, 300_000])),
         #"{"bitrates":[75000,300000],"trackId":"TR_1","type":"setBitrates"}"#
     ),
+    (
+        .setBitrates(SetBitrates(trackId: "TR_1", bitrates: [75_000], sizes: [PictureSize(width: 4, height: 2)])),
+        #"{"bitrates":[75000],"sizes":[{"height":2,"width":4}],"trackId":"TR_1","type":"setBitrates"}"#
+    ),
     (.subscribe(Subscribe(trackId: "TR_1")), #"{"trackId":"TR_1","type":"subscribe"}"#),
     (
         .subscribe(fullSubscribe),

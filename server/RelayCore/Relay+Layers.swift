@@ -77,8 +77,28 @@ extension Relay {
 
     /// The subscriber wishes something else than `former`; it need not wait for a larger picture.
     mutating func wishChanged(of id: ParticipantID, subscription index: Int, from former: SubscriptionWish) {
+        let track = participants.hot[id.index].subscriptions[index].track
+        largestUsefulChanged(of: id, subscription: index, from: largestUseful(former, of: track))
+    }
+
+    /// Sets the encodings of a track as they are announced now.
+    ///
+    /// If a subscriber wishes for a size that is in a larger encoding now, it need not wait for that.
+    mutating func setSimulcastLayers(_ layers: [SimulcastLayer], of track: TrackID) {
+        let viewers = tracks[track]?.hasWishes == true ? subscribers(of: track) : []
+        let subscriptions = viewers.compactMap { id in participants.hot[id.index].index(of: track).map { (id, $0) } }
+        let bounds = subscriptions.map { id, index in
+            largestUseful(participants.hot[id.index].subscriptions[index].wish, of: track)
+        }
+        tracks[track]?.info.simulcastLayers = layers
+        for ((id, index), bound) in zip(subscriptions, bounds) {
+            largestUsefulChanged(of: id, subscription: index, from: bound)
+        }
+    }
+
+    /// The largest encoding that a subscriber can use was `bound` so far.
+    private mutating func largestUsefulChanged(of id: ParticipantID, subscription index: Int, from bound: Int) {
         let subscription = participants.hot[id.index].subscriptions[index]
-        let bound = largestUseful(former, of: subscription.track)
         let largest = largestUseful(subscription.wish, of: subscription.track)
         // One that got less than it wished before was held back by its network.
         guard largest > bound, subscription.choice.layer >= bound else { return }

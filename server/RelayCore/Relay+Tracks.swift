@@ -209,29 +209,40 @@ extension Relay {
         broadcast(.trackDisabled(message), in: participant.room, except: publisher)
     }
 
-    /// Chooses among a track's encodings by other highest rates from now on.
+    /// Chooses among a track's encodings by other highest rates and largest sizes from now on.
     mutating func setBitrates(_ request: SetBitrates, by publisher: ParticipantID, at now: MonotonicInstant) {
         guard let track = ownTrack(request.trackId, of: publisher) else {
             return sayNotFound(request.trackId, request.requestId, to: publisher, needing: .ownership)
         }
-        let layers = tracks[track]?.info.simulcastLayers ?? []
-        guard request.bitrates.count == layers.count, request.bitrates.allSatisfy({ $0 >= 1 }) else {
-            let sentence = "\"bitrates\" has one of at least 1 bit/s for each of the track's simulcastLayers"
+        let former = tracks[track]?.info.simulcastLayers ?? []
+        let layers = request.applied(to: former)
+        if let sentence = refusal(of: request, for: former) ?? refusal(of: layers, within: .largestCodable)?.1 {
             let error = ErrorMessage(
                 .invalidArgument,
-                "\(sentence); it has \(layers.count)",
+                sentence,
                 fatal: false,
                 requestId: request.requestId,
                 trackId: request.trackId
             )
             return send(.error(error), toParticipant: publisher)
         }
-        for (number, (encoding, bitrate)) in zip(tracks.hot[track.index].encodings, request.bitrates).enumerated() {
-            tracks[track]?.info.simulcastLayers?[number].bitrate = bitrate
+        setSimulcastLayers(layers, of: track)
+        for (encoding, bitrate) in zip(tracks.hot[track.index].encodings, request.bitrates) {
             encodings[encoding]?.announcedRate = Double(bitrate)
         }
         participants[publisher]?.snapshot = nil
         reviewSoon(track, at: now)
+    }
+
+    /// The reason to refuse bitrates and sizes that are not one for each of a track's encodings.
+    private func refusal(of request: SetBitrates, for layers: [SimulcastLayer]) -> String? {
+        guard !layers.isEmpty, request.bitrates.count == layers.count else {
+            return "\"bitrates\" has one for each of the track's simulcastLayers; it has \(layers.count)"
+        }
+        guard request.sizes.map({ $0.count == layers.count }) ?? true else {
+            return "\"sizes\" has one for each of the track's simulcastLayers; it has \(layers.count)"
+        }
+        return nil
     }
 
     /// Discards an encoding's packets; its subscribers wait for the keyframe with which it continues.
@@ -246,5 +257,17 @@ extension Relay {
         let all = tracks.hot[track.index].encodings
         guard all.count > 1 else { return encodings.hot[all[0].index].subscribers }
         return all.flatMap { encodings.hot[$0.index].subscribers }
+    }
+}
+
+extension SetBitrates {
+    /// The encodings of a track with the announced bitrates, and with the announced sizes if there are any.
+    fileprivate func applied(to layers: [SimulcastLayer]) -> [SimulcastLayer] {
+        var layers = layers
+        for (number, bitrate) in zip(layers.indices, bitrates) { layers[number].bitrate = bitrate }
+        for (number, size) in zip(layers.indices, sizes ?? []) {
+            (layers[number].width, layers[number].height) = (size.width, size.height)
+        }
+        return layers
     }
 }

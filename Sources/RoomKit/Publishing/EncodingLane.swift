@@ -129,11 +129,7 @@ final class EncodingLane: Sendable {
     /// Goes on with pictures of another size, and, if they are compressed already, of another rate.
     func setSource(_ dimensions: Dimensions, rate: Bitrate? = nil) {
         changeLimits { ($0.dimensions, $0.sourceRate) = (dimensions, rate) }
-        track.route.announceBitrates()
     }
-
-    /// The bitrate that the encoding never exceeds.
-    var highestBitrate: Bitrate { limits.withLock { $0.lane(of: track.route).highestBitrate } }
 
     private func changeLimits(_ change: (inout Limits) -> Void) {
         // The uplink is told under the lock: of two changes at once, the later one must reach it last.

@@ -50,6 +50,22 @@ extension EncodingPlan {
     }
 }
 
+extension [EncodingPlan] {
+    /// The encodings as they are announced, for upright pictures of the size `dimensions`; `nil` if there is one.
+    func announced(for dimensions: Dimensions, of codec: TrackCodec) -> [SimulcastLayer]? {
+        guard count > 1 else { return nil }
+        return map { plan in
+            let size = dimensions.divided(by: plan.divisor)
+            return SimulcastLayer(
+                simulcastLayer: plan.simulcastLayer,
+                width: size.width,
+                height: size.height,
+                bitrate: plan.highestBitrate(in: dimensions, of: codec).bitsPerSecond
+            )
+        }
+    }
+}
+
 extension Dimensions {
     /// This size with both sides divided by `divisor`, and even.
     func divided(by divisor: Int) -> Dimensions {

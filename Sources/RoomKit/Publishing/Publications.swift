@@ -14,8 +14,8 @@ final class Publication {
     var reply: Promise<Result<TrackInfo, RoomError>>?
     /// The value of `isEnabled` that the server was told last.
     var announcedEnabled = true
-    /// The highest bitrates of the encodings that the server was told last.
-    var announcedBitrates: [Bitrate] = []
+    /// The encodings with the bitrates and sizes that the server was told last; `nil` if there is one.
+    var announcedEncodings: [SimulcastLayer]?
     /// Reports the events of the track's source, from before its start.
     var watch: Task<Void, Never>?
     /// The task that withdraws the track, once it has begun.

@@ -19,8 +19,8 @@ struct PublishingRoute: Sendable {
     var wake: @Sendable () -> Void
     /// Tells the server the present value of `isEnabled`.
     var announceEnabled: @Sendable () async -> Void
-    /// Tells the server the present highest bitrates of the encodings; called on any thread.
-    var announceBitrates: @Sendable () -> Void = {}
+    /// Tells the server the present highest bitrates and largest sizes of the encodings; called on any thread.
+    var announceEncodings: @Sendable () -> Void = {}
     /// Reports that pictures cannot be encoded.
     ///
     /// It is called on an encoder's thread, once for each series of failures.

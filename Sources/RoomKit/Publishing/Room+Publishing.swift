@@ -13,22 +13,8 @@ private struct Offer {
     /// The encodings, the smallest first.
     var plans: [EncodingPlan]
 
-    /// The highest bitrates of the encodings.
-    var bitrates: [Bitrate] { plans.map { $0.highestBitrate(in: dimensions, of: codec) } }
-
     /// The encodings as they are announced; `nil` if there is one.
-    var simulcastLayers: [SimulcastLayer]? {
-        guard plans.count > 1 else { return nil }
-        return zip(plans, bitrates).map { plan, bitrate in
-            let size = dimensions.divided(by: plan.divisor)
-            return SimulcastLayer(
-                simulcastLayer: plan.simulcastLayer,
-                width: size.width,
-                height: size.height,
-                bitrate: bitrate.bitsPerSecond
-            )
-        }
-    }
+    var simulcastLayers: [SimulcastLayer]? { plans.announced(for: dimensions, of: codec) }
 }
 
 /// Publishes tracks, from starting the source to the server's answer, and withdraws them.
@@ -193,7 +179,7 @@ extension Room {
             uplink: uplink,
             wake: { [loop] in loop.execute(requestWrite) },
             announceEnabled: { [weak self] in await self?.announceEnabled(trackID: info.id) },
-            announceBitrates: { [weak self] in Task { await self?.announceBitrates(trackID: info.id) } },
+            announceEncodings: { [weak self] in Task { await self?.announceEncodings(trackID: info.id) } },
             // An event that nobody reads keeps its track, which keeps these.
             reportFailure: { [weak eventQueue, weak track] failure in
                 if let track { eventQueue?.put(.localTrackFailed(track, failure)) }
@@ -203,12 +189,12 @@ extension Room {
             }
         )
         publisher.setWanted(publications.wantedLayers(of: info.id))
-        publication.announcedBitrates = offer.bitrates
+        publication.announcedEncodings = offer.simulcastLayers
         try publisher.begin(route)
         publications.accepted(publication, as: info.id)
         for lane in publisher.lanes { path.value.add(lane) }
         announceEnabled(trackID: info.id)
-        announceBitrates(trackID: info.id)
+        announceEncodings(trackID: info.id)
     }
 
     /// Tells the server whether a track is enabled, if that has changed.
@@ -223,15 +209,17 @@ extension Room {
         send(isEnabled ? .enable(Enable(trackId: trackID)) : .disable(Disable(trackId: trackID)))
     }
 
-    /// Tells the server the highest bitrates of a track's encodings, if they have changed.
+    /// Tells the server the highest bitrates and the largest sizes of a track's encodings, if they have changed.
     ///
     /// The server chooses among several by them, and needs none of a track that has one.
-    private func announceBitrates(trackID: String) {
-        guard let publication = publications.publication(withID: trackID) else { return }
-        let bitrates = publication.publisher.highestBitrates
-        guard bitrates.count > 1, bitrates != publication.announcedBitrates else { return }
-        publication.announcedBitrates = bitrates
-        send(.setBitrates(SetBitrates(trackId: trackID, bitrates: bitrates.map(\.bitsPerSecond))))
+    private func announceEncodings(trackID: String) {
+        guard let publication = publications.publication(withID: trackID),
+            let encodings = publication.publisher.announcedEncodings, encodings != publication.announcedEncodings
+        else { return }
+        publication.announcedEncodings = encodings
+        let bitrates = encodings.compactMap(\.bitrate)
+        let sizes = encodings.map { PictureSize(width: $0.width, height: $0.height) }
+        send(.setBitrates(SetBitrates(trackId: trackID, bitrates: bitrates, sizes: sizes)))
     }
 
     /// The tracks that are published now.

@@ -130,6 +130,8 @@ final class VideoPublisher: EncodedVideoSink, Sendable {
         let former = lastSize.exchange(last, ordering: .acquiringAndReleasing)
         guard former != last, former != 0 || size != (firstFrame.current ?? nil)?.upright else { return }
         route.reportDimensions(size)
+        // All encodings have the new size, also those that nobody receives.
+        route.announceEncodings()
     }
 
     /// Counts a picture, and puts it into the slots of the encodings that somebody receives.
@@ -266,11 +268,16 @@ final class VideoPublisher: EncodedVideoSink, Sendable {
             for lane in state.lanes { lane.setParameters(parameters.completed(for: contentHint)) }
             return state.route
         }
-        route?.announceBitrates()
+        route?.announceEncodings()
     }
 
-    /// The highest bitrate of each encoding, after a change of parameters as a whole or before it.
-    var highestBitrates: [Bitrate] { state.withLock { $0.lanes.map(\.highestBitrate) } }
+    /// The encodings as the server is to know them, by the present parameters and pictures; `nil` if there is one.
+    var announcedEncodings: [SimulcastLayer]? {
+        // Under the lock, so that it is after a change of parameters as a whole or before it.
+        let (plans, route) = state.withLock { state in (state.lanes.map(\.plan), state.route) }
+        guard let route, let dimensions else { return nil }
+        return plans.announced(for: dimensions, of: route.codec)
+    }
 
     /// Changes the pictures in another way, from the next one on.
     func setTransform(_ transform: VideoTransform) {
