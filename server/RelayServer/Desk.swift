@@ -1,4 +1,3 @@
-import CPrefetch
 import Logging
 import MediaCore
 import RelayCore
@@ -14,8 +13,8 @@ struct Desk: ~Copyable {
     var relay: Relay
     /// The log of what peers do.
     var log: PeerLog
-    /// The connections by the index of the relay's name for each, which is the connection's `tag`.
-    private var connections: [WebSocketConnection?] = []
+    /// The connections by the relay's name for each, which is the connection's `tag`.
+    private var connections = ConnectionTable<WebSocketConnection>()
     /// When the relay wants to be called, if ever.
     private(set) var deadline: MonotonicInstant?
 
@@ -26,12 +25,11 @@ struct Desk: ~Copyable {
 
     /// Enters the connection that the relay calls `id`.
     mutating func seat(_ connection: WebSocketConnection, as id: SlotID) {
-        while connections.count <= id.index { connections.append(nil) }
-        connections[id.index] = connection
+        connections.seat(connection, as: id)
     }
 
     mutating func connectionClosed(_ id: SlotID, at now: MonotonicInstant) {
-        connections[id.index] = nil
+        connections.remove(id)
         relay.connectionClosed(id, at: now)
     }
 
@@ -58,10 +56,10 @@ struct Desk: ~Copyable {
         while let effect = relay.nextEffect() {
             switch effect {
             case .wake(let id, let isUrgent, let later):
-                if let later { prefetch(later) }
-                connections[id.index]?.requestWrite(isUrgent: isUrgent)
-            case .cut(let id): connections[id.index]?.hangUp(reason: "it did not take our close message in time.")
-            case .ping(let id): connections[id.index]?.ping()
+                if let later { connections.prefetch(later) }
+                connections[id]?.requestWrite(isUrgent: isUrgent)
+            case .cut(let id): connections[id]?.hangUp(reason: "it did not take our close message in time.")
+            case .ping(let id): connections[id]?.ping()
             case .log(let notice): log.note(notice, at: MonotonicClock.now)
             case .callBack(let time):
                 deadline = time
@@ -69,16 +67,5 @@ struct Desk: ~Copyable {
             }
         }
         return isDeadlineChanged
-    }
-
-    /// Asks the processor for the memory of a connection, which is in none of its caches when the relay wakes a crowd.
-    @inline(__always)
-    private mutating func prefetch(_ id: SlotID) {
-        // To load the reference itself would retain the object, and wait for its memory.
-        let address = unsafe connections.withUnsafeMutableBytes { bytes in
-            let offset = id.index * MemoryLayout<WebSocketConnection?>.stride
-            return unsafe bytes.load(fromByteOffset: offset, as: UnsafeRawPointer?.self)
-        }
-        for line in 0..<3 { unsafe cprefetch_line(address.map { unsafe $0 + line * 64 }) }
     }
 }
