@@ -55,8 +55,10 @@ extension Relay {
         notices.append(.memoryUsedUp(tracks: count))
     }
 
-    /// Whether there is memory for another track.
-    mutating func hasRoomForTrack(at now: MonotonicInstant) -> Bool {
+    /// Makes room for another track, if there is none, by discarding the caches for late joiners.
+    ///
+    /// - Returns: Whether there is room.
+    mutating func makeRoomForTrack(at now: MonotonicInstant) -> Bool {
         if storedBytes > targetBytes { discardCaches(at: now) }
         return storedBytes <= targetBytes
     }

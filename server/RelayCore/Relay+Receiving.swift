@@ -116,7 +116,7 @@ extension Relay {
         let encoding = tracks.hot[track.index].encodings[Int(header.simulcastLayer)]
         if let layer = try advance(encoding, to: header) { abandonFrame(ofLayer: layer, of: encoding, at: now) }
         // Packets that nobody receives are not kept: the first subscriber gets a new keyframe.
-        guard encodings.hot[encoding.index].accepts(header), encodings.hot[encoding.index].isReceived else { return }
+        guard encodings.hot[encoding.index].admit(header), encodings.hot[encoding.index].isReceived else { return }
         packet.withMutableBytes { bytes in
             MediaPacketHeader.stamp(&bytes, relayTime: RoomTime(microseconds: now.microseconds))
         }

@@ -10,7 +10,11 @@ extension Relay {
         using generator: inout some RandomNumberGenerator
     ) {
         guard let participant = participants[publisher] else { return }
-        if let (code, sentence) = refusal(of: request, by: participant, at: now) {
+        var refusal = refusal(of: request, by: participant)
+        if refusal == nil, !makeRoomForTrack(at: now) {
+            refusal = (.limitReached, "the server's memory for packets is used up")
+        }
+        if let (code, sentence) = refusal {
             let error = ErrorMessage(code, sentence, fatal: false, requestId: request.requestId)
             return send(.error(error), toParticipant: publisher)
         }
@@ -66,11 +70,7 @@ extension Relay {
         return track
     }
 
-    private mutating func refusal(
-        of request: Publish,
-        by participant: Participant,
-        at now: MonotonicInstant
-    ) -> (RoomErrorCode, String)? {
+    private func refusal(of request: Publish, by participant: Participant) -> (RoomErrorCode, String)? {
         if let refusal = refusal(ofMedium: request) { return refusal }
         if let problem = WireFormat.problem(withName: request.name) {
             return (.invalidArgument, "the track's name \(problem)")
@@ -87,9 +87,6 @@ extension Relay {
         }
         guard (rooms[participant.room]?.trackCount ?? 0) < settings.maximumTracksPerRoom, nextAlias < .max else {
             return (.limitReached, "the room has \(counted(settings.maximumTracksPerRoom, "track")), its limit")
-        }
-        guard hasRoomForTrack(at: now) else {
-            return (.limitReached, "the server's memory for packets is used up")
         }
         let automatic = rooms[participant.room]?.participants.count {
             participants.hot[$0.index].subscribesAutomatically && participants[$0]?.id != participant.id

@@ -98,8 +98,10 @@ struct EncodingFanout: Sendable {
         lastArrival.map { $0 + time >= now } ?? false
     }
 
-    /// Whether a packet in order is accepted; a packet that is not accepted is counted.
-    mutating func accepts(_ header: MediaPacketHeader) -> Bool {
+    /// Admits a packet in order, or counts it as one that was dropped; the keyframe that is awaited admits all after it.
+    ///
+    /// - Returns: Whether the packet is admitted.
+    mutating func admit(_ header: MediaPacketHeader) -> Bool {
         switch acceptance {
         case .all: return true
         case .none:
