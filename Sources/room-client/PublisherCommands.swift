@@ -205,7 +205,7 @@ struct PublisherCommands {
     }
 
     private mutating func apply(_ command: PublisherCommand, _ line: String) async throws {
-        if track.source is VP8Source, let name = command.needingPictures {
+        if track.source is any EncodedVideoSource, let name = command.needingPictures {
             throw ValidationError("\(name) needs pictures; frames of vp8: are sent as they are")
         }
         switch command {
