@@ -8,27 +8,45 @@ import Threading
 final class ConnectAttempt {
     let options: ClientOptions
     private unowned let service: Service
-    private var addresses: AddressSchedule<SocketAddress>
-    /// The addresses, and the time for all of them; there are none until the name has been looked up.
-    var schedule: AddressSchedule<SocketAddress> {
+    private var state: State
+    /// What changes during the attempt, for the loop's thread alone.
+    private var checkedState: State {
         get {
             service.checkThread()
-            return addresses
+            return state
         }
         _modify {
             service.checkThread()
-            yield &addresses
+            yield &state
         }
     }
+
+    private struct State {
+        var schedule: AddressSchedule<SocketAddress>
+        var isBegun = false
+        var isConnected = false
+    }
+
+    /// The addresses, and the time for all of them; there are none until the name has been looked up.
+    var schedule: AddressSchedule<SocketAddress> {
+        get { checkedState.schedule }
+        _modify { yield &checkedState.schedule }
+    }
     /// Whether libwebsockets has been asked to connect to an address and has not reported the end yet.
-    var isBegun = false
+    var isBegun: Bool {
+        get { checkedState.isBegun }
+        set { checkedState.isBegun = newValue }
+    }
     /// Whether TCP is connected, so that any later failure is one of the handshake.
-    var isConnected = false
+    var isConnected: Bool {
+        get { checkedState.isConnected }
+        set { checkedState.isConnected = newValue }
+    }
 
     init(options: ClientOptions, on service: Service) {
         self.options = options
         self.service = service
-        addresses = AddressSchedule(until: MonotonicClock.now + options.connectTimeout)
+        state = State(schedule: AddressSchedule(until: MonotonicClock.now + options.connectTimeout))
     }
 
     /// Takes the addresses over, best first.

@@ -100,6 +100,16 @@ struct ExecutorTests {
             let options = ClientOptions(url: try WebSocketURL("ws://127.0.0.1:1"))
             ConnectAttempt(options: options, on: loop.service).resolved(to: [])
         }
+        await #expect(processExitsWith: .failure) {
+            let loop = try WebSocketLoop(name: "loop")
+            let options = ClientOptions(url: try WebSocketURL("ws://127.0.0.1:1"))
+            _ = ConnectAttempt(options: options, on: loop.service).isBegun
+        }
+        await #expect(processExitsWith: .failure) {
+            let loop = try WebSocketLoop(name: "loop")
+            let options = ClientOptions(url: try WebSocketURL("ws://127.0.0.1:1"))
+            ConnectAttempt(options: options, on: loop.service).isConnected = true
+        }
     }
 
     @Test("A copy beyond a buffer's end traps, in release builds too")
