@@ -5,13 +5,13 @@ import Threading
 
 /// Silent peers, and connections that end without a close message.
 extension WebSocketConnection {
-    /// Calls `timeIsUp` after `duration`; this replaces the earlier timer.
+    /// Calls `timerFired` after `duration`; this replaces the earlier timer.
     func setTimer(after duration: Duration) {
         guard phase != .closed, let events = service.events else { return }
         timer.start(on: events, after: duration)
     }
 
-    func timeIsUp() {
+    func timerFired() {
         switch phase {
         case .handshaking:
             if case .connecting(let attempt) = role {

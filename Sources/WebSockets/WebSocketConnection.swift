@@ -109,7 +109,7 @@ import Threading
     /// The request of a peer that has not been passed to libwebsockets yet.
     var awaitedRequest: AwaitedRequest?
     /// The timer for the handshake's deadline, then for the peer's silence, then for the end of closing.
-    private(set) lazy var timer = LoopTimer { [unowned self] in timeIsUp() }
+    private(set) lazy var timer = LoopTimer { [unowned self] in timerFired() }
 
     init(
         service: Service,

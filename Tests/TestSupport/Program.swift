@@ -17,8 +17,8 @@ package final class Program: Sendable {
     /// The process.
     package let identifier: Int32
     private let name: String
-    private let output: Outlet
-    private let complaints: Outlet
+    private let output: OutputCollector
+    private let complaints: OutputCollector
     private let ending = Monitor<Ending?>(nil)
 
     /// Who reads what a program writes.
@@ -59,8 +59,8 @@ package final class Program: Sendable {
             throw TestFailure("this test must be .enabled(if: Program.isAllowed), because it starts \(name)")
         }
         self.name = name
-        self.output = try Outlet()
-        complaints = try Outlet()
+        self.output = try OutputCollector()
+        complaints = try OutputCollector()
         var actions = posix_spawn_file_actions_t()
         posix_spawn_file_actions_init(&actions)
         defer { posix_spawn_file_actions_destroy(&actions) }
@@ -186,7 +186,7 @@ package final class Program: Sendable {
 }
 
 /// Collects what a program writes to one of its outputs.
-private final class Outlet: Sendable {
+private final class OutputCollector: Sendable {
     let writer: Int32
     private let reader: Int32
     private let state = Monitor((bytes: [UInt8](), isOver: false))
