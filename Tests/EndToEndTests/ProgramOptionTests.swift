@@ -165,6 +165,9 @@ struct ProgramOptionTests {
         #expect(try await later.end() == .exit(65))
         let order = try later.events().compactMap { $0.string("event") }
         #expect(order == ["connected", "published", "failure", "disconnected", "summary"], "\(order)")
+        // It is that of the track, and not the one with which the program ends.
+        let named = try later.events().filter { ["published", "failure"].contains($0.string("event")) }
+        #expect(named.count == 2 && named.allSatisfy { $0.string("track") == "file" }, "\(later.text)")
         // The pictures of standard input, which is empty here, come only once: the room is joined before.
         let program = try server.client("connect", ["--source", "file:-", "--json"])
         #expect(try await program.end() == .exit(65))

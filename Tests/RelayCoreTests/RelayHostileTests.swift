@@ -49,8 +49,15 @@ struct RelayHostileTests {
         #expect(viewer.close == nil)
     }
 
-    @Test("Whole frames of a few bytes meet the packet budget, full ones the byte budget", arguments: [9, 15_000])
-    func frameFlood(_ payload: Int) throws {
+    // The participant's budget, which is larger, would end the flood as well.
+    @Test(
+        "Whole frames of a few bytes meet the track's packet budget, full ones its byte budget",
+        arguments: [
+            (9, "\(RelaySettings().media.trackPackets) packets a second"),
+            (15_000, "\(RelaySettings().media.trackRate)"),
+        ]
+    )
+    func frameFlood(_ payload: Int, limit: String) throws {
         let (bench, camera, viewer) = try room()
         var sent = 0
         while camera.publisher.close == nil, sent < 40_000 {
@@ -61,6 +68,10 @@ struct RelayHostileTests {
             sent += 1
         }
         #expect(camera.publisher.errors == [.limitReached] && camera.publisher.close?.code == .limitReached)
+        let sentences = camera.publisher.messages.compactMap { message in
+            if case .error(let error) = message { error.message } else { nil }
+        }
+        #expect(sentences == ["a track may send \(limit)"])
         bench.pull(viewer)
         #expect(viewer.close == nil)
     }
