@@ -73,7 +73,7 @@ package struct Publish: SignalingBody {
         name: String,
         kind: String = TrackKind.video,
         source: String,
-        codec: String? = VideoCodec.vp8,
+        codec: String?,
         width: Int? = nil,
         height: Int? = nil,
         frameRate: Double? = nil,

@@ -12,11 +12,12 @@ package struct ClientSession: Sendable {
         /// The time from the open connection within which the server must send `joined`.
         package var joinTimeout: Duration = .seconds(10)
         /// The video codecs that the client can decode; a subscription to a track with another codec is ended.
-        package var videoCodecs: Set<String> = [VideoCodec.vp8]
+        package var videoCodecs: Set<String>
 
-        /// Creates the default settings for joining with `join`.
-        package init(join: Join) {
+        /// Creates the settings for joining with `join`, with the default time limit.
+        package init(join: Join, videoCodecs: Set<String>) {
             self.join = join
+            self.videoCodecs = videoCodecs
         }
     }
 

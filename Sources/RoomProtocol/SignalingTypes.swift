@@ -31,7 +31,7 @@ package struct TrackInfo: Codable, Hashable, Sendable {
         name: String,
         kind: String = TrackKind.video,
         source: String,
-        codec: String? = VideoCodec.vp8,
+        codec: String?,
         width: Int? = nil,
         height: Int? = nil,
         frameRate: Double? = nil,

@@ -276,7 +276,7 @@ struct HostilePeerTests {
             for index in 0..<100 {
                 noisy.send(
                     .publish(
-                        Publish(requestId: index, name: "t\(index)", source: "other", width: 9, height: 9, frameRate: 9)
+                        vp8("t\(index)", requestId: index, width: 9, height: 9, frameRate: 9)
                     )
                 )
             }
@@ -354,25 +354,25 @@ struct HostilePeerTests {
         for (index, (width, height)) in sizes.enumerated() {
             let name = "size \(index)"
             peer.send(
-                .publish(Publish(requestId: 1, name: name, source: "x", width: width, height: height, frameRate: 1))
+                .publish(vp8(name, requestId: 1, width: width, height: height, frameRate: 1))
             )
         }
         for (index, rate) in [0, -1, 1001, 1e300].enumerated() {
             peer.send(
                 .publish(
-                    Publish(requestId: 1, name: "rate \(index)", source: "x", width: 9, height: 9, frameRate: rate)
+                    vp8("rate \(index)", requestId: 1, width: 9, height: 9, frameRate: rate)
                 )
             )
         }
         for name in ["", long, "a\nb"] {
-            peer.send(.publish(Publish(requestId: 1, name: name, source: "x", width: 9, height: 9, frameRate: 9)))
+            peer.send(.publish(vp8(name, requestId: 1, width: 9, height: 9, frameRate: 9)))
         }
         let refusals = { peer.messages.compactMap { if case .error(let error) = $0 { error } else { nil } } }
         try await eventually("all are refused") { refusals().count == 13 }
         #expect(refusals().allSatisfy { $0.code == 4401 && !$0.fatal && $0.requestId == 1 })
         for index in 0..<20 {
             peer.send(
-                .publish(Publish(requestId: index, name: "\(index)", source: "x", width: 9, height: 9, frameRate: 9))
+                .publish(vp8("\(index)", requestId: index, width: 9, height: 9, frameRate: 9))
             )
         }
         try await eventually("the limit is reached") { refusals().count == 17 }
@@ -381,4 +381,17 @@ struct HostilePeerTests {
         peer.close()
         #expect(try await bystanders.faults() == [])
     }
+}
+
+/// A publication of VP8.
+private func vp8(_ name: String, requestId: Int, width: Int, height: Int, frameRate: Double) -> Publish {
+    Publish(
+        requestId: requestId,
+        name: name,
+        source: "other",
+        codec: VideoCodec.vp8,
+        width: width,
+        height: height,
+        frameRate: frameRate
+    )
 }

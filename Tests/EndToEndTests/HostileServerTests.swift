@@ -82,7 +82,16 @@ struct HostileServerTests {
         let server = try ScriptedServer()
         defer { server.stop() }
         let (member, peer) = try await join(server)
-        let own = TrackInfo(id: "TR_x", alias: 9, name: "x", source: "x", width: 0, height: -1, frameRate: 0)
+        let own = TrackInfo(
+            id: "TR_x",
+            alias: 9,
+            name: "x",
+            source: "x",
+            codec: VideoCodec.vp8,
+            width: 0,
+            height: -1,
+            frameRate: 0
+        )
         for text in ["{\"type\":\"somethingNew\",\"x\":[1]}", "{\"type\":\"\"}"] { peer.send(text) }
         for number in 0..<2000 {
             let id = "TR_\(number)"
@@ -366,6 +375,7 @@ struct HostileServerTests {
                     alias: .max,
                     name: request.name,
                     source: "x",
+                    codec: VideoCodec.vp8,
                     width: 1,
                     height: 1,
                     frameRate: 1

@@ -115,7 +115,19 @@ struct SessionTests {
         let viewer = try await stage.join("viewer")
         let peer = try clients.join(stage.url, identity: "author")
         try await eventually("the author is there") { await !viewer.room.remoteParticipants.isEmpty }
-        peer.send(.publish(.init(requestId: 1, name: "x", source: "other", width: 16, height: 16, frameRate: 1)))
+        peer.send(
+            .publish(
+                Publish(
+                    requestId: 1,
+                    name: "x",
+                    source: "other",
+                    codec: VideoCodec.vp8,
+                    width: 16,
+                    height: 16,
+                    frameRate: 1
+                )
+            )
+        )
         let remote = try await viewer.subscribedTrack()
         peer.close()
         _ = try await viewer.event("the author goes") { if case .participantDisconnected = $0 { true } else { nil } }

@@ -108,7 +108,15 @@ struct NetworkQualityTests {
         let name = try #require(thin.joined?.participant.id)
         let level = try #require(levels(of: name, at: thin).last)
         #expect(level < 5 && levels(of: name, at: other).isEmpty)
-        let request = Publish(requestId: 1, name: "own", source: "camera", width: 64, height: 64, frameRate: 30)
+        let request = Publish(
+            requestId: 1,
+            name: "own",
+            source: "camera",
+            codec: VideoCodec.vp8,
+            width: 64,
+            height: 64,
+            frameRate: 30
+        )
         room.bench.send(.publish(request), from: thin)
         room.run(100)
         #expect(levels(of: name, at: other) == [level])

@@ -14,7 +14,15 @@ extension RelayBench {
         layers: [SimulcastLayer]? = nil
     ) -> Camera? {
         let (width, height) = (layers?.last?.width ?? 640, layers?.last?.height ?? 480)
-        var request = Publish(requestId: 1, name: name, source: "camera", width: width, height: height, frameRate: 30)
+        var request = Publish(
+            requestId: 1,
+            name: name,
+            source: "camera",
+            codec: VideoCodec.vp8,
+            width: width,
+            height: height,
+            frameRate: 30
+        )
         request.simulcastLayers = layers
         send(.publish(request), from: peer)
         pull(peer)

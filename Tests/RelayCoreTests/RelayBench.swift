@@ -25,10 +25,11 @@ final class RelayBench {
     /// Connections whose peers answer no ping.
     var unreachable: Set<SlotID> = []
 
-    init(seed: UInt64 = 1, _ change: (inout RelaySettings) -> Void = { _ in }) {
+    init(seed: UInt64 = 1, videoCodecs: [String] = [VideoCodec.vp8], _ change: (inout RelaySettings) -> Void = { _ in })
+    {
         var settings = RelaySettings()
         change(&settings)
-        relay = Relay(settings: settings, bootID: "boot", serverName: "bench")
+        relay = Relay(settings: settings, videoCodecs: videoCodecs, bootID: "boot", serverName: "bench")
         generator = SeededGenerator(seed: seed)
     }
 

@@ -3,10 +3,23 @@ import RelayCore
 import RoomProtocol
 import Testing
 
+/// A publication of VP8, which the relay of the tests relays.
+private func vp8(_ name: String, source: String, width: Int, height: Int, frameRate: Double) -> Publish {
+    Publish(
+        requestId: 9,
+        name: name,
+        source: source,
+        codec: VideoCodec.vp8,
+        width: width,
+        height: height,
+        frameRate: frameRate
+    )
+}
+
 @Suite("Relay: tracks", .timeLimit(.minutes(1)))
 struct RelayTrackTests {
     private func publish(_ change: (inout Publish) -> Void = { _ in }) -> Publish {
-        var body = Publish(requestId: 9, name: "front", source: "camera", width: 640, height: 480, frameRate: 30)
+        var body = vp8("front", source: "camera", width: 640, height: 480, frameRate: 30)
         change(&body)
         return body
     }
@@ -36,24 +49,18 @@ struct RelayTrackTests {
     @Test(
         "A publication beyond what the relay takes is refused with its request's number, without harm",
         arguments: [
-            (
-                Publish(requestId: 9, name: "", source: "camera", width: 640, height: 480, frameRate: 30),
-                .invalidArgument
-            ),
-            (Publish(requestId: 9, name: "a\u{7f}", source: "c", width: 1, height: 1, frameRate: 1), .invalidArgument),
-            (Publish(requestId: 9, name: "a", source: "b\u{1}", width: 1, height: 1, frameRate: 1), .invalidArgument),
-            (Publish(requestId: 9, name: "a", source: "", width: 1, height: 1, frameRate: 1), .invalidArgument),
-            (Publish(requestId: 9, name: "a", source: "c", width: 0, height: 1, frameRate: 1), .invalidArgument),
-            (Publish(requestId: 9, name: "a", source: "c", width: .max, height: 1, frameRate: 1), .invalidArgument),
-            (Publish(requestId: 9, name: "a", source: "c", width: 1, height: 16384, frameRate: 1), .invalidArgument),
-            (Publish(requestId: 9, name: "a", source: "c", width: 1, height: .min, frameRate: 1), .invalidArgument),
-            (Publish(requestId: 9, name: "a", source: "c", width: 1, height: 1, frameRate: 0), .invalidArgument),
-            (Publish(requestId: 9, name: "a", source: "c", width: 1, height: 1, frameRate: -1), .invalidArgument),
-            (Publish(requestId: 9, name: "a", source: "c", width: 1, height: 1, frameRate: 1e300), .invalidArgument),
-            (
-                Publish(requestId: 9, name: "a", kind: "audio", source: "c", width: 1, height: 1, frameRate: 1),
-                .notSupported
-            ),
+            (vp8("", source: "camera", width: 640, height: 480, frameRate: 30), .invalidArgument),
+            (vp8("a\u{7f}", source: "c", width: 1, height: 1, frameRate: 1), .invalidArgument),
+            (vp8("a", source: "b\u{1}", width: 1, height: 1, frameRate: 1), .invalidArgument),
+            (vp8("a", source: "", width: 1, height: 1, frameRate: 1), .invalidArgument),
+            (vp8("a", source: "c", width: 0, height: 1, frameRate: 1), .invalidArgument),
+            (vp8("a", source: "c", width: .max, height: 1, frameRate: 1), .invalidArgument),
+            (vp8("a", source: "c", width: 1, height: 16384, frameRate: 1), .invalidArgument),
+            (vp8("a", source: "c", width: 1, height: .min, frameRate: 1), .invalidArgument),
+            (vp8("a", source: "c", width: 1, height: 1, frameRate: 0), .invalidArgument),
+            (vp8("a", source: "c", width: 1, height: 1, frameRate: -1), .invalidArgument),
+            (vp8("a", source: "c", width: 1, height: 1, frameRate: 1e300), .invalidArgument),
+            (Publish(requestId: 9, name: "a", kind: "audio", source: "c", codec: VideoCodec.vp8), .notSupported),
             (
                 Publish(requestId: 9, name: "a", source: "c", codec: "av1", width: 1, height: 1, frameRate: 1),
                 .notSupported
@@ -87,6 +94,23 @@ struct RelayTrackTests {
         #expect(robot.errors == [.limitReached] && second.errors == [.invalidArgument, .limitReached])
         let freed = bench.join("third", room: "other")
         #expect(bench.publish(freed) != nil)
+    }
+
+    @Test("A relay takes the codecs that it was given, and names them to whoever publishes another one")
+    func codecs() throws {
+        let bench = RelayBench(videoCodecs: ["vp8", "av1"])
+        let robot = bench.join("robot")
+        for codec in ["av1", "vp8", "h264"] {
+            bench.send(.publish(publish { ($0.name, $0.codec) = (codec, codec) }), from: robot)
+        }
+        bench.pull(robot)
+        let published = robot.messages.compactMap { message in
+            if case .published(let body) = message { body.track.codec } else { nil }
+        }
+        #expect(published == ["av1", "vp8"])
+        let refusals = robot.messages.compactMap { if case .error(let error) = $0 { error } else { nil } }
+        #expect(refusals.map(\.code) == [RoomErrorCode.notSupported.rawValue])
+        #expect(refusals.first?.message == #"only video of codec "vp8" or "av1" is relayed"#)
     }
 
     @Test("Aliases and ids are never used again")

@@ -37,7 +37,17 @@ struct RelayWakingTests {
         bench.pull([robot, viewer])
 
         bench.send(
-            .publish(Publish(requestId: 2, name: "rear", source: "x", width: 64, height: 48, frameRate: 1)),
+            .publish(
+                Publish(
+                    requestId: 2,
+                    name: "rear",
+                    source: "x",
+                    codec: VideoCodec.vp8,
+                    width: 64,
+                    height: 48,
+                    frameRate: 1
+                )
+            ),
             from: robot
         )
         #expect(Set(wakes(bench).map(\.id)) == [robot.id, viewer.id])

@@ -338,7 +338,15 @@ struct SimulcastTests {
         let bench = RelayBench()
         let robot = bench.join("robot")
         for layers in bad {
-            var request = Publish(requestId: 1, name: "a", source: "camera", width: 640, height: 480, frameRate: 30)
+            var request = Publish(
+                requestId: 1,
+                name: "a",
+                source: "camera",
+                codec: VideoCodec.vp8,
+                width: 640,
+                height: 480,
+                frameRate: 30
+            )
             request.simulcastLayers = layers
             bench.send(.publish(request), from: robot)
         }

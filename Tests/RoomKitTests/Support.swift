@@ -331,6 +331,7 @@ func remoteTrack(
         alias: 7,
         name: name,
         source: "camera",
+        codec: VideoCodec.vp8,
         width: size.width,
         height: size.height,
         frameRate: 30

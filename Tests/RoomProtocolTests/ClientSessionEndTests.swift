@@ -15,7 +15,7 @@ struct ClientSessionEndTests: ClientSessionFixture {
             ]
         )
         expectSilence(session)
-        var early = ClientSession(ClientSession.Settings(join: join))
+        var early = ClientSession(ClientSession.Settings(join: join, videoCodecs: [VideoCodec.vp8]))
         _ = early.connectionOpened(at: start)
         #expect(early.leave() == [.notify(.ended(.left)), .close(code: 1000, reason: "left")])
         expectSilence(early)
@@ -23,7 +23,9 @@ struct ClientSessionEndTests: ClientSessionFixture {
 
     @Test("A connection that breaks ends the session, at whatever point")
     func connectionLost() {
-        for var session in [ClientSession(ClientSession.Settings(join: join)), joinedSession()] {
+        for var session in [
+            ClientSession(ClientSession.Settings(join: join, videoCodecs: [VideoCodec.vp8])), joinedSession(),
+        ] {
             #expect(session.connectionClosed("reset") == [.notify(.ended(.connectionLost("reset")))])
             expectSilence(session)
         }
@@ -38,7 +40,9 @@ struct ClientSessionEndTests: ClientSessionFixture {
         ]
     )
     func closeCodes(code: Int, mayReturn: Bool) {
-        for var session in [ClientSession(ClientSession.Settings(join: join)), joinedSession()] {
+        for var session in [
+            ClientSession(ClientSession.Settings(join: join, videoCodecs: [VideoCodec.vp8])), joinedSession(),
+        ] {
             let actions = session.connectionClosed(byServerWith: code, "why")
             guard case .notify(.ended(let ending))? = actions.first, actions.count == 1 else {
                 Issue.record("\(actions)")
@@ -59,7 +63,9 @@ struct ClientSessionEndTests: ClientSessionFixture {
     @Test("A dismissal or fatal error ends the session and closes, so that no server can hold the connection")
     func dismissed() {
         for hasJoined in [false, true] {
-            var session = hasJoined ? joinedSession() : ClientSession(ClientSession.Settings(join: join))
+            var session =
+                hasJoined
+                ? joinedSession() : ClientSession(ClientSession.Settings(join: join, videoCodecs: [VideoCodec.vp8]))
             if !hasJoined { _ = session.connectionOpened(at: start) }
             var other = session
             #expect(
@@ -80,7 +86,7 @@ struct ClientSessionEndTests: ClientSessionFixture {
 
     @Test("A server that breaks the protocol is left with code 1002 and a reason that fits a close frame")
     func violations() throws {
-        var opened = ClientSession(ClientSession.Settings(join: join))
+        var opened = ClientSession(ClientSession.Settings(join: join, videoCodecs: [VideoCodec.vp8]))
         _ = opened.connectionOpened(at: start)
         let endless = "{\"type\":\"join\", \"" + String(repeating: "e\u{301}", count: 500)
         let cases: [(ClientSession, String)] = [
@@ -106,7 +112,7 @@ struct ClientSessionEndTests: ClientSessionFixture {
 
     @Test("A version that cannot be spoken is refused with a sentence that names both")
     func version() {
-        var session = ClientSession(ClientSession.Settings(join: join))
+        var session = ClientSession(ClientSession.Settings(join: join, videoCodecs: [VideoCodec.vp8]))
         _ = session.connectionOpened(at: start)
         let actions = receive(.joined(joined(version: 2)), &session)
         let sentence = "the server speaks version 2, this client 1"
@@ -117,7 +123,7 @@ struct ClientSessionEndTests: ClientSessionFixture {
     func anyOrder() {
         var generator = SeededGenerator(seed: 6)
         for _ in 0..<300 {
-            var session = ClientSession(ClientSession.Settings(join: join))
+            var session = ClientSession(ClientSession.Settings(join: join, videoCodecs: [VideoCodec.vp8]))
             var ends = 0
             for step in 0..<30 {
                 let now = start + .milliseconds(step * 400)

@@ -17,6 +17,7 @@ extension ClientSessionFixture {
             alias: 1,
             name: id,
             source: "camera",
+            codec: VideoCodec.vp8,
             width: 640,
             height: 480,
             frameRate: 30,
@@ -47,7 +48,7 @@ extension ClientSessionFixture {
 
     /// A session that has joined, with a robot in the room.
     func joinedSession(_ tracks: [TrackInfo] = [], bootID: String? = nil) -> ClientSession {
-        var session = ClientSession(ClientSession.Settings(join: join))
+        var session = ClientSession(ClientSession.Settings(join: join, videoCodecs: [VideoCodec.vp8]))
         _ = session.connectionOpened(at: start)
         let answer = ServerMessage.joined(joined(participants: [robot(tracks)], bootID: bootID))
         _ = session.received(answer.text, at: start)

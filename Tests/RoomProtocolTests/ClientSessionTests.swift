@@ -6,7 +6,7 @@ import Testing
 struct ClientSessionTests: ClientSessionFixture {
     @Test("Joining: `join` goes out, `joined` comes in, and the clock is asked for at once")
     func joining() {
-        var session = ClientSession(ClientSession.Settings(join: join))
+        var session = ClientSession(ClientSession.Settings(join: join, videoCodecs: [VideoCodec.vp8]))
         #expect(session.nextDeadline == nil)
         #expect(session.connectionOpened(at: start) == [.send(.join(join))])
         #expect(session.nextDeadline == start + .seconds(10))
@@ -22,7 +22,7 @@ struct ClientSessionTests: ClientSessionFixture {
 
     @Test("No answer to `join` ends the session at its deadline")
     func joinTimeout() {
-        var session = ClientSession(ClientSession.Settings(join: join))
+        var session = ClientSession(ClientSession.Settings(join: join, videoCodecs: [VideoCodec.vp8]))
         _ = session.connectionOpened(at: start)
         let actions = session.deadlineReached(at: start + .seconds(10))
         #expect(actions == [.notify(.ended(.joinTimedOut)), .close(code: 1000, reason: "no answer to join")])
@@ -62,7 +62,7 @@ struct ClientSessionTests: ClientSessionFixture {
         let answer = TimeSync(clientTime: start.microseconds - 200, serverTime: start.microseconds - 100)
         #expect(receive(.timeSync(answer), &same) == [])
         #expect(same.clockEstimate?.basis == .sameHost)
-        var contradicted = ClientSession(ClientSession.Settings(join: join))
+        var contradicted = ClientSession(ClientSession.Settings(join: join, videoCodecs: [VideoCodec.vp8]))
         _ = contradicted.connectionOpened(at: start)
         let far = joined(bootID: "boot", serverTime: start.microseconds + 9_000_000)
         _ = contradicted.received(ServerMessage.joined(far).text, at: start)
@@ -75,7 +75,7 @@ struct ClientSessionTests: ClientSessionFixture {
 
     @Test("Joining is a round trip by which the clock is known at once")
     func clockFromJoining() {
-        var session = ClientSession(ClientSession.Settings(join: join))
+        var session = ClientSession(ClientSession.Settings(join: join, videoCodecs: [VideoCodec.vp8]))
         #expect(session.clockEstimate == nil)
         _ = session.connectionOpened(at: start)
         let answer = joined(serverTime: start.microseconds + 5_010)
@@ -86,7 +86,9 @@ struct ClientSessionTests: ClientSessionFixture {
 
     @Test("Without boot ids at either end nobody claims the same host")
     func noBootIDs() {
-        var session = ClientSession(ClientSession.Settings(join: Join(room: "lab", identity: "viewer")))
+        var session = ClientSession(
+            ClientSession.Settings(join: Join(room: "lab", identity: "viewer"), videoCodecs: [VideoCodec.vp8])
+        )
         _ = session.connectionOpened(at: start)
         _ = receive(.joined(joined()), &session)
         #expect(session.clockEstimate?.basis == .estimated)
@@ -94,7 +96,7 @@ struct ClientSessionTests: ClientSessionFixture {
 
     @Test("A refusal before `joined` that is not fatal is told, and the wait goes on")
     func refusedResume() {
-        var session = ClientSession(ClientSession.Settings(join: join))
+        var session = ClientSession(ClientSession.Settings(join: join, videoCodecs: [VideoCodec.vp8]))
         _ = session.connectionOpened(at: start)
         let error = ErrorMessage(.cannotResume, "join anew", fatal: false)
         #expect(receive(.error(error), &session) == [.notify(.refused(error))])
@@ -103,7 +105,7 @@ struct ClientSessionTests: ClientSessionFixture {
 
     @Test("Messages of an unknown type are passed over, before and after joining")
     func unknownType() {
-        var session = ClientSession(ClientSession.Settings(join: join))
+        var session = ClientSession(ClientSession.Settings(join: join, videoCodecs: [VideoCodec.vp8]))
         _ = session.connectionOpened(at: start)
         #expect(session.received(#"{"type":"fanfare"}"#, at: start) == [])
         var joined = joinedSession()

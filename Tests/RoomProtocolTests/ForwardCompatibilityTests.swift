@@ -8,7 +8,9 @@ struct ForwardCompatibilityTests {
     private let start = MonotonicInstant(nanoseconds: 1_000_000_000)
 
     private func joinedSession() -> ClientSession {
-        var session = ClientSession(ClientSession.Settings(join: Join(room: "lab", identity: "viewer")))
+        var session = ClientSession(
+            ClientSession.Settings(join: Join(room: "lab", identity: "viewer"), videoCodecs: [VideoCodec.vp8])
+        )
         _ = session.connectionOpened(at: start)
         _ = session.received(joined(more: nil, participants: []), at: start)
         return session
@@ -201,7 +203,9 @@ struct ForwardCompatibilityTests {
     // Both ended the session, although docs/protocol.md, section 4.4, lets them come.
     @Test("An answer about neither participant nor track may come before a large room is complete")
     func interrupted() {
-        var session = ClientSession(ClientSession.Settings(join: Join(room: "lab", identity: "viewer")))
+        var session = ClientSession(
+            ClientSession.Settings(join: Join(room: "lab", identity: "viewer"), videoCodecs: [VideoCodec.vp8])
+        )
         _ = session.connectionOpened(at: start)
         #expect(session.received(joined(more: true, participants: [participant(1)]), at: start) == [])
         let error = ErrorMessage(.limitReached, "too many messages", fatal: false)
@@ -218,7 +222,9 @@ struct ForwardCompatibilityTests {
 
     @Test("A joined room that does not fit into one message is reported once it is complete")
     func largeRoom() {
-        var session = ClientSession(ClientSession.Settings(join: Join(room: "lab", identity: "viewer")))
+        var session = ClientSession(
+            ClientSession.Settings(join: Join(room: "lab", identity: "viewer"), videoCodecs: [VideoCodec.vp8])
+        )
         _ = session.connectionOpened(at: start)
         #expect(session.received(joined(more: true, participants: [participant(1)]), at: start) == [])
         for index in 2...4 {
@@ -238,7 +244,9 @@ struct ForwardCompatibilityTests {
 
     @Test("A room that is never complete, or is broken off, ends the session")
     func brokenOff() {
-        var session = ClientSession(ClientSession.Settings(join: Join(room: "lab", identity: "viewer")))
+        var session = ClientSession(
+            ClientSession.Settings(join: Join(room: "lab", identity: "viewer"), videoCodecs: [VideoCodec.vp8])
+        )
         _ = session.connectionOpened(at: start)
         _ = session.received(joined(more: true, participants: []), at: start)
         var late = session

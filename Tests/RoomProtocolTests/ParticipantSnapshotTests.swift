@@ -14,6 +14,7 @@ struct ParticipantSnapshotTests {
                     alias: UInt32($0 + 1),
                     name: hostile,
                     source: "camera",
+                    codec: VideoCodec.vp8,
                     width: 1,
                     height: 2,
                     frameRate: 29.97

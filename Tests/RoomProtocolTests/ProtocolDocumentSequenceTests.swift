@@ -9,7 +9,12 @@ import Testing
 struct ProtocolDocumentSequenceTests {
     /// A relay and what it sent, by connection, each message as its type and what matters of it.
     private struct Bench: ~Copyable {
-        private var relay = Relay(settings: RelaySettings(), bootID: "boot", serverName: "test")
+        private var relay = Relay(
+            settings: RelaySettings(),
+            videoCodecs: [VideoCodec.vp8],
+            bootID: "boot",
+            serverName: "test"
+        )
         private var generator = SeededGenerator(seed: 1)
         var now = MonotonicInstant(microseconds: 1_000_000)
 
@@ -71,7 +76,15 @@ struct ProtocolDocumentSequenceTests {
     }
 
     private func publish(_ bench: inout Bench, from id: SlotID) {
-        let request = Publish(requestId: 1, name: "camera", source: "camera", width: 64, height: 48, frameRate: 30)
+        let request = Publish(
+            requestId: 1,
+            name: "camera",
+            source: "camera",
+            codec: VideoCodec.vp8,
+            width: 64,
+            height: 48,
+            frameRate: 30
+        )
         bench.send(.publish(request), from: id)
     }
 

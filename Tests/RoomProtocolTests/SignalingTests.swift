@@ -7,6 +7,7 @@ private let track = TrackInfo(
     alias: 7,
     name: "front \"door\" / é",
     source: "camera",
+    codec: VideoCodec.vp8,
     width: 1280,
     height: 720,
     frameRate: 29.5,
@@ -38,7 +39,17 @@ let clientMessages: [(ClientMessage, String)] = [
     (.join(Join(room: "lab", identity: "robot")), #"{"identity":"robot","room":"lab","type":"join","version":1}"#),
     (.resume(Resume(resumeToken: "r")), #"{"resumeToken":"r","type":"resume","version":1}"#),
     (
-        .publish(Publish(requestId: 3, name: "front", source: "camera", width: 640, height: 480, frameRate: 30)),
+        .publish(
+            Publish(
+                requestId: 3,
+                name: "front",
+                source: "camera",
+                codec: VideoCodec.vp8,
+                width: 640,
+                height: 480,
+                frameRate: 30
+            )
+        ),
         """
         {"codec":"vp8","frameRate":30,"height":480,"kind":"video","name":"front","requestId":3,"source":"camera",\
         "type":"publish","width":640}
@@ -50,6 +61,7 @@ let clientMessages: [(ClientMessage, String)] = [
                 requestId: 3,
                 name: "front",
                 source: "camera",
+                codec: VideoCodec.vp8,
                 width: 640,
                 height: 480,
                 frameRate: 30,

@@ -30,7 +30,15 @@ extension RawPeer {
 
     /// Publishes a track; returns the alias for its packets.
     package func publish(_ name: String) -> UInt32? {
-        let request = Publish(requestId: 1, name: name, source: "other", width: 320, height: 180, frameRate: 30)
+        let request = Publish(
+            requestId: 1,
+            name: name,
+            source: "other",
+            codec: VideoCodec.vp8,
+            width: 320,
+            height: 180,
+            frameRate: 30
+        )
         send(text: ClientMessage.publish(request).text)
         return message { if case .published(let body) = $0 { body.track.alias } else { nil } }
     }

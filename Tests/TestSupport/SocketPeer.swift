@@ -295,6 +295,7 @@ package final class ScriptedServer: Sendable {
         alias: 7,
         name: "pattern",
         source: "pattern",
+        codec: VideoCodec.vp8,
         width: testSize.width,
         height: testSize.height,
         frameRate: 30

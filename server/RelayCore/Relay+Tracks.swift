@@ -101,8 +101,9 @@ extension Relay {
         guard let codec = request.codec, let width = request.width, let height = request.height,
             let frameRate = request.frameRate
         else { return (.invalidArgument, "a video track has a codec, a width, a height and a frameRate") }
-        guard codec == VideoCodec.vp8 else {
-            return (.notSupported, "only video of codec \"\(VideoCodec.vp8)\" is relayed")
+        guard videoCodecs.contains(codec) else {
+            let names = videoCodecs.map { "\"\($0)\"" }.joined(separator: " or ")
+            return (.notSupported, "only video of codec \(names) is relayed")
         }
         let largest = Dimensions.largestCodable
         guard (1...largest.width).contains(width), (1...largest.height).contains(height) else {

@@ -27,6 +27,7 @@ package struct Relay: ~Copyable, Sendable {
 
     let settings: RelaySettings
     let limits: Limits
+    let videoCodecs: [String]
     let bootID: String?
     let serverName: String
     var connections = SlotTable<Connection, Outbox, ConnectionTraffic>(vacant: (Outbox(), ConnectionTraffic()))
@@ -69,10 +70,12 @@ package struct Relay: ~Copyable, Sendable {
 
     /// Creates a relay without rooms.
     ///
-    /// Clients get `bootID` of this machine, so that they know whether they share its clock, and `serverName`, which is
+    /// Only video of one of the `videoCodecs` is relayed, whose frames are packed as the protocol's page says. Nothing else
+    /// here depends on the codec. Clients get `bootID` of this machine, so that they know whether they share its clock, and `serverName`, which is
     /// program and version.
-    package init(settings: RelaySettings, bootID: String?, serverName: String) {
+    package init(settings: RelaySettings, videoCodecs: [String], bootID: String?, serverName: String) {
         self.settings = settings
+        self.videoCodecs = videoCodecs
         self.limits = Limits(settings)
         self.bootID = bootID
         self.serverName = serverName

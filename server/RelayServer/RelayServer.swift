@@ -64,6 +64,7 @@ public final class RelayServer: Sendable {
             RelayService(
                 relay: Relay(
                     settings: options.relay,
+                    videoCodecs: [VideoCodec.vp8],
                     bootID: MonotonicClock.bootID,
                     serverName: "room-server/\(Self.version)"
                 ),

@@ -24,7 +24,7 @@ struct SessionLink {
     let connectionEnded = Promise<Void>()
 
     init(_ options: ConnectOptions) {
-        var settings = ClientSession.Settings(
+        let settings = ClientSession.Settings(
             join: Join(
                 room: options.roomName,
                 identity: options.identity,
@@ -32,9 +32,9 @@ struct SessionLink {
                 bootId: MonotonicClock.bootID,
                 automaticSubscription: options.isAutomaticSubscriptionEnabled,
                 client: options.clientName
-            )
+            ),
+            videoCodecs: Set(TrackCodec.all.map(\.name))
         )
-        settings.videoCodecs = Set(TrackCodec.all.map(\.name))
         session = ClientSession(settings)
     }
 }
