@@ -305,6 +305,28 @@ struct RelayLimitTests {
         #expect(robot.close?.code == .limitReached)
     }
 
+    @Test("Sizes that change again and again, for which the wishes of all subscribers are looked at, have a limit")
+    func changingSizes() throws {
+        let bench = RelayBench {
+            $0.messageBurst = 100_000
+            $0.deliveryBurst = 100
+        }
+        let robot = bench.join("robot")
+        for number in 0..<10 { _ = bench.join("viewer \(number)") }
+        let camera = try #require(bench.publish(robot, layers: SimulcastTests.layers))
+        let bitrates = SimulcastTests.layers.compactMap(\.bitrate)
+        let sizes = SimulcastTests.layers.map { PictureSize(width: $0.width, height: $0.height) }
+        for _ in 0..<100 {
+            bench.send(.setBitrates(SetBitrates(trackId: camera.track.id, bitrates: bitrates)), from: robot)
+        }
+        #expect(robot.close == nil)
+        for _ in 0..<10 {
+            let request = SetBitrates(trackId: camera.track.id, bitrates: bitrates, sizes: sizes)
+            bench.send(.setBitrates(request), from: robot)
+        }
+        #expect(robot.close?.code == .limitReached)
+    }
+
     @Test("A session that has ended takes no more words or media")
     func afterEnd() throws {
         let bench = RelayBench()

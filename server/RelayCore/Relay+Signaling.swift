@@ -116,6 +116,8 @@ extension Relay {
         case .unpublish(let body): ownTrack(body.trackId, of: participant) == nil ? 0 : others
         case .enable(let body): changesEnabled(body.trackId, to: true, by: participant) ? others : 0
         case .disable(let body): changesEnabled(body.trackId, to: false, by: participant) ? others : 0
+        // The wishes of all subscribers are looked at.
+        case .setBitrates(let body): body.sizes == nil ? 0 : others
         default: 0
         }
     }
