@@ -19,6 +19,10 @@ struct SceneLayout {
     var inWindow: PixelPlace
     /// The picture's upper left pixel on the screen.
     var onScreen: PixelPlace
+    /// Whether the server has begun the picture anew since it was last located.
+    var isNew = false
+    /// Whether nothing in the picture waits to be painted by the window's program.
+    var isPainted = true
 
     /// Whether the same part of the same window is shown in the same size.
     func looks(like other: SceneLayout) -> Bool {
@@ -43,8 +47,12 @@ final class CapturedScene {
     private let kind: Kind
     private let connection: XConnection
     private let directory: ScreenDirectory
+    /// What the captured window's picture shows; `nil` for a screen.
+    private let picture: WindowPicture?
     /// The present picture of the captured window, which keeps its size until it is asked for again.
     private var pixmap: xcb_pixmap_t?
+    /// Events that were taken while the window was located.
+    private var earlier: XEvents = []
 
     /// Finds the target, which is called `name` in messages, and makes the server report its changes.
     init(_ target: ScreenTarget, _ name: String, _ connection: XConnection) throws(XFailure) {
@@ -59,44 +67,66 @@ final class CapturedScene {
         case .region(let region): (kind, window) = (.region(region), connection.root)
         case .window(let text): (kind, window) = (.window, try directory.window(text, for: name))
         }
-        if case .window = kind { try followWindow() } else { try followScreen() }
+        if case .window = kind {
+            picture = try Self.followWindow(window, name, connection)
+        } else {
+            picture = nil
+            try Self.followScreen(name, connection)
+        }
     }
 
-    private func followScreen() throws(XFailure) {
-        guard try !directory.isXwayland() else { throw .explained(.wayland(target: name)) }
+    private static func followScreen(_ name: String, _ connection: XConnection) throws(XFailure) {
+        guard try !ScreenDirectory(connection: connection).isXwayland() else {
+            throw .explained(.wayland(target: name))
+        }
         let root = try connection.geometry(of: connection.root)
-        try check(depth: root.depth, visual: connection.rootVisual)
+        try check(depth: root.depth, visual: connection.rootVisual, name, connection)
         var mask = UInt32(XCB_EVENT_MASK_STRUCTURE_NOTIFY.rawValue)
-        unsafe xcb_change_window_attributes(connection.handle, window, XCB_CW_EVENT_MASK.rawValue, &mask)
+        unsafe xcb_change_window_attributes(connection.handle, connection.root, XCB_CW_EVENT_MASK.rawValue, &mask)
         let changes =
             XCB_RANDR_NOTIFY_MASK_SCREEN_CHANGE.rawValue | XCB_RANDR_NOTIFY_MASK_CRTC_CHANGE.rawValue
             | XCB_RANDR_NOTIFY_MASK_OUTPUT_CHANGE.rawValue
-        unsafe xcb_randr_select_input(connection.handle, window, UInt16(changes))
+        unsafe xcb_randr_select_input(connection.handle, connection.root, UInt16(changes))
     }
 
-    private func followWindow() throws(XFailure) {
+    private static func followWindow(
+        _ window: xcb_window_t,
+        _ name: String,
+        _ connection: XConnection
+    ) throws(XFailure) -> WindowPicture {
         guard connection.extensions.hasComposite else {
             let missing = MissingExtension(name: "Composite").description
             throw .explained(ScreenError(.serverFailed, target: name, missing))
         }
         do throws(XFailure) {
             let geometry = try connection.geometry(of: window)
-            try check(depth: geometry.depth, visual: connection.attributes(of: window).visual)
-            var mask = UInt32(XCB_EVENT_MASK_STRUCTURE_NOTIFY.rawValue)
-            unsafe xcb_change_window_attributes(connection.handle, window, XCB_CW_EVENT_MASK.rawValue, &mask)
-            // The window keeps a picture of its own from now on, which nothing covers.
-            let mode = UInt8(XCB_COMPOSITE_REDIRECT_AUTOMATIC.rawValue)
-            try connection.check(unsafe xcb_composite_redirect_window_checked(connection.handle, window, mode))
+            let visual = try connection.attributes(of: window).visual
+            try check(depth: geometry.depth, visual: visual, name, connection)
+            return try WindowPicture(connection, window: window)
         } catch .refused {
             throw .explained(.noSuchWindow(name))
         }
     }
 
-    private func check(depth: UInt8, visual: xcb_visualid_t) throws(XFailure) {
+    private static func check(
+        depth: UInt8,
+        visual: xcb_visualid_t,
+        _ name: String,
+        _ connection: XConnection
+    ) throws(XFailure) {
         guard connection.isReadable(depth: depth, visual: visual) else {
             let problem = "its pixels are not 32 bits of red, green and blue; run the display with a depth of 24"
             throw .explained(ScreenError(.unsupportedFormat, target: name, problem))
         }
+    }
+
+    /// Takes all events that have arrived.
+    func takeEvents() throws(XFailure) -> XEvents {
+        defer { earlier = [] }
+        let picture = picture
+        return try unsafe connection.takeEvents(of: window) { event in unsafe picture?.note(event) ?? false }.union(
+            earlier
+        )
     }
 
     /// Asks where the pixels lie at the start.
@@ -166,24 +196,42 @@ final class CapturedScene {
         let attributes = try connection.attributes(of: window)
         guard UInt32(attributes.map_state) == XCB_MAP_STATE_VIEWABLE.rawValue else { return nil }
         let named = connection.makeIdentifier()
-        do throws(XFailure) {
-            try connection.check(
-                unsafe xcb_composite_name_window_pixmap_checked(connection.handle, window, named)
-            )
-        } catch .refused(UInt8(XCB_MATCH)) {
-            // It was hidden since.
-            return nil
-        }
+        guard let picture, let found = try take(picture, as: named) else { return nil }
         pixmap = named
         topLevel = try directory.topLevel(of: window)
         // The pixmap has the border around the window, and the size that the window had when it was named.
-        let border = Int(try connection.geometry(of: window).border_width)
         let size = try connection.geometry(of: named)
         let origin = PixelPlace(column: 0, row: 0)
-        var layout = layout(at: origin, Int(size.width) - 2 * border, Int(size.height) - 2 * border)
+        var layout = layout(at: origin, Int(size.width) - 2 * found.border, Int(size.height) - 2 * found.border)
         layout?.drawable = named
-        layout?.inDrawable = PixelPlace(column: border, row: border)
+        layout?.inDrawable = PixelPlace(column: found.border, row: found.border)
         layout?.onScreen = try connection.place(of: window)
+        layout?.isNew = found.isNew
+        layout?.isPainted = found.isPainted
         return layout
+    }
+
+    /// Names the window's present picture, from which what is not the window's is taken out.
+    ///
+    /// - Returns: `nil` if the window was hidden meanwhile.
+    private func take(
+        _ picture: WindowPicture,
+        as named: xcb_pixmap_t
+    ) throws(XFailure) -> (border: Int, isNew: Bool, isPainted: Bool)? {
+        do throws(XFailure) {
+            // In between, the window could get another picture, or a window above it could be moved.
+            return try connection.grabbingServer { () throws(XFailure) in
+                try picture.redirectOnce()
+                try connection.check(
+                    unsafe xcb_composite_name_window_pixmap_checked(connection.handle, window, named)
+                )
+                earlier = try takeEvents()
+                let isNew = picture.isNew
+                let isPainted = try picture.settle(named)
+                return (Int(try connection.geometry(of: window).border_width), isNew, isPainted)
+            }
+        } catch .refused(UInt8(XCB_MATCH)) {
+            return nil
+        }
     }
 }

@@ -23,14 +23,7 @@ struct DamageTracker {
     /// The picture's upper left pixel is at `origin` in the window.
     func collect(into dirty: inout DirtyArea, from origin: PixelPlace) throws(XFailure) {
         unsafe xcb_damage_subtract(connection.handle, damage, 0, region)
-        let reply = try connection.reply(
-            unsafe xcb_xfixes_fetch_region(connection.handle, region).sequence,
-            as: xcb_xfixes_fetch_region_reply_t.self
-        )
-        let count = unsafe Int(xcb_xfixes_fetch_region_rectangles_length(reply.pointer))
-        guard count > 0, let rectangles = unsafe xcb_xfixes_fetch_region_rectangles(reply.pointer) else { return }
-        for index in 0..<count {
-            let rectangle = unsafe rectangles[index]
+        for rectangle in try connection.parts(of: region) {
             dirty.add(
                 PixelArea(
                     column: Int(rectangle.x) - origin.column,

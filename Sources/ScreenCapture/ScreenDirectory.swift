@@ -85,7 +85,9 @@ public enum ScreenTarget: Hashable, Sendable {
     case region(ScreenRegion)
     /// One window, by number (`0x1400003`), by title, or by a part of a title that fits only one window.
     ///
-    /// Other windows that cover the window are not shown.
+    /// Other windows that cover the window are not shown. What they cover when the source starts is black until the
+    /// window's program paints it. So is what the window gains when it grows or is shown again. The X server asks the
+    /// program to paint both; what the program never paints stays black.
     case window(String)
 }
 

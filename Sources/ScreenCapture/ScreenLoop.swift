@@ -34,14 +34,14 @@ struct ScreenLoop {
     private var repeats = RepeatSchedule()
     /// The events that the server sent while the window was hidden.
     private var unseen: XEvents = []
-    /// When the window's program has had time to paint over what lay above the window.
+    /// When the window's program has had time to paint what is black.
     private var painted: MonotonicInstant?
     /// When the window has first changed its size since the last picture was fetched.
     private var changed: MonotonicInstant?
 
-    /// How long a window's program has to paint a new picture of the window, before that is shown.
+    /// How long a window's program has to paint a new picture of the window, before that is shown as it is.
     ///
-    /// The server fills it with what is on the screen there, other windows too, and tells the program to paint.
+    /// Parts that it has not painted are black; most programs paint them so soon that nobody needs to see that.
     private static let paintingTime = Duration.milliseconds(250)
     /// How long a window that changes its size again and again, as while its edge is dragged, is given altogether.
     private static let longestPaintingTime = Duration.seconds(1)
@@ -83,7 +83,6 @@ struct ScreenLoop {
         cursor = CursorTracker(connection)
         converter = plan.makeConverter()
         dirty = DirtyArea(whole: layout.dimensions)
-        awaitPainting()
     }
 
     private var wantedRate: FrameRate { context.wanted.frameRate ?? ScreenSource.defaultFrameRate }
@@ -115,7 +114,7 @@ struct ScreenLoop {
 
     /// Finds out what has changed since the last look.
     private mutating func followChanges() throws(XFailure) {
-        let events = try connection.takeEvents(of: scene.window).union(unseen)
+        let events = try scene.takeEvents().union(unseen)
         unseen = []
         if events.contains(.destroyed) { throw scene.closed }
         if events.contains(.layoutChanged) { try follow(scene.locate()) }
@@ -143,14 +142,13 @@ struct ScreenLoop {
         if layout == nil { context.interruptionEnded() }
         defer { layout = new }
         // A window that was only moved looks as before; the pixmap has got another name all the same.
-        if let layout, new.looks(like: layout) { return }
-        awaitPainting()
+        if let layout, new.looks(like: layout), !new.isNew { return }
+        if new.isPainted { painted = nil } else { awaitPainting() }
         try fetcher.prepare(for: new.dimensions)
         if new.dimensions == dirty.dimensions { dirty.addAll() } else { dirty = DirtyArea(whole: new.dimensions) }
     }
 
     private mutating func awaitPainting() {
-        guard case .window = plan.target else { return }
         let now = MonotonicClock.now
         let first = changed ?? now
         changed = first

@@ -17,17 +17,28 @@ struct XEvents: OptionSet {
 
 extension XConnection {
     /// Takes all events that have arrived; the end of `window` is told as `destroyed`.
-    func takeEvents(of window: xcb_window_t) throws(XFailure) -> XEvents {
+    ///
+    /// - Parameters:
+    ///   - window: The captured window, or the root window.
+    ///   - note: Called with each event in turn; returns whether the event is not to be looked at here.
+    /// - Returns: What the events told.
+    /// - Throws: `lost` if the connection is broken.
+    func takeEvents(
+        of window: xcb_window_t,
+        _ note: (UnsafeMutablePointer<xcb_generic_event_t>) -> Bool
+    ) throws(XFailure) -> XEvents {
         var events: XEvents = []
         unsafe xcb_flush(handle)
         while let event = unsafe xcb_poll_for_event(handle) {
             defer { unsafe free(event) }
+            guard unsafe !note(event) else { continue }
             // The highest bit marks events that another client sent.
             switch unsafe event.pointee.response_type & 0x7F {
             case extensions.damageEvent: events.insert(.damaged)
             case extensions.cursorEvent: events.insert(.cursorChanged)
             case extensions.screenChangeEvent, extensions.screenChangeEvent + 1, UInt8(XCB_CONFIGURE_NOTIFY),
-                UInt8(XCB_MAP_NOTIFY), UInt8(XCB_UNMAP_NOTIFY), UInt8(XCB_REPARENT_NOTIFY):
+                UInt8(XCB_MAP_NOTIFY), UInt8(XCB_UNMAP_NOTIFY), UInt8(XCB_REPARENT_NOTIFY),
+                UInt8(XCB_VISIBILITY_NOTIFY):
                 events.insert(.layoutChanged)
             case UInt8(XCB_DESTROY_NOTIFY):
                 let closed = unsafe UnsafeRawPointer(event).assumingMemoryBound(to: xcb_destroy_notify_event_t.self)

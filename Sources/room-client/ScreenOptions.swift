@@ -18,7 +18,7 @@ struct ScreenOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "Show one window, by number or title, and never what covers it; devices --screens lists them.",
+            "Show one window, by number or title, without what covers it; devices --screens lists them.",
             valueName: "window"
         ),
         transform: { try GivenText.read($0).text }

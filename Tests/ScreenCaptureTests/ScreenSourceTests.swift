@@ -141,7 +141,9 @@ struct ScreenSourceTests {
     @Test("A window that changes its size all the time is shown all the same, and repeated meanwhile")
     func draggedWindow() async throws {
         let display = try await VirtualDisplay()
-        let window = try display.makeWindow(area(10, 10, 200, 100), title: "Slides", colour: blue)
+        // Nobody paints the window, so that its source waits for that.
+        let window = try display.makeWindow(area(10, 10, 200, 100), title: "Slides", colour: nil)
+        try display.fill(window, area(0, 0, 200, 100), blue)
         let (source, sink) = try await capture(.window("Slides"), on: display)
         try await sink.shows(blue, at: 199, 99, "the window")
         let dragging = Task {

@@ -37,18 +37,33 @@ final class VirtualDisplay {
 
     // MARK: Windows
 
-    /// Shows a window at a place of the screen or of another window, filled with `colour` (0xRRGGBB).
+    /// Shows a window at a place of the screen or of another window.
+    ///
+    /// - Parameters:
+    ///   - area: The place and size.
+    ///   - title: The title.
+    ///   - colour: The background, 0xRRGGBB, which the server paints; with `nil`, the window shows what was there before.
+    ///   - border: The border's width in pixels.
+    ///   - keepsContent: Whether what the window shows stays when it gets another size.
+    ///   - parent: The window that it is in; `nil` for the screen.
+    /// - Returns: The window.
+    /// - Throws: An error if the server is gone.
     func makeWindow(
         _ area: PixelArea,
         title: String = "",
-        colour: UInt32 = 0,
+        colour: UInt32? = 0,
         border: Int = 0,
+        keepsContent: Bool = false,
         in parent: xcb_window_t? = nil
     ) throws -> xcb_window_t {
         let window = client.makeIdentifier()
         // No window manager; the values lie in the order of the mask's bits.
-        let values: [UInt32] = [colour, 0xFF00FF, 1]
-        let mask = XCB_CW_BACK_PIXEL.rawValue | XCB_CW_BORDER_PIXEL.rawValue | XCB_CW_OVERRIDE_REDIRECT.rawValue
+        let gravity = keepsContent ? XCB_GRAVITY_NORTH_WEST.rawValue : XCB_GRAVITY_BIT_FORGET.rawValue
+        let values: [UInt32] = [colour ?? XCB_BACK_PIXMAP_NONE.rawValue, 0xFF00FF, gravity, 1]
+        let background = colour == nil ? XCB_CW_BACK_PIXMAP : XCB_CW_BACK_PIXEL
+        let mask =
+            background.rawValue | XCB_CW_BORDER_PIXEL.rawValue | XCB_CW_BIT_GRAVITY.rawValue
+            | XCB_CW_OVERRIDE_REDIRECT.rawValue
         xcb_create_window(
             client.handle,
             UInt8(XCB_COPY_FROM_PARENT),
