@@ -20,8 +20,8 @@ struct CameraOutage {
     static let longestRetry = Duration.seconds(5)
     /// The longest wait before a camera is opened again to which this user had no access.
     ///
-    /// Such an attempt does not reach the device, and a picture is due 2 s after udev has set the permissions.
-    static let longestAccessRetry = Duration.seconds(1)
+    /// A change of the permissions is told (`accessChanged`), so that nothing is gained by asking more often.
+    static let longestAccessRetry = Duration.seconds(30)
     /// How long pictures must come until an earlier failure no longer counts.
     static let settling = Duration.seconds(5)
     /// How long another cause must last until it is reported too.
@@ -36,6 +36,7 @@ struct CameraOutage {
     private var slateDue = MonotonicInstant(nanoseconds: 0)
     private var attemptDue = MonotonicInstant(nanoseconds: 0)
     private var failuresInARow = 0
+    private var lastFailure = MonotonicInstant(nanoseconds: 0)
     private var recoveredAt: MonotonicInstant?
     /// The cause that was reported last.
     private var reported: CameraError.Code?
@@ -79,7 +80,19 @@ struct CameraOutage {
         return true
     }
 
+    /// Whether the camera was there at the last attempt, and this user had no access to it.
+    var lacksAccess: Bool { began != nil && present?.code == .permissionDenied }
+
+    /// Records that the permissions of a node changed: the camera is tried at once, and soon again if that fails, but
+    /// not more often than every 250 ms.
+    mutating func accessChanged(at now: MonotonicInstant) {
+        guard lacksAccess else { return }
+        failuresInARow = 0
+        attemptDue = min(attemptDue, max(now, lastFailure + Self.firstRetry))
+    }
+
     private mutating func schedule(_ code: CameraError.Code, at now: MonotonicInstant) {
+        lastFailure = now
         if code == .noSuchDevice {
             failuresInARow = 0
             attemptDue = now + Self.lookInterval

@@ -1,3 +1,5 @@
+import MediaCore
+
 /// A camera that was plugged in or unplugged.
 public enum CaptureDeviceChange: Hashable, Sendable {
     /// The camera can be opened now.
@@ -18,20 +20,40 @@ struct CameraRoster {
 
     /// The nodes that were opened, and the camera behind each; `nil` if it is no camera.
     private var known: [Node: CaptureDevice?] = [:]
+    /// The nodes that could not be opened: how long the last wait was, and when they are tried again.
+    private var refused: [Node: (wait: Duration, due: MonotonicInstant)] = [:]
+    /// The first wait until a node that could not be opened is tried again; it doubles with each further one.
+    private static let firstWait = Duration.seconds(1)
+    /// The longest such wait.
+    private static let longestWait = Duration.seconds(30)
 
     /// Takes the nodes that there are now.
     ///
     /// - Returns: The cameras that are gone, and the nodes to open: new ones, and those that could not be opened
-    ///   before.
-    mutating func look(_ nodes: [Node]) -> (gone: [CaptureDevice], unknown: [Node]) {
+    ///   before and are due again.
+    mutating func look(_ nodes: [Node], at now: MonotonicInstant) -> (gone: [CaptureDevice], unknown: [Node]) {
         let present = Set(nodes)
         let gone = known.filter { !present.contains($0.key) }
         for node in gone.keys { known[node] = nil }
-        return (gone.values.compactMap(\.self).sorted { $0.path < $1.path }, nodes.filter { known[$0] == nil })
+        refused = refused.filter { present.contains($0.key) }
+        let unknown = nodes.filter { node in
+            known[node] == nil && (refused[node].map { now >= $0.due } ?? true)
+        }
+        return (gone.values.compactMap(\.self).sorted { $0.path < $1.path }, unknown)
+    }
+
+    /// Records that nodes or their permissions changed: whatever could not be opened is due again.
+    mutating func nodesChanged() { refused = [:] }
+
+    /// Records a node that could not be opened.
+    mutating func refused(_ node: Node, at now: MonotonicInstant) {
+        let wait = min(refused[node].map { $0.wait * 2 } ?? Self.firstWait, Self.longestWait)
+        refused[node] = (wait, now + wait)
     }
 
     /// Records a node that was opened.
     mutating func opened(_ node: Node, camera: CaptureDevice?) {
         known.updateValue(camera, forKey: node)
+        refused[node] = nil
     }
 }

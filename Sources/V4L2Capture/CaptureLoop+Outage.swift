@@ -23,6 +23,7 @@ extension CaptureLoop {
     ///
     /// - Throws: The last reason why it cannot be opened, once the wait is over.
     mutating func reopen() throws(CameraError) {
+        var notifier: NodeNotifier?
         while !stop.isRequested {
             let now = plan.system.now
             if outage.isOver(at: now) { throw givenUp() }
@@ -36,8 +37,13 @@ extension CaptureLoop {
                     note(error)
                 }
             }
-            // The end of the thread that closes the former camera wakes nobody.
-            plan.system.sleep(until: isClosed ? outage.nextDeadline : now + .milliseconds(10), or: stop)
+            if outage.lacksAccess, notifier == nil { notifier = plan.system.makeNodeNotifier() }
+            if isClosed, outage.lacksAccess, let notifier {
+                if notifier.wait(until: outage.nextDeadline, or: stop) { outage.accessChanged(at: plan.system.now) }
+            } else {
+                // The end of the thread that closes the former camera wakes nobody.
+                plan.system.sleep(until: isClosed ? outage.nextDeadline : now + .milliseconds(10), or: stop)
+            }
             do throws(CameraError) {
                 try applyChanges()
             } catch {

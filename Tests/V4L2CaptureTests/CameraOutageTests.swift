@@ -60,12 +60,36 @@ struct CameraOutageTests {
         #expect(outage.isAttemptDue(at: at(60_750)))
     }
 
-    /// It was tried after 1, 2, 4 and then every 5 s, so that a node that became readable late stayed dark for as long.
-    @Test("A camera without permission is tried once a second, and after the first seconds not more often")
+    /// It was tried once a second for ever.
+    @Test("A camera without permission is tried ever less often, down to every 30 s, and soon at first")
     func access() {
         var outage = CameraOutage(limit: nil)
         let tries = attempts(in: &outage, failingWith: .permissionDenied)
-        #expect(zip(tries, tries.dropFirst()).allSatisfy { $1 - $0 <= 1000 } && (58..<65).contains(tries.count))
+        #expect(tries == [250, 750, 1750, 3750, 7750, 15_750, 31_750], "\(tries)")
+        _ = outage.failed(.permissionDenied, at: at(100_000))
+        #expect(!outage.isAttemptDue(at: at(129_900)) && outage.isAttemptDue(at: at(130_000)))
+    }
+
+    @Test("A change of the permissions is followed by tries at once and soon after, at most one in 250 ms")
+    func accessChange() {
+        var outage = CameraOutage(limit: nil)
+        _ = attempts(in: &outage, failingWith: .permissionDenied)
+        outage.accessChanged(at: at(60_000))
+        #expect(outage.isAttemptDue(at: at(60_000)))
+        // The permissions are still being set.
+        var tries = 0
+        for now in stride(from: Int64(60_000), to: 70_000, by: 10) {
+            outage.accessChanged(at: at(now))
+            guard outage.isAttemptDue(at: at(now)) else { continue }
+            _ = outage.failed(.permissionDenied, at: at(now))
+            tries += 1
+        }
+        #expect(tries == 40)
+        // They concern no camera that is busy.
+        _ = outage.failed(.busy, at: at(80_000))
+        _ = outage.failed(.busy, at: at(80_500))
+        outage.accessChanged(at: at(80_500))
+        #expect(!outage.isAttemptDue(at: at(80_600)))
     }
 
     @Test("A camera that comes and goes is not opened all the time")

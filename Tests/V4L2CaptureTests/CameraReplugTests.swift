@@ -156,6 +156,29 @@ struct CameraReplugTests {
         #expect(told.withLock { $0.first } == "interrupted deviceLost")
     }
 
+    @Test("A camera without permission is tried whenever its permissions change")
+    func changingPermissions() async throws {
+        let folder = try TemporaryDirectory()
+        try store("".utf8, at: folder("video0"))
+        let system = ScriptedSystem(["/dev/video0": script(2)], usesRealClock: true, nodeFolder: folder.path)
+        let source = makeSource(system, outageLimit: nil)
+        let sink = RecordingSink()
+        source.sink = sink
+        let told = story(of: source)
+        try await source.startCapture()
+        sink.waitForFrames(2)
+        system.plug([:], openFailures: ["/dev/video0": EACCES])
+        // By themselves, ten tries take minutes.
+        try await eventually("ten tries") {
+            #expect(chmod(folder("video0"), 0o600) == 0)
+            return system.record.withLock { $0.refusals >= 10 }
+        }
+        system.plug(["/dev/video0": CameraScript(events: CameraScript.steady(5) + [.silence])])
+        #expect(chmod(folder("video0"), 0o600) == 0)
+        _ = told.waitPatiently { $0.contains("goes on") ? true : nil }
+        await source.stopCapture()
+    }
+
     @Test("A camera that hangs is a slate after a second, and is opened anew after its patience")
     func wedged() async throws {
         let system = ScriptedSystem(script(3, then: .silence))

@@ -15,6 +15,8 @@ final class ScriptedSystem: CameraSystem {
         var clock: Int64 = 0
         /// The waits without an open camera, and those of them that an earlier wake ended at once.
         var (sleeps, endedAtOnce) = (0, 0)
+        /// How often a node could not be opened.
+        var refusals = 0
     }
 
     private struct Plugged {
@@ -29,6 +31,8 @@ final class ScriptedSystem: CameraSystem {
     /// What is plugged in, to be changed by the test.
     private let plugged: Monitor<Plugged>
     private let usesRealClock: Bool
+    /// The folder whose changes are told as those of the nodes; `nil` if no changes are told.
+    private let nodeFolder: String?
     /// The program that has every node open; `nil` if none is known.
     private let otherProgram: String?
 
@@ -37,9 +41,11 @@ final class ScriptedSystem: CameraSystem {
         openFailures: [String: Int32] = [:],
         links: [StableLink] = [],
         otherProgram: String? = "somebody (pid 42)",
-        usesRealClock: Bool = false
+        usesRealClock: Bool = false,
+        nodeFolder: String? = nil
     ) {
         self.otherProgram = otherProgram
+        self.nodeFolder = nodeFolder
         self.usesRealClock = usesRealClock
         plugged = Monitor(Plugged(scripts: scripts, openFailures: openFailures, links: links))
     }
@@ -73,7 +79,7 @@ final class ScriptedSystem: CameraSystem {
         }
     }
 
-    func makeNodeNotifier() -> NodeNotifier? { nil }
+    func makeNodeNotifier() -> NodeNotifier? { nodeFolder.flatMap { NodeNotifier(folder: $0) } }
 
     func hardware(of path: String) -> CameraHardware? { plugged.withLock { $0.hardware[path] } }
 
@@ -105,7 +111,10 @@ final class ScriptedSystem: CameraSystem {
     func holder(of path: String) -> String? { otherProgram }
 
     func open(_ path: String) throws(SystemCallFailure) -> any V4L2Node {
-        if let status = openFailures[path] { throw SystemCallFailure(attempt: "open", status: status) }
+        if let status = openFailures[path] {
+            record.change { $0.refusals += 1 }
+            throw SystemCallFailure(attempt: "open", status: status)
+        }
         guard let script = scripts[path] else { throw SystemCallFailure(attempt: "open", status: ENOENT) }
         script.whileOpening()
         return ScriptedNode(script, record)
