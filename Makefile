@@ -6,7 +6,7 @@ LIBRARIES = libwebsockets-dev libev-dev libvpx-dev libv4l-dev libyuv-dev libturb
     libsdl2-dev
 # What the toolchain itself links against and runs on (swift.org, "Linux installation", Debian 12).
 TOOLCHAIN = binutils libc6-dev libcurl4 libedit2 libgcc-12-dev libncurses6 libsqlite3-0 libstdc++-12-dev libxml2 tzdata
-TOOLS = git make gcc libc6-dev linux-libc-dev iproute2 ffmpeg vpx-tools v4l-utils python3 shellcheck xvfb xdotool
+TOOLS = git make gcc libc6-dev linux-libc-dev iproute2 ffmpeg vpx-tools v4l-utils python3 shellcheck xvfb xfonts-base xdotool
 LAB = qemu-system-x86 busybox-static kmod cpio xz-utils procps
 PACKAGES = $(LIBRARIES) $(TOOLCHAIN) $(TOOLS) $(LAB)
 

@@ -128,6 +128,31 @@ final class ShownPictures: VideoRenderer {
     /// Forgets the pictures so far.
     func forget() { frames.withLock { $0 = [] } }
 
+    /// Waits until what was drawn at `drawn` has stood still for a second, and checks that it is sharp then: more than
+    /// 35 dB.
+    ///
+    /// The second is one of the pictures' stamps, in which no gap counts as more than that of two pictures at 15 a
+    /// second: while a busy machine takes no pictures, none can become sharper.
+    @discardableResult
+    func isSharpAfterASecond(
+        _ drawing: Drawing,
+        since drawn: MonotonicInstant,
+        _ what: String
+    ) async throws -> VideoFrame {
+        let frame = try await eventual("\(what) stands still for a second") { () -> VideoFrame? in
+            let rested = all.filter { $0.timestamp >= drawn }
+            var rest = Duration.zero
+            for (last, next) in zip(rested, rested.dropFirst()) {
+                rest += min(next.timestamp.duration(since: last.timestamp), FrameRate(15).interval)
+                if rest >= .milliseconds(999) { return next }
+            }
+            return nil
+        }
+        let ratio = drawing.lumaPSNR(frame)
+        guard ratio > 35 else { throw TestFailure("after a second, \(what) has \(ratio) dB") }
+        return frame
+    }
+
     /// Waits until a picture shows `drawing` with more than 35 dB: nobody sees a difference any more.
     @discardableResult
     func showsSharply(_ drawing: Drawing, _ what: String) async throws -> VideoFrame {

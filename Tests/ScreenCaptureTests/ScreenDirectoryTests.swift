@@ -101,6 +101,18 @@ struct ScreenDirectoryTests {
         await source.stopCapture(for: sink)
     }
 
+    @Test("On a server that has Xwayland's extension, whatever its monitors are called, no screen is captured")
+    func xwaylandByExtension() async throws {
+        let server = try await VirtualDisplay()
+        let display = try RenamingDisplay(server, asked: "XWAYLAND", real: "XINERAMA")
+        #expect(try DisplayInspection(of: server.name).isXwayland == false)
+        #expect(try DisplayInspection(of: display.name).isXwayland)
+        #expect(try ScreenSource.monitors(display: display.name).isEmpty)
+        let source = ScreenSource(target: .screen, display: display.name)
+        let error = await #expect(throws: ScreenError.self) { try await source.startCapture() }
+        #expect(error?.code == .waylandSession)
+    }
+
     // A title of digits was taken for a window's number.
     @Test("A window is found by a title of digits, unless there is a window of that number")
     func digits() async throws {

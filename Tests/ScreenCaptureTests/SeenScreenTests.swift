@@ -32,7 +32,7 @@ struct SeenScreenTests {
         return (robot, viewer, try await viewer.subscribedTrack())
     }
 
-    @Test("A page is sharp 1.5 s after it was drawn at the latest, and soon for a viewer who joins long after")
+    @Test("A page is sharp a second after it was drawn, and soon for a viewer who joins long after")
     func sharp() async throws {
         let size = Dimensions(width: 1280, height: 720)
         let display = try await VirtualDisplay(size)
@@ -62,14 +62,7 @@ struct SeenScreenTests {
         let second = Drawing.page(size, seed: 8)
         pictures.forget()
         try display.draw(second, into: window)
-        // The 12th picture was sharp, 0.8 s after the drawing (measured). A busy machine takes fewer in that time.
-        let (limit, few) = (MonotonicClock.now + .milliseconds(1500), 15)
-        try await eventually("the time passes, and 15 pictures come") {
-            pictures.all.dropFirst(few).last.map { $0.timestamp > limit } == true
-        }
-        let soon = pictures.all.enumerated().filter { $0 < few || $1.timestamp <= limit }.map { second.lumaPSNR($1) }
-        #expect(try #require(soon.max()) > 35, "\(soon)")
-        try await pictures.showsSharply(second, "the second page")
+        try await pictures.isSharpAfterASecond(second, since: MonotonicClock.now, "the second page")
 
         let keyframes = remote.statistics.keyframes
         try await Task.sleep(for: Self.rest)
@@ -92,11 +85,11 @@ struct SeenScreenTests {
 
     @Test("A window that is drawn in and moved 15 times a second is seen where it was, and is sharp once it rests")
     func moving() async throws {
-        let size = Dimensions(width: 640, height: 480)
+        let size = Dimensions(width: 1280, height: 720)
         let display = try await VirtualDisplay(size)
         // The server itself paints what the moving window uncovers, if that is of one colour.
         var ground = Drawing(size, 0)
-        for stripe in 0..<24 {
+        for stripe in 0..<36 {
             let place = area(0, 20 * stripe, size.width, 20)
             let colour: UInt32 = stripe.isMultiple(of: 2) ? 0xF0F0F0 : 0xC0D0E0
             ground.fill(place, colour)
@@ -130,13 +123,13 @@ struct SeenScreenTests {
             try await Task.sleep(for: .milliseconds(60))
         }
         let last = try #require(states.last)
-        try await pictures.showsSharply(last.drawing, "the window at rest")
+        try await pictures.isSharpAfterASecond(last.drawing, since: last.drawn, "the window at rest")
 
         let moving = pictures.all.filter {
             !$0.isRepeat && $0.timestamp >= states[1].drawn && $0.timestamp <= last.drawn
         }
         let matches = try moving.map { frame in
-            let sums = states.map { $0.drawing.sum(of: frame, step: 8) }
+            let sums = states.map { $0.drawing.sum(of: frame, step: 16) }
             return try #require(sums.indices.min { sums[$0] < sums[$1] })
         }
         // What changes while the source fetches it can be torn.
@@ -159,9 +152,9 @@ struct SeenScreenTests {
 
     @Test("A screen that changes its size while it is published is seen in the new size on the same track")
     func resized() async throws {
-        let (large, small) = (Dimensions(width: 640, height: 480), Dimensions(width: 480, height: 320))
+        let (large, small) = (Dimensions(width: 1280, height: 720), Dimensions(width: 960, height: 540))
         let display = try await VirtualDisplay(large)
-        let window = try display.makeWindow(area(0, 0, 640, 480), colour: 0xFFFFFF)
+        let window = try display.makeWindow(area(0, 0, 1280, 720), colour: 0xFFFFFF)
         let page = Drawing.page(large)
         try display.draw(page, into: window)
         let stage = try Stage()
@@ -172,10 +165,10 @@ struct SeenScreenTests {
         let second = Drawing.page(small, seed: 8)
         try display.resizeScreen(small)
         try display.draw(second, into: window)
-        try await pictures.showsSharply(second, "another page in the small size")
+        try await pictures.isSharpAfterASecond(second, since: MonotonicClock.now, "another page in the small size")
         try display.resizeScreen(large)
         try display.draw(page, into: window)
-        try await pictures.showsSharply(page, "the page in the large size again")
+        try await pictures.isSharpAfterASecond(page, since: MonotonicClock.now, "the page in the large size again")
         #expect(viewer.events.count { if case .trackSubscribed = $0 { true } else { false } } == 1)
         try await eventually("both changes count, not \(remote.statistics.sizeChanges)") {
             remote.statistics.sizeChanges == 2

@@ -100,7 +100,60 @@ struct StillScreenTests {
         #expect(fetcher.usesSharedMemory == isWanted)
     }
 
-    @Test("A source that is started and stopped again and again leaves no descriptor and no memory behind")
+    /// The converters and pictures of a source, without which they are freed.
+    private final class Belongings: Sendable {
+        private struct Kept: @unchecked Sendable {
+            // `@unchecked Sendable`: a weak reference is only compared with nil.
+            weak var object: AnyObject?
+        }
+
+        private let kept = Monitor<[Kept]>([])
+
+        /// Watches over an object.
+        func note(_ object: AnyObject) {
+            let kept = Kept(object: object)
+            self.kept.withLock { $0.append(kept) }
+        }
+
+        /// How many objects were made.
+        var made: Int { kept.withLock { $0.count } }
+        /// How many of them there are still.
+        var living: Int { kept.withLock { $0.count { $0.object != nil } } }
+    }
+
+    @Test("A stopped source keeps neither its converter nor its pictures, and a new start makes others")
+    func freed() async throws {
+        let display = try await VirtualDisplay(Dimensions(width: 320, height: 200))
+        let window = try display.makeWindow(area(0, 0, 100, 100), title: "Slides", colour: 0xFFFFFF)
+        let (converters, pictures) = (Belongings(), Belongings())
+        let source = ScreenSource(
+            target: .window("Slides"),
+            display: display.name,
+            showsCursor: true,
+            request: VideoFormatRequest(frameRate: FrameRate(60))
+        ) {
+            let converter = TestConverter(noteMade: { pictures.note($0) })
+            converters.note(converter)
+            return converter
+        }
+        for round in 1...4 {
+            var sink: LastFrame? = LastFrame()
+            try await source.startCapture(for: #require(sink))
+            for colour in [0x2030D0, 0x10C030] as [UInt32] {
+                try display.fill(window, area(0, 0, 100, 100), colour)
+                try await #require(sink).shows(colour, at: 50, 50, "the window")
+            }
+            #expect(converters.living == 1 && pictures.living > 0)
+            await source.stopCapture(for: try #require(sink))
+            sink = nil
+            #expect(converters.made == round && pictures.made >= 2 * round)
+            try await eventually("everything is freed, not \(converters.living), \(pictures.living)") {
+                converters.living == 0 && pictures.living == 0
+            }
+        }
+    }
+
+    @Test("A source that is started and stopped again and again leaves no descriptor and no mapping behind")
     func restarts() async throws {
         let display = try await VirtualDisplay(Dimensions(width: 320, height: 200))
         _ = try display.makeWindow(area(0, 0, 100, 100), title: "Slides", colour: 0xFFFFFF)

@@ -8,11 +8,20 @@ import VideoProcessing
 final class TestConverter: ScreenConverter {
     private let converter = ScreenPictureConverter()
     private let note: @Sendable (PixelArea) -> Void
+    private let noteMade: @Sendable (VideoBuffer) -> Void
 
-    init(note: @escaping @Sendable (PixelArea) -> Void = { _ in }) { self.note = note }
+    init(
+        note: @escaping @Sendable (PixelArea) -> Void = { _ in },
+        noteMade: @escaping @Sendable (VideoBuffer) -> Void = { _ in }
+    ) {
+        self.noteMade = noteMade
+        self.note = note
+    }
 
     func makePicture(_ dimensions: Dimensions, from previous: VideoBuffer?) -> VideoBuffer {
-        converter.makePicture(dimensions, from: previous)
+        let picture = converter.makePicture(dimensions, from: previous)
+        noteMade(picture)
+        return picture
     }
 
     func convert(_ pixels: RawSpan, of area: PixelArea, into picture: VideoBuffer) {

@@ -181,14 +181,15 @@ final class VirtualDisplay {
         try sync()
     }
 
-    /// Writes lines of text in black on white into a window, in the server's own font of 10 rows, or else of 13 rows.
+    /// Writes lines of text in black on white into a window, in the server's own font of 10 rows.
+    ///
+    /// - Throws: An error if the package `xfonts-base` is not installed; `make deps` installs it.
     func write(_ lines: [String], into window: xcb_window_t) throws {
         let font = client.makeIdentifier()
         do throws(XFailure) {
             try client.check(xcb_open_font_checked(client.handle, font, 4, "6x10"))
         } catch {
-            // Only this one is built into the server.
-            try client.check(xcb_open_font_checked(client.handle, font, 5, "fixed"))
+            throw TestFailure("the server has no font 6x10; make deps installs the package xfonts-base: \(error)")
         }
         let values = [0x000000, 0xFFFFFF, font]
         let mask = XCB_GC_FOREGROUND.rawValue | XCB_GC_BACKGROUND.rawValue | XCB_GC_FONT.rawValue

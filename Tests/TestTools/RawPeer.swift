@@ -74,6 +74,18 @@ package final class RawPeer {
     @discardableResult
     package func send(text: String) -> Bool { send(clientFrame(opcode: 1, Array(text.utf8))) }
 
+    /// Passes on what this peer sends, changed by `change`, and what `other` sends, until one of them hangs up.
+    package func exchange(with other: RawPeer, _ change: ([UInt8]) -> [UInt8]) {
+        while true {
+            var files = [descriptor, other.descriptor].map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
+            guard uninterrupted({ Int(poll(&files, 2, -1)) }) > 0 else { return }
+            for (file, (sender, receiver)) in zip(files, [(self, other), (other, self)]) where file.revents != 0 {
+                let bytes = sender.receive()
+                guard !bytes.isEmpty, receiver.send(sender === self ? change(bytes) : bytes) else { return }
+            }
+        }
+    }
+
     /// Reads what there is, at least a byte unless the peer has hung up.
     package func receive(atMost count: Int = 65_536) -> [UInt8] {
         var bytes = [UInt8](repeating: 0, count: count)
@@ -253,6 +265,15 @@ package final class SilentServer: Sendable {
 
     /// Takes a connection.
     package func accept() -> RawPeer { RawPeer(descriptor: Glibc.accept(descriptor, nil, nil)) }
+
+    /// Takes a connection; `nil` once `stop` has been called.
+    package func acceptUntilStopped() -> RawPeer? {
+        let peer = Glibc.accept(descriptor, nil, nil)
+        return peer < 0 ? nil : RawPeer(descriptor: peer)
+    }
+
+    /// Takes no more connections, and ends a wait for one.
+    package func stop() { shutdown(descriptor, Int32(SHUT_RDWR)) }
 
     /// Takes a connection, sends it `bytes` and hangs up.
     package func answer(_ bytes: [UInt8]) {
