@@ -47,6 +47,12 @@ public struct PixelFormat: RawRepresentable, Hashable, Sendable {
     public static let yuyv = PixelFormat("Y", "U", "Y", "V")
     /// Packed 4:2:2, bytes U Y V Y.
     public static let uyvy = PixelFormat("U", "Y", "V", "Y")
+    /// Packed 4:2:2, bytes Y V Y U.
+    public static let yvyu = PixelFormat("Y", "V", "Y", "U")
+    /// Planar 4:2:2: Y, and then U and V side by side.
+    public static let nv16 = PixelFormat("N", "V", "1", "6")
+    /// Planar 4:2:2: Y, U and V.
+    public static let i422 = PixelFormat("4", "2", "2", "P")
     /// Motion JPEG: every frame a JPEG picture.
     public static let mjpeg = PixelFormat("M", "J", "P", "G")
     /// Eight bits of luma only.
@@ -61,6 +67,10 @@ public struct PixelFormat: RawRepresentable, Hashable, Sendable {
     public static let bgra32 = PixelFormat("A", "R", "2", "4")
     /// Packed bytes R G B A; the alpha byte is ignored.
     public static let rgba32 = PixelFormat("A", "B", "2", "4")
+    /// Packed bytes B G R X, as `bgra32` without alpha; what `ScreenSource` captures.
+    public static let bgrx32 = PixelFormat("X", "R", "2", "4")
+    /// Packed bytes R G B X, as `rgba32` without alpha.
+    public static let rgbx32 = PixelFormat("X", "B", "2", "4")
 
     /// Single JPEG pictures, which some drivers call so.
     private static let jpeg = PixelFormat("J", "P", "E", "G")

@@ -3,8 +3,8 @@ import VideoProcessing
 
 /// Converts pictures in the formats of cameras and image libraries into frames, for custom sources.
 ///
-/// It accepts YUYV, UYVY, NV12, NV21, YU12, YV12, GREY, RGB3, BGR3, BA24 (ARGB), AR24 (BGRA), AB24 (RGBA), MJPG and
-/// JPEG. It reuses its buffers, so keep one converter per source. Confine it to one thread.
+/// It accepts YUYV, YVYU, UYVY, NV12, NV21, NV16, YU12, YV12, 422P, GREY, RGB3, BGR3, BA24 (ARGB), AR24 (BGRA), AB24
+/// (RGBA), XR24 (BGRX), XB24 (RGBX), MJPG and JPEG. It reuses its buffers, so keep one converter per source. Confine it to one thread.
 public final class VideoFrameConverter {
     fileprivate let converter: FrameConverter
 

@@ -4,9 +4,12 @@ import MediaCore
 /// The uncompressed formats, grouped by what libyuv needs to know about them.
 enum RawPictureKind: CaseIterable {
     case yuyv
+    case yvyu
     case uyvy
     case nv12
     case nv21
+    case nv16
+    case i422
     case i420
     case yv12
     case grey
@@ -15,10 +18,17 @@ enum RawPictureKind: CaseIterable {
     case argb32
     case bgra32
     case rgba32
+    case bgrx32
+    case rgbx32
 
     init?(_ format: PixelFormat) {
         switch format {
         case .yuyv: self = .yuyv
+        case .yvyu: self = .yvyu
+        case .nv16: self = .nv16
+        case .i422: self = .i422
+        case .bgrx32: self = .bgrx32
+        case .rgbx32: self = .rgbx32
         case .uyvy: self = .uyvy
         case .nv12: self = .nv12
         case .nv21: self = .nv21
@@ -38,6 +48,11 @@ enum RawPictureKind: CaseIterable {
     var format: PixelFormat {
         switch self {
         case .yuyv: .yuyv
+        case .yvyu: .yvyu
+        case .nv16: .nv16
+        case .i422: .i422
+        case .bgrx32: .bgrx32
+        case .rgbx32: .rgbx32
         case .uyvy: .uyvy
         case .nv12: .nv12
         case .nv21: .nv21
@@ -54,9 +69,9 @@ enum RawPictureKind: CaseIterable {
 
     var planeCount: Int {
         switch self {
-        case .i420, .yv12: 3
-        case .nv12, .nv21: 2
-        case .yuyv, .uyvy, .grey, .rgb24, .bgr24, .argb32, .bgra32, .rgba32: 1
+        case .i420, .yv12, .i422: 3
+        case .nv12, .nv21, .nv16: 2
+        case .yuyv, .yvyu, .uyvy, .grey, .rgb24, .bgr24, .argb32, .bgra32, .rgba32, .bgrx32, .rgbx32: 1
         }
     }
 
@@ -64,14 +79,17 @@ enum RawPictureKind: CaseIterable {
     func rowBytes(_ width: Int, plane: Int = 0) -> Int {
         let chromaWidth = (width + 1) / 2
         switch self {
-        case .yuyv, .uyvy: return chromaWidth * 4
+        case .yuyv, .yvyu, .uyvy: return chromaWidth * 4
         case .rgb24, .bgr24: return width * 3
-        case .argb32, .bgra32, .rgba32: return width * 4
+        case .argb32, .bgra32, .rgba32, .bgrx32, .rgbx32: return width * 4
         case .grey: return width
-        case .nv12, .nv21: return plane == 0 ? width : 2 * chromaWidth
-        case .i420, .yv12: return plane == 0 ? width : chromaWidth
+        case .nv12, .nv21, .nv16: return plane == 0 ? width : 2 * chromaWidth
+        case .i420, .yv12, .i422: return plane == 0 ? width : chromaWidth
         }
     }
+
+    /// The rows of a picture to one row of its chroma planes.
+    var rowsPerChromaRow: Int { self == .nv16 || self == .i422 ? 1 : 2 }
 }
 
 /// The planes of an uncompressed picture in somebody else's memory, for the length of a call; planes that a format does
@@ -139,12 +157,12 @@ struct CapturedPicture {
         self.kind = kind
         dimensions = layout.dimensions
         self.stride = stride
-        let usual = kind == .i420 || kind == .yv12 ? (stride + 1) / 2 : stride
+        let usual = kind.planeCount == 3 ? (stride + 1) / 2 : stride
         secondStride = layout.chromaBytesPerRow.first ?? usual
         thirdStride = layout.chromaBytesPerRow.dropFirst().first ?? secondStride
     }
 
-    private var chromaRows: Int { (dimensions.height + 1) / 2 }
+    private var chromaRows: Int { (dimensions.height + kind.rowsPerChromaRow - 1) / kind.rowsPerChromaRow }
 
     /// The bytes from the first to the last pixel of plane `plane`.
     func neededBytes(plane: Int) -> Int {
@@ -241,6 +259,11 @@ struct CapturedPicture {
         switch kind {
         case .yuyv:
             return unsafe YUY2ToI420(source, stride, y, yStride, u, uvStride, v, uvStride, width, height)
+        case .yvyu:
+            // The same with U and V swapped.
+            return unsafe YUY2ToI420(source, stride, y, yStride, v, uvStride, u, uvStride, width, height)
+        case .nv16, .i422:
+            return unsafe convertPlanar422(planes, region, isFlipped: isFlipped, into: target)
         case .uyvy:
             return unsafe UYVYToI420(source, stride, y, yStride, u, uvStride, v, uvStride, width, height)
         case .grey:
@@ -251,9 +274,9 @@ struct CapturedPicture {
             return unsafe RAWToI420(source, stride, y, yStride, u, uvStride, v, uvStride, width, height)
         case .bgr24:
             return unsafe RGB24ToI420(source, stride, y, yStride, u, uvStride, v, uvStride, width, height)
-        case .bgra32:
+        case .bgra32, .bgrx32:
             return unsafe ARGBToI420(source, stride, y, yStride, u, uvStride, v, uvStride, width, height)
-        case .rgba32:
+        case .rgba32, .rgbx32:
             return unsafe ABGRToI420(source, stride, y, yStride, u, uvStride, v, uvStride, width, height)
         case .argb32:
             return unsafe BGRAToI420(source, stride, y, yStride, u, uvStride, v, uvStride, width, height)
@@ -297,13 +320,57 @@ struct CapturedPicture {
         }
     }
 
+    /// Converts planar 4:2:2: each row of chroma is the mean of two, also where the picture has an odd number of rows.
+    private func convertPlanar422(
+        _ planes: CapturedPlanes,
+        _ region: PictureRegion,
+        isFlipped: Bool,
+        into target: PlanarTarget
+    ) -> Int32 {
+        let (width, height) = (region.dimensions.width, region.dimensions.height)
+        let (bytes, chromaWidth) = (Int32(kind.rowBytes(width, plane: 1)), Int32((width + 1) / 2))
+        let source = unsafe planes.first + region.row * stride + region.column
+        let signed = Int32(isFlipped ? -height : height)
+        unsafe CopyPlane(source, Int32(stride), target.luma, target.lumaStride, Int32(width), signed)
+        let column = kind == .nv16 ? region.column : region.column / 2
+        let second = unsafe planes.second + region.row * secondStride + column
+        let third = unsafe planes.third + region.row * thirdStride + column
+        /// Writes the mean of rows `row` and `row + 1` of a plane.
+        func mean(
+            _ plane: UnsafePointer<UInt8>,
+            _ stride: Int,
+            _ row: Int,
+            _ target: UnsafeMutablePointer<UInt8>
+        ) -> Int32 {
+            let (upper, lower) = unsafe (plane + row * stride, plane + min(row + 1, height - 1) * stride)
+            return unsafe InterpolatePlane(upper, bytes, lower, bytes, target, bytes, bytes, 1, 128)
+        }
+        return unsafe withUnsafeTemporaryAllocation(of: UInt8.self, capacity: Int(bytes)) { pairs in
+            guard let pairs = pairs.baseAddress else { return 0 }
+            var status: Int32 = 0
+            let rows = (height + 1) / 2
+            for row in 0..<rows where status == 0 {
+                let place = (isFlipped ? rows - 1 - row : row) * Int(unsafe target.chromaStride)
+                let (u, v) = unsafe (target.chromaU + place, target.chromaV + place)
+                if kind == .nv16 {
+                    status = unsafe mean(second, secondStride, 2 * row, pairs)
+                    unsafe SplitUVPlane(pairs, bytes, u, chromaWidth, v, chromaWidth, chromaWidth, 1)
+                } else {
+                    status = unsafe mean(second, secondStride, 2 * row, u)
+                    if status == 0 { status = unsafe mean(third, thirdStride, 2 * row, v) }
+                }
+            }
+            return status
+        }
+    }
+
     /// The bytes of a pixel in the first plane.
     private var bytesPerPixel: Int {
         switch kind {
-        case .nv12, .nv21, .i420, .yv12, .grey: 1
-        case .yuyv, .uyvy: 2
+        case .nv12, .nv21, .nv16, .i420, .yv12, .i422, .grey: 1
+        case .yuyv, .yvyu, .uyvy: 2
         case .rgb24, .bgr24: 3
-        case .argb32, .bgra32, .rgba32: 4
+        case .argb32, .bgra32, .rgba32, .bgrx32, .rgbx32: 4
         }
     }
 }

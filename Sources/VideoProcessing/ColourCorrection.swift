@@ -19,10 +19,10 @@ enum ColourCorrection {
         switch kind {
         case .grey:
             self = colour?.range == .limited ? .none : .limitLuma
-        case .rgb24, .bgr24, .argb32, .bgra32, .rgba32:
+        case .rgb24, .bgr24, .argb32, .bgra32, .rgba32, .bgrx32, .rgbx32:
             // libyuv treats RGB as full range.
             self = colour?.range == .limited ? .matrix(ColourMatrix(from: .convertedRGB, .bt601)) : .none
-        case .yuyv, .uyvy, .nv12, .nv21, .i420, .yv12:
+        case .yuyv, .yvyu, .uyvy, .nv12, .nv21, .nv16, .i420, .yv12, .i422:
             guard let colour, colour != CapturedColour(range: .limited) else {
                 self = .none
                 return

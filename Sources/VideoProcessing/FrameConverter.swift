@@ -3,7 +3,8 @@ import Threading
 
 /// Converts the pictures of cameras to I420, BT.601 limited range, and transforms them on the way.
 ///
-/// It accepts YUYV, UYVY, NV12, NV21, YU12, YV12, GREY, RGB3, BGR3, BA24, AR24, AB24, MJPG and JPEG. Uncompressed
+/// It accepts YUYV, YVYU, UYVY, NV12, NV21, NV16, YU12, YV12, 422P, GREY, RGB3, BGR3, BA24, AR24, AB24, XR24, XB24, MJPG
+/// and JPEG. Uncompressed
 /// pictures are read once, in place, and converted directly into the delivered buffer, if there is no transform, only a
 /// crop, or a half turn with a mirroring. Scaling and turning take a further pass each, or one pass less for planar
 /// formats. Colours that are coded differently from the result's (`CapturedLayout.colour`) also take a pass. Buffers

@@ -34,7 +34,7 @@ private struct ReferenceCoding {
 @Suite("Colours", .timeLimit(.minutes(1)))
 struct ColourTests {
     static let matrices: [CapturedColour.Matrix] = [.bt601, .bt709, .bt2020, .smpte240M]
-    static let formats: [PixelFormat] = [.yuyv, .uyvy, .nv12, .nv21, .i420, .yv12]
+    static let formats: [PixelFormat] = [.yuyv, .yvyu, .uyvy, .nv12, .nv21, .nv16, .i420, .yv12, .i422]
 
     /// The corners of the colour cube, greys, and colours between.
     private static let colours: [(Double, Double, Double)] =

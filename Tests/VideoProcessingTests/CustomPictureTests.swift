@@ -39,6 +39,7 @@ struct CustomPictureTests {
         "The bytes of packed RGB are taken in the order of the format's name",
         arguments: [
             (PixelFormat.argb32, [7, 255, 0, 0] as [UInt8]), (.bgra32, [0, 0, 255, 7]), (.rgba32, [255, 0, 0, 7]),
+            (.bgrx32, [0, 0, 255, 7]), (.rgbx32, [255, 0, 0, 7]),
             (.rgb24, [255, 0, 0]), (.bgr24, [0, 0, 255]),
         ]
     )
@@ -89,6 +90,23 @@ struct CustomPictureTests {
             let planes = [rows(picture.luma, padding: 3), rows(pairs, padding: 9)]
             #expect(try convert(planes: planes, layout) == picture)
         }
+    }
+
+    @Test(
+        "Of two rows of chroma in 4:2:2, the mean is taken",
+        arguments: [PixelFormat.yuyv, .yvyu, .uyvy, .nv16, .i422]
+    )
+    func meanOfChroma(format: PixelFormat) throws {
+        var picture = ReferencePicture(64, 48)
+        let (bytes, layout) = picture.captured(as: format, padding: 4) { plane, column, row in
+            // The two rows differ from their mean by 3.
+            UInt8(max(3, min(252, Int(plane[column, row / 2])))) &+ (row % 2 == 0 ? 3 : UInt8(bitPattern: -3))
+        }
+        let limited = { (plane: ReferencePlane) in
+            ReferencePlane(plane.width, plane.height) { UInt8(max(3, min(252, Int(plane[$0, $1])))) }
+        }
+        (picture.chromaU, picture.chromaV) = (limited(picture.chromaU), limited(picture.chromaV))
+        #expect(try convert(bytes, layout).largestDifference(from: picture) <= 1)
     }
 
     @Test("Planes that follow each other have strides of their own too")
@@ -162,6 +180,7 @@ struct CustomPictureTests {
         var random = SeededGenerator(seed: seed)
         let formats: [PixelFormat] = [
             .yuyv, .uyvy, .nv12, .nv21, .i420, .yv12, .grey, .rgb24, .bgr24, .argb32, .bgra32, .rgba32,
+            .yvyu, .nv16, .i422, .bgrx32, .rgbx32,
         ]
         var converted = 0
         for _ in 0..<200 {

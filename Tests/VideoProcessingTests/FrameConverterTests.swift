@@ -4,7 +4,7 @@ import VideoProcessing
 
 @Suite("Frame converter", .timeLimit(.minutes(2)))
 struct FrameConverterTests {
-    static let planarAndPacked: [PixelFormat] = [.yuyv, .uyvy, .nv12, .nv21, .i420, .yv12]
+    static let planarAndPacked: [PixelFormat] = [.yuyv, .yvyu, .uyvy, .nv12, .nv21, .nv16, .i420, .yv12, .i422]
     static let sizes = [(2, 2), (16, 16), (64, 48), (63, 47), (37, 2), (1, 1), (1, 5), (5, 1), (130, 66)]
     static let transforms: [FrameTransform] = [
         FrameTransform(), FrameTransform(isMirrored: true),
@@ -65,7 +65,7 @@ struct FrameConverterTests {
     @Test("Odd sizes turn, plane by plane", arguments: planarAndPacked, VideoRotation.allCases)
     func oddTurns(format: PixelFormat, rotation: VideoRotation) throws {
         // From an odd number of packed rows, libyuv takes other pairs for chroma when it flips.
-        let picture = ReferencePicture(35, format == .yuyv || format == .uyvy ? 22 : 21)
+        let picture = ReferencePicture(35, [.yuyv, .yvyu, .uyvy].contains(format) ? 22 : 21)
         for isMirrored in [false, true] {
             let expected = picture.map { isMirrored ? $0.rotated(rotation).mirrored : $0.rotated(rotation) }
             let transform = FrameTransform(rotation: rotation, isMirrored: isMirrored)
@@ -193,7 +193,7 @@ struct FrameConverterTests {
             }
         }
         let padded = picture.captured(as: format, padding: 16)
-        let unpadded = Array(padded.bytes.dropLast(format == .i420 || format == .yv12 ? 8 : 16))
+        let unpadded = Array(padded.bytes.dropLast([.i420, .yv12, .i422].contains(format) ? 8 : 16))
         let isSame = try convert((unpadded, padded.layout)) == picture
         #expect(isSame)
     }
@@ -228,7 +228,11 @@ struct FrameConverterTests {
     @Test("Accepted formats are converted, and no others")
     func acceptance() throws {
         let converter = try FrameConverter()
-        for code in ["YUYV", "UYVY", "NV12", "NV21", "YU12", "YV12", "MJPG", "JPEG", "GREY", "RGB3", "BGR3"] {
+        for code in [
+            "YUYV", "YVYU", "UYVY", "NV12", "NV21", "NV16", "YU12", "YV12", "422P", "MJPG", "JPEG", "GREY", "RGB3",
+            "BGR3",
+            "BA24", "AR24", "AB24", "XR24", "XB24",
+        ] {
             #expect(converter.accepts(try #require(PixelFormat(fourCC: code))))
         }
         let unknown = try #require(PixelFormat(fourCC: "H264"))

@@ -125,7 +125,13 @@ struct ReferencePicture: Equatable {
     }
 
     /// The bytes that a device would deliver, with rows `padding` bytes longer than need be, and the layout.
-    func captured(as format: PixelFormat, padding: Int = 0) -> (bytes: [UInt8], layout: CapturedLayout) {
+    ///
+    /// `chroma` gives the value of a chroma plane for a column of it and a row of the picture, in formats of 4:2:2.
+    func captured(
+        as format: PixelFormat,
+        padding: Int = 0,
+        chroma: (ReferencePlane, Int, Int) -> UInt8 = { $0[$1, $2 / 2] }
+    ) -> (bytes: [UInt8], layout: CapturedLayout) {
         let (width, height) = (luma.width, luma.height)
         var stride = width + padding
         var bytes: [UInt8] = []
@@ -135,13 +141,15 @@ struct ReferencePicture: Equatable {
             }
         }
         switch format {
-        case .yuyv, .uyvy:
+        case .yuyv, .yvyu, .uyvy:
             stride = (width + 1) / 2 * 4 + padding
             for row in 0..<height {
                 for pair in 0..<(width + 1) / 2 {
                     let y = [luma[2 * pair, row], luma[min(2 * pair + 1, width - 1), row]]
-                    let (u, v) = (chromaU[pair, row / 2], chromaV[pair, row / 2])
-                    bytes += format == .yuyv ? [y[0], u, y[1], v] : [u, y[0], v, y[1]]
+                    let (u, v) = (chroma(chromaU, pair, row), chroma(chromaV, pair, row))
+                    bytes +=
+                        format == .yuyv
+                        ? [y[0], u, y[1], v] : format == .yvyu ? [y[0], v, y[1], u] : [u, y[0], v, y[1]]
                 }
                 bytes += Array(repeating: 0xEE, count: padding)
             }
@@ -153,6 +161,19 @@ struct ReferencePicture: Equatable {
                 $0 % 2 == 0 ? first[$0 / 2, $1] : second[$0 / 2, $1]
             }
             addPlane(pairs, stride)
+        case .nv16:
+            stride += stride % 2
+            addPlane(luma, stride)
+            let pairs = ReferencePlane(2 * chromaU.width, height) {
+                chroma($0 % 2 == 0 ? chromaU : chromaV, $0 / 2, $1)
+            }
+            addPlane(pairs, stride)
+        case .i422:
+            stride += stride % 2
+            addPlane(luma, stride)
+            for plane in [chromaU, chromaV] {
+                addPlane(ReferencePlane(plane.width, height) { chroma(plane, $0, $1) }, stride / 2)
+            }
         case .i420, .yv12:
             stride += stride % 2
             addPlane(luma, stride)
