@@ -55,11 +55,23 @@ package struct CaptureContext: Sendable {
     ///
     /// The sinks are asked to scale. Call it before a frame.
     ///
-    /// - Returns: The limits that are in force, if there were none before.
+    /// - Returns: The limits that are in force, once a sink gets less because of them; then not again until there
+    ///   were none.
     package func limitOutput(of format: VideoFormat) -> VideoFormatRequest? {
         let former = core.sinks.limitOutput(to: DefaultOutput.limit(format, wanted: required))
         let limits = DefaultOutput.limit(format, wanted: wanted)
-        return former == VideoFormatRequest() && limits != former ? limits : nil
+        return takeLimitNotice(of: limits, areNew: former == VideoFormatRequest()) ? limits : nil
+    }
+
+    /// Finds out whether it must be told that `limits` are in force, which a sink with a size and rate of its own does
+    /// not notice.
+    ///
+    /// - Parameters:
+    ///   - limits: The limits in force.
+    ///   - areNew: Whether they have to be told although others were.
+    /// - Returns: Whether to tell.
+    package func takeLimitNotice(of limits: VideoFormatRequest, areNew: Bool) -> Bool {
+        core.sinks.takeLimitNotice(of: limits, areNew: areNew)
     }
 
     /// The highest rate that any sink accepts; `nil` for any rate.

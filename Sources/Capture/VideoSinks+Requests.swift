@@ -139,6 +139,21 @@ extension VideoSinks {
         }
     }
 
+    /// Finds out whether it must be told that `limits` apply: to a sink that asks for no size or rate of its own.
+    ///
+    /// - Parameters:
+    ///   - limits: The limits in force.
+    ///   - areNew: Whether they have to be told although others were.
+    /// - Returns: Whether to tell; then not again, unless they are new.
+    func takeLimitNotice(of limits: VideoFormatRequest, areNew: Bool) -> Bool {
+        state.withLock { state in
+            if areNew { state.areLimitsTold = false }
+            guard !state.areLimitsTold, state.isSinkLimited(by: limits) else { return false }
+            state.areLimitsTold = true
+            return true
+        }
+    }
+
     /// The format to capture: the request for all sinks, completed with the sinks' requirements.
     ///
     /// If the sinks require different formats, the largest size and the highest rate count. A sink without requirements
@@ -198,6 +213,15 @@ extension VideoSinks.State {
         var passed = entry.request.completed(with: forwarded)
         passed.dimensions = passed.dimensions ?? limits.dimensions
         return passed
+    }
+
+    /// Whether a sink gets a smaller size or a lower rate because of `limits`.
+    func isSinkLimited(by limits: VideoFormatRequest) -> Bool {
+        entries.contains { entry in
+            !entry.isPaused && entry.sink != nil
+                && (limits.dimensions != nil && entry.request.dimensions == nil
+                    || limits.frameRate != nil && entry.request.frameRate == nil)
+        }
     }
 
     /// The lower of two rates: the one requested for this sink and the one requested for the whole source.

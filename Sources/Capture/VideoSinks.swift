@@ -42,6 +42,8 @@ public final class VideoSinks: Sendable {
         var forwarded = VideoFormatRequest()
         /// The size and the highest rate where none is requested.
         var limits = VideoFormatRequest()
+        /// Whether somebody was told that the limits apply.
+        var areLimitsTold = false
         var statistics = CaptureStatistics()
         /// The sink that is taking a frame.
         var delivering: Int?

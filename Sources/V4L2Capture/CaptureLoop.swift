@@ -239,7 +239,7 @@ struct CaptureLoop {
         limits = DefaultOutput.limit(negotiated.videoFormat, wanted: context.required)
         context.limitRate(to: limits.frameRate)
         let inForce = DefaultOutput.limit(negotiated.videoFormat, wanted: context.wanted)
-        guard inForce != VideoFormatRequest(), limits != former else { return }
+        guard context.takeLimitNotice(of: inForce, areNew: limits != former) else { return }
         let format = VideoFormat(
             dimensions: negotiated.delivered.dimensions,
             frameRate: negotiated.frameRate,

@@ -4,6 +4,7 @@ import RoomKit
 import TestSupport
 import TestTools
 import Testing
+import Threading
 
 @testable import ScreenCapture
 
@@ -66,6 +67,29 @@ struct PublishedScreenTests {
         await other.room.disconnect()
         let warnings = robot.events.count { if case .localTrackWarning = $0 { true } else { false } }
         #expect(warnings == 1)
+    }
+
+    // It warned of a size that nobody got.
+    @Test("A screen above 1920x1080 is no news while its only sink has a size of its own, and is told once it has none")
+    func ownSize() async throws {
+        let display = try await VirtualDisplay(Dimensions(width: 2560, height: 1440))
+        let window = try display.makeWindow(area(0, 0, 100, 100), colour: 0x2030D0)
+        let source = ScreenSource(target: .screen, display: display.name)
+        let sink = LastFrame()
+        let warnings = Monitor(0)
+        let events = source.captureEvents()
+        Task { for await event in events { if case .warning = event { warnings.change { $0 += 1 } } } }
+        source.sinks.add(sink)
+        source.sinks.request(VideoFormatRequest(dimensions: Dimensions(width: 640, height: 360)), for: sink)
+        try await source.startCapture()
+        try await sink.shows(0x2030D0, at: 50, 50, "the window")
+        try display.fill(window, area(0, 0, 100, 100), 0x10C030)
+        try await sink.shows(0x10C030, at: 50, 50, "another colour")
+        #expect(warnings.withLock { $0 } == 0)
+        source.sinks.resetRequest(for: sink)
+        try display.fill(window, area(0, 0, 100, 100), 0x2030D0)
+        try await eventually("a warning") { warnings.withLock { $0 } == 1 }
+        await source.stopCapture()
     }
 
     // The publisher spoke of a slate, and the viewer waited in vain for a picture.
