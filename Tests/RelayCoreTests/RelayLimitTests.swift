@@ -319,11 +319,13 @@ struct RelayLimitTests {
         for _ in 0..<100 {
             bench.send(.setBitrates(SetBitrates(trackId: camera.track.id, bitrates: bitrates)), from: robot)
         }
+        bench.pull(robot)
         #expect(robot.close == nil)
         for _ in 0..<10 {
             let request = SetBitrates(trackId: camera.track.id, bitrates: bitrates, sizes: sizes)
             bench.send(.setBitrates(request), from: robot)
         }
+        bench.pull(robot)
         #expect(robot.close?.code == .limitReached)
     }
 
