@@ -78,7 +78,9 @@ struct SubscriberState: Sendable {
     }
 
     // The fields that every packet needs come first, so that they share a cache line.
-    var subscriptions = SubscriptionList()
+    var subscriptions: [Subscription] = []
+    /// The track of each of `subscriptions`: small, so that a track among hundreds is found fast.
+    private(set) var subscribedTracks: [TrackID] = []
     /// The turns of the subscriptions, so that no track starves another.
     var turns = RoundRobin()
     /// The participant's connection, if it has one.
@@ -90,7 +92,28 @@ struct SubscriberState: Sendable {
     var budget: MediaBudget
 
     /// The index of the subscription to `track`.
-    func index(of track: TrackID) -> Int? { subscriptions.index(of: track) }
+    func index(of track: TrackID) -> Int? { subscribedTracks.firstIndex(of: track) }
+
+    mutating func add(_ subscription: Subscription) {
+        subscriptions.append(subscription)
+        subscribedTracks.append(subscription.track)
+    }
+
+    /// Removes any subscription; `nil` if there is none.
+    mutating func takeSubscription() -> Subscription? {
+        subscriptions.isEmpty ? nil : removeSubscription(at: subscriptions.count - 1)
+    }
+
+    /// Removes the subscription at `index`; the last one takes its place.
+    ///
+    /// - Returns: The subscription.
+    mutating func removeSubscription(at index: Int) -> Subscription {
+        let last = subscriptions.count - 1
+        subscriptions.swapAt(index, last)
+        subscribedTracks.swapAt(index, last)
+        subscribedTracks.removeLast()
+        return subscriptions.removeLast()
+    }
 }
 
 /// A room with at least one participant.

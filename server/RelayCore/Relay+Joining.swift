@@ -179,7 +179,7 @@ extension Relay {
         guard let participant = participants[id] else { return }
         chargeLeaving(id, from: participant.room, at: now)
         for track in participant.publications { removeTrack(track, isQuiet: true) }
-        while let subscription = participants.hot[id.index].subscriptions.popLast() {
+        while let subscription = participants.hot[id.index].takeSubscription() {
             end(subscription, of: id)
             dropSubscriber(id, subscription, at: now)
         }

@@ -77,7 +77,7 @@ extension Relay {
             unstoredBefore: encodings.hot[encoding.index].unstored,
             wish: wish
         )
-        participants.hot[id.index].subscriptions.append(subscription)
+        participants.hot[id.index].add(subscription)
         subscriptionCount += 1
         if wish != SubscriptionWish() { tracks[track]?.hasWishes = true }
         tracks[track]?.pausedSubscribers.append(id)

@@ -155,7 +155,7 @@ extension Relay {
         for subscriber in subscribers(of: id) + track.pausedSubscribers {
             guard let index = participants.hot[subscriber.index].index(of: id) else { continue }
             abandonTest(of: subscriber, for: id)
-            end(participants.hot[subscriber.index].subscriptions.remove(at: index), of: subscriber)
+            end(participants.hot[subscriber.index].removeSubscription(at: index), of: subscriber)
         }
         for encoding in tracks.hot[id.index].encodings {
             changeStream(of: encoding) { $0.restart(because: .ended) }

@@ -6,7 +6,7 @@ extension Relay {
         guard let track = trackOfID[request.trackId], let index = participants.hot[id.index].index(of: track) else {
             return sayNotFound(request.trackId, request.requestId, to: id, needing: .subscription)
         }
-        let subscription = participants.hot[id.index].subscriptions.remove(at: index)
+        let subscription = participants.hot[id.index].removeSubscription(at: index)
         end(subscription, of: id)
         let gone = participants[id]?.earlier.keys.filter { !tracks.contains($0) } ?? []
         for track in gone { participants[id]?.earlier[track] = nil }
