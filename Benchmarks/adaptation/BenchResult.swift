@@ -39,14 +39,17 @@ struct BenchResult {
                     name: results.count == 1 ? item.name : "\(item.name)/\(index)",
                     flow: flow,
                     figures: figures,
-                    used: figures.rate / usable,
+                    used: usable > 0 ? figures.rate / usable : 0,
                     recovered: recovered
                 )
             }
     }
 
     /// Jain's index of fairness among several flows.
-    private var jain: Double? { flows.count > 1 ? SimulationFigures.jain(flows.map(\.figures.rate)) : nil }
+    private var jain: Double? {
+        let rates = flows.map(\.figures.rate)
+        return rates.count > 1 && rates.contains { $0 > 0 } ? SimulationFigures.jain(rates) : nil
+    }
 
     // MARK: Lines
 
@@ -120,6 +123,7 @@ struct BenchResult {
         var frozenSeconds: Double
         var keyframes: Int
         var sizeChanges: Int
+        /// From the beginning on, as the acknowledgements.
         var picturesLeftOut: Int
         var acknowledgementsPerSecond: Double
         /// `nil` if the rate did not come back, or never had to.

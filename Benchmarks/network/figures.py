@@ -52,20 +52,23 @@ def shares_of_link(session, outcome, streams, begin, end):
     crossing = {}  # the first stream of each flow that crosses the link
     for (flow, name), frames in streams.items():
         beside = any(viewer.name == name and viewer.beside_server for viewer in case.flows[flow].viewers)
-        if not case.flows[flow].reverse and (session.where == "up" or not beside):
+        if not case.flows[flow].reverse and (session.where != "down" or not beside):
             crossing.setdefault(flow, frames)
     highest = min(case.cap, session.settings.need or case.cap) * max(1, len(crossing))
-    usable = metrics.usable_bits(outcome.samples, highest, begin, end) or highest * (end - begin)
+    is_both = session.where == "both"
+    usable = metrics.usable_bits(outcome.samples, highest, begin, end, is_both) or highest * (end - begin)
     media = sum(Timeline(frames).bytes_between(begin, end) * 8 for frames in crossing.values())
     shares = {"useShare": round(media / usable, 3)}
     if outcome.samples:
         count = lambda name: span(outcome.samples, name, begin, end)
         shares["linkUse"] = round(sum(count(f"forward_out_{end}") for end in session.own_ends()) * 8 / usable, 3)
-        shares["queueDrops"] = int(count("forward_dropped"))
-        shares["randomLosses"] = int(count("forward_lost"))
-        shares["waitMaxMs"] = round(max(sample["forward_wait_ms"] for sample in outcome.samples), 1)
+        directions = ("forward", "back") if is_both else ("forward",)
+        shares["queueDrops"] = int(sum(count(f"{name}_dropped") for name in directions))
+        shares["randomLosses"] = int(sum(count(f"{name}_lost") for name in directions))
+        waits = [sample[f"{name}_wait_ms"] for sample in outcome.samples for name in directions]
+        shares["waitMaxMs"] = round(max(waits), 1)
         back = session.near_index(0, "publisher" if session.where == "up" else next(iter(streams))[1])
-        if back is not None and (offered := count("back_capacity_bits")):
+        if not is_both and back is not None and (offered := count("back_capacity_bits")):
             shares["backShare"] = round(count(f"back_out_{back}") * 8 / offered, 4)
     return shares
 

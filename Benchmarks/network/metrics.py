@@ -16,6 +16,7 @@ SIGNAL_HZ = 60
 # at least 150 ms longer; among fewer than 5 gaps none is. This is libwebrtc's definition, and FreezeDetector's in Sources.
 FREEZE_GAPS, FREEZE_FEWEST, FREEZE_FACTOR, FREEZE_MARGIN = 30, 5, 3, 0.150
 RECOVERED_SHARE = 0.76  # 1.9 of 2.5 Mbit/s
+SATISFIED_SHARE = 0.8
 LATE = 0.200
 RATE_WINDOW = 1.0
 SETTLED = 2.0  # seconds
@@ -161,15 +162,18 @@ def steps(case, frames, link):
     timeline, found, all_phases = Timeline(frames), [], phases(case)
     shown = sorted((frame for frame in frames if frame.is_shown), key=lambda frame: frame.decoded)
     largest = max((frame.size for frame in shown if frame.size), default=None)
-    changes = {change["at"]: change for change in (link or {}).get("up", {}).get("changes", [])}
-    changes |= {change["at"]: change for change in (link or {}).get("down", {}).get("changes", []) if change["at"]}
+    changes = {change["at"]: change for change in (link or {}).get("down", {}).get("changes", []) if change["at"]}
+    changes |= {change["at"]: change for change in (link or {}).get("up", {}).get("changes", [])}
     for (_, _, before), (begin, end, rate) in zip(all_phases, all_phases[1:]):
         step = {"at": begin, "from": before, "to": rate}
         inside = [frame for frame in shown if begin <= frame.decoded < end]
         late = [frame.decoded for frame in inside if frame.age > LATE]
         step |= {"lateFrames": len(late), "settleSeconds": rounded(settled(late, begin) - begin)}
         if rate > before:
-            target = RECOVERED_SHARE * min(rate, case.cap, rate_before(timeline, all_phases, begin, rate))
+            limit = min(rate, case.cap)
+            before_fall = rate_before(timeline, all_phases, begin, rate)
+            # A source that needs clearly less than the link has comes back to that.
+            target = RECOVERED_SHARE * (limit if before_fall > SATISFIED_SHARE * limit else before_fall)
             step["recoverSeconds"] = after(begin, timeline.reaches(target, begin, end))
             full = next((frame.decoded for frame in inside if frame.size == largest), None) if largest else None
             step["fullSizeSeconds"] = after(begin, full)
@@ -237,14 +241,18 @@ def worst(entries, name):
     return None if not values or None in values else max(values)
 
 
-def usable_bits(samples, cap, start, end):
-    """What a source of that cap could have sent through the link, by tenths of a second; None without a link."""
-    total, previous = 0.0, 0.0
+def usable_bits(samples, cap, start, end, crosses_twice=False):
+    """What a source of that cap could have sent through the link, by tenths of a second; None without a link.
+
+    Pictures that cross the link twice have what both directions carry.
+    """
+    total, previous = 0.0, {}
+    keys = ["forward_capacity_bits", *(["back_capacity_bits"] if crosses_twice else [])]
     for sample in samples:
-        offered = sample["forward_capacity_bits"] - previous
-        previous = sample["forward_capacity_bits"]
+        offered = {key: sample[key] - previous.get(key, 0) for key in keys}
+        previous = {key: sample[key] for key in keys}
         if start < sample["t"] <= end + 0.01:
-            total += min(offered, cap * 0.1)
+            total += min(*offered.values(), cap * 0.1)
     return total or None
 
 

@@ -153,7 +153,7 @@ package struct RateController: Hashable, Sendable {
     /// The estimate of the path stays: when the limit rises again, the rate soon is what it was.
     package mutating func setHighestRate(_ highest: Double) {
         settings.highestRate = max(settings.lowestRate, highest)
-        rate = min(rate, settings.highestRate)
+        if rate > settings.highestRate { (rate, reason) = (settings.highestRate, .highestRate) }
     }
 
     /// Notes what was delivered before the first acknowledgement that is taken in, in bits per second.
@@ -216,6 +216,7 @@ package struct RateController: Hashable, Sendable {
         } else {
             decrease(queue: queue, low: low, sample, roundTrip: roundTrip, min(0.3, elapsed), at: now)
         }
+        if change == .refuted { reason = .queue }
         let isLimited = rate >= settings.highestRate
         if isLimited { reason = .highestRate }
         rate = min(settings.highestRate, max(settings.lowestRate, rate))

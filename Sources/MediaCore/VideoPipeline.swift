@@ -8,10 +8,11 @@ public protocol VideoSink: AnyObject, Sendable {
     /// The source calls it on its own thread, in order of capture. It must return quickly and never block.
     func onVideoFrame(_ frame: VideoFrame)
 
-    /// Receives what is requested of the sink from now on: the part that the source leaves to its sinks, and what was
-    /// requested for this sink alone. Fields that are `nil` mean "don't care".
+    /// Tells the sink which format to produce from now on.
     ///
-    /// A sink that gets a size crops and scales down frames of any other size. Without one, it takes them as they are.
+    /// It is the part of the requests for all sinks that the source does not fulfil itself, with what was requested for
+    /// this sink alone. Fields that are `nil` mean "don't care". A sink that gets a size crops and scales down frames of
+    /// any other size. Without one, it takes them as they are.
     func onVideoFormatRequest(_ request: VideoFormatRequest)
 }
 

@@ -69,6 +69,9 @@ package struct SimulcastLayer: Codable, Hashable, Sendable {
         self.height = height
         self.bitrate = bitrate
     }
+
+    /// The largest size of an upright picture.
+    package var size: PictureSize { PictureSize(width: width, height: height) }
 }
 
 /// The size of an upright picture.

@@ -312,19 +312,25 @@ struct RelayLimitTests {
             $0.deliveryBurst = 100
         }
         let robot = bench.join("robot")
-        for number in 0..<10 { _ = bench.join("viewer \(number)") }
+        let viewers = (0..<10).map { bench.join("viewer \($0)") }
         let camera = try #require(bench.publish(robot, layers: SimulcastTests.layers))
         let bitrates = SimulcastTests.layers.compactMap(\.bitrate)
-        let sizes = SimulcastTests.layers.map { PictureSize(width: $0.width, height: $0.height) }
-        for _ in 0..<100 {
-            bench.send(.setBitrates(SetBitrates(trackId: camera.track.id, bitrates: bitrates)), from: robot)
-        }
-        bench.pull(robot)
-        #expect(robot.close == nil)
-        for _ in 0..<10 {
+        let sizes = SimulcastTests.layers.map(\.size)
+        let larger = sizes.map { PictureSize(width: 2 * $0.width, height: 2 * $0.height) }
+        func announce(_ sizes: [PictureSize]?) {
             let request = SetBitrates(trackId: camera.track.id, bitrates: bitrates, sizes: sizes)
             bench.send(.setBitrates(request), from: robot)
         }
+        for _ in 0..<100 {
+            announce(nil)
+            announce(sizes)
+        }
+        // Nobody has wishes that would have to be looked at.
+        for index in 0..<20 { announce(index % 2 == 0 ? larger : sizes) }
+        bench.pull(robot)
+        #expect(robot.close == nil)
+        bench.send(.subscribe(Subscribe(trackId: camera.track.id, width: 640, height: 360)), from: viewers[0])
+        for index in 0..<20 { announce(index % 2 == 0 ? larger : sizes) }
         bench.pull(robot)
         #expect(robot.close?.code == .limitReached)
     }

@@ -78,6 +78,10 @@ struct SubscriberState: Sendable {
     }
 
     // The fields that every packet needs come first, so that they share a cache line.
+
+    /// The subscriptions, in any order; `add` and `removeSubscription` alone change how many there are.
+    ///
+    /// A plain array, because reads through accessors of another type copy this whole value for each packet.
     var subscriptions: [Subscription] = []
     /// The track of each of `subscriptions`: small, so that a track among hundreds is found fast.
     private(set) var subscribedTracks: [TrackID] = []
@@ -92,7 +96,11 @@ struct SubscriberState: Sendable {
     var budget: MediaBudget
 
     /// The index of the subscription to `track`.
-    func index(of track: TrackID) -> Int? { subscribedTracks.firstIndex(of: track) }
+    func index(of track: TrackID) -> Int? {
+        let index = subscribedTracks.firstIndex(of: track)
+        assert(subscriptions.count == subscribedTracks.count && index.map { subscriptions[$0].track == track } ?? true)
+        return index
+    }
 
     mutating func add(_ subscription: Subscription) {
         subscriptions.append(subscription)

@@ -85,7 +85,7 @@ extension Relay {
     ///
     /// If a subscriber wishes for a size that is in a larger encoding now, it need not wait for that.
     mutating func setSimulcastLayers(_ layers: [SimulcastLayer], of track: TrackID) {
-        let viewers = tracks[track]?.hasWishes == true ? subscribers(of: track) : []
+        let viewers = tracks[track]?.hasWishes == true && areSizesChanged(layers, track) ? subscribers(of: track) : []
         let subscriptions = viewers.compactMap { id in participants.hot[id.index].index(of: track).map { (id, $0) } }
         let bounds = subscriptions.map { id, index in
             largestUseful(participants.hot[id.index].subscriptions[index].wish, of: track)
@@ -94,6 +94,11 @@ extension Relay {
         for ((id, index), bound) in zip(subscriptions, bounds) {
             largestUsefulChanged(of: id, subscription: index, from: bound)
         }
+    }
+
+    private func areSizesChanged(_ layers: [SimulcastLayer], _ track: TrackID) -> Bool {
+        let former = tracks[track]?.info.simulcastLayers ?? []
+        return layers.map(\.size) != former.map(\.size)
     }
 
     /// The largest encoding that a subscriber can use was `bound` so far.

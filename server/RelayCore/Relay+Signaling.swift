@@ -117,9 +117,16 @@ extension Relay {
         case .enable(let body): changesEnabled(body.trackId, to: true, by: participant) ? others : 0
         case .disable(let body): changesEnabled(body.trackId, to: false, by: participant) ? others : 0
         // The wishes of all subscribers are looked at.
-        case .setBitrates(let body): body.sizes == nil ? 0 : others
+        case .setBitrates(let body): changesWishedSizes(body, by: participant) ? others : 0
         default: 0
         }
+    }
+
+    private func changesWishedSizes(_ request: SetBitrates, by participant: ParticipantID) -> Bool {
+        guard let sizes = request.sizes, let track = ownTrack(request.trackId, of: participant),
+            tracks[track]?.hasWishes == true
+        else { return false }
+        return sizes != tracks[track]?.info.simulcastLayers?.map(\.size)
     }
 
     private func changesEnabled(_ trackID: String, to isEnabled: Bool, by participant: ParticipantID) -> Bool {

@@ -12,7 +12,7 @@ func prefetchLines(_ count: Int, at address: UnsafeRawPointer?) {
 /// A name is used again only after two thousand million other names with its index.
 package struct SlotID: RawRepresentable, Hashable, Sendable {
     /// Index and generation in one number, so that a driver can keep a name in a socket's tag.
-    package let rawValue: Int
+    @usableFromInline package let rawValue: Int
 
     /// Creates the name with the given `rawValue`.
     package init(rawValue: Int) { self.rawValue = rawValue }
@@ -20,7 +20,7 @@ package struct SlotID: RawRepresentable, Hashable, Sendable {
     fileprivate init(index: Int, generation: Int32) { rawValue = Int(generation) << 32 | index }
 
     /// The element's index.
-    package var index: Int { rawValue & 0xFFFF_FFFF }
+    @inlinable package var index: Int { rawValue & 0xFFFF_FFFF }
     fileprivate var generation: Int32 { Int32(truncatingIfNeeded: rawValue >> 32) }
 }
 

@@ -16,6 +16,10 @@ final class Publication {
     var announcedEnabled = true
     /// The encodings with the bitrates and sizes that the server was told last; `nil` if there is one.
     var announcedEncodings: [SimulcastLayer]?
+    /// When the server may be told other ones; `nil` for at once.
+    var nextAnnouncement: MonotonicInstant?
+    /// Whether it is going to be told the present ones at that time.
+    var isAnnouncementDue = false
     /// Reports the events of the track's source, from before its start.
     var watch: Task<Void, Never>?
     /// The task that withdraws the track, once it has begun.

@@ -211,16 +211,36 @@ extension Room {
 
     /// Tells the server the highest bitrates and the largest sizes of a track's encodings, if they have changed.
     ///
-    /// The server chooses among several by them, and needs none of a track that has one.
+    /// The server chooses among several by them, and needs none of a track that has one. It is told once a second at
+    /// most, because it compares all subscribers then, and limits how often.
     private func announceEncodings(trackID: String) {
         guard let publication = publications.publication(withID: trackID),
             let encodings = publication.publisher.announcedEncodings, encodings != publication.announcedEncodings
         else { return }
+        let now = MonotonicClock.now
+        if let next = publication.nextAnnouncement, now < next {
+            guard !publication.isAnnouncementDue else { return }
+            publication.isAnnouncementDue = true
+            Task { [weak self] in
+                try? await Task.sleep(for: next.duration(since: now))
+                await self?.announceDueEncodings(trackID: trackID)
+            }
+            return
+        }
+        let sizes = encodings.map(\.size)
+        let areSizesNew = sizes != publication.announcedEncodings?.map(\.size)
         publication.announcedEncodings = encodings
+        publication.nextAnnouncement = now + Self.announcementInterval
         let bitrates = encodings.compactMap(\.bitrate)
-        let sizes = encodings.map { PictureSize(width: $0.width, height: $0.height) }
-        send(.setBitrates(SetBitrates(trackId: trackID, bitrates: bitrates, sizes: sizes)))
+        send(.setBitrates(SetBitrates(trackId: trackID, bitrates: bitrates, sizes: areSizesNew ? sizes : nil)))
     }
+
+    private func announceDueEncodings(trackID: String) {
+        publications.publication(withID: trackID)?.isAnnouncementDue = false
+        announceEncodings(trackID: trackID)
+    }
+
+    private static var announcementInterval: Duration { .seconds(1) }
 
     /// The tracks that are published now.
     var localTracks: [LocalVideoTrack] { publications.published.map(\.track) }
