@@ -114,6 +114,7 @@ import Glibc
             role: .accepted(self),
             limits: options.limits,
             idle: options.idle,
+            congestionControl: options.congestionControl,
             peerAddress: peer,
             handler: nil
         )

@@ -16,6 +16,7 @@ extension Service {
             role: .connecting(attempt),
             limits: options.limits,
             idle: options.idle,
+            congestionControl: options.congestionControl,
             peerAddress: "",
             handler: handler
         )

@@ -85,6 +85,7 @@ import Threading
 
     let limits: MessageLimits
     let idle: IdlePolicy
+    private let congestionControl: String?
     /// The reason why the connection ends; the first one counts.
     var ending: WebSocketClosure?
     var incoming = IncomingMessage()
@@ -116,6 +117,7 @@ import Threading
         role: Role,
         limits: MessageLimits,
         idle: IdlePolicy,
+        congestionControl: String?,
         peerAddress: String,
         handler: (any WebSocketHandler)?
     ) {
@@ -123,6 +125,7 @@ import Threading
         self.role = role
         self.limits = limits
         self.idle = idle
+        self.congestionControl = congestionControl
         self.peerAddress = peerAddress
         self.handler = handler
         mediaConduct = MediaConduct(probation: service.settings.mediaProbation)
@@ -261,6 +264,7 @@ extension WebSocketConnection {
     private func tuneSocket() {
         guard let wsi = unsafe wsi else { return }
         socket = unsafe lws_get_socket_fd(wsi)
+        if let congestionControl { TCPPath.set(congestionControl, of: socket) }
         tcpPath = TCPPath(socket: socket)
         // On a socket with TLS, direct sending would put plain text among the records.
         sendsDirectly = unsafe service.settings.sendsDirectly && lws_get_ssl(wsi) == nil

@@ -81,6 +81,8 @@ package struct ListenerOptions: Sendable {
     package var limits = MessageLimits()
     /// When a silent peer is pinged and disconnected.
     package var idle = IdlePolicy()
+    /// The TCP congestion control of the connections; see `ClientOptions.congestionControl`.
+    package var congestionControl: String?
 
     /// Creates options for listening at `host` and `port`; by default on this machine only, at a free port.
     package init(host: String = "127.0.0.1", port: UInt16 = 0) {
@@ -129,6 +131,10 @@ package struct ClientOptions: Sendable {
     package var limits = MessageLimits()
     /// When a silent server is pinged and disconnected.
     package var idle = IdlePolicy()
+    /// The name of the connection's TCP congestion control, such as "cubic"; `nil` for that of the system.
+    ///
+    /// If the system refuses it, its own stays; `TCPPath.isUsable(congestionControl:)` tells.
+    package var congestionControl: String?
 
     /// Creates options for connecting to `url`.
     package init(url: WebSocketURL) {

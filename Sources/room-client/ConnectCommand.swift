@@ -68,6 +68,15 @@ struct ConnectCommand: AsyncParsableCommand {
     var degradation: Degradation?
 
     @Option(
+        help: ArgumentHelp(
+            "TCP congestion control, such as cubic, bbr or system (the system's own); default cubic where the system "
+                + "allows it. bbr carries more where packets are lost.",
+            valueName: "name"
+        )
+    )
+    var congestionControl: String?
+
+    @Option(
         help: ArgumentHelp("Record the rate control's inputs in a new file, for `adapt replay`.", valueName: "file")
     )
     var adaptLog: String?
@@ -107,6 +116,14 @@ struct ConnectCommand: AsyncParsableCommand {
         if let minBitrate, let most = maxBitrate ?? source.noiseBitrate, minBitrate > most {
             throw ValidationError(
                 "--min-bitrate \(minBitrate) is more than the highest rate of \(most); give a lower one."
+            )
+        }
+        if let congestionControl, congestionControl != "system",
+            !ConnectOptions.isUsable(congestionControl: congestionControl)
+        {
+            throw ValidationError(
+                "The system does not allow --congestion-control \(congestionControl); "
+                    + "/proc/sys/net/ipv4/tcp_allowed_congestion_control names what it allows."
             )
         }
         guard adaptLog != "-", adaptLog?.isEmpty != true else {
@@ -150,6 +167,9 @@ struct ConnectCommand: AsyncParsableCommand {
         // This program shows no video. A subscription would make others encode frames that nobody watches.
         options.isAutomaticSubscriptionEnabled = false
         options.adaptationLog = adaptLog
+        if let congestionControl {
+            options.congestionControl = congestionControl == "system" ? nil : congestionControl
+        }
         guard let room = try await stop.join(options, reportingTo: reporter) else {
             let summary = PublisherSummary(track.statistics, elapsed: started.duration(to: .now))
             return reporter.reportSummary(summary, Reporter.endedBeforeJoining)

@@ -1,6 +1,8 @@
+import Foundation
 import Glibc
 import TestTools
 import Testing
+import Threading
 
 @testable import WebSockets
 
@@ -54,11 +56,41 @@ struct TCPPathTests {
     @Test("Only a socket with BBR is asked whether it measures the round trip", arguments: ["bbr", "reno"])
     func algorithm(name: String) throws {
         let pair = try Pair()
-        let length = socklen_t(name.utf8.count)
-        guard unsafe setsockopt(pair.near, Int32(IPPROTO_TCP), TCP_CONGESTION, name, length) == 0 else {
-            return #expect(name == "bbr", "every Linux has \(name)")
+        guard TCPPath.set(name, of: pair.near) else { return #expect(name == "bbr", "every Linux has \(name)") }
+        let path = TCPPath(socket: pair.near)
+        #expect(path.usesBBR == (name == "bbr") && path.congestionControl == name)
+    }
+
+    @Test("A congestion control that the system does not have is known as such, and leaves the system's own")
+    func unknownAlgorithm() throws {
+        #expect(TCPPath.isUsable(congestionControl: "reno"))
+        let pair = try Pair()
+        let own = try #require(TCPPath(socket: pair.near).congestionControl)
+        for name in ["none such", "", String(repeating: "x", count: 100)] {
+            #expect(!TCPPath.isUsable(congestionControl: name) && !TCPPath.set(name, of: pair.near))
         }
-        #expect(TCPPath(socket: pair.near).usesBBR == (name == "bbr"))
+        #expect(TCPPath(socket: pair.near).congestionControl == own)
+    }
+
+    @Test("Both ends of a connection have the congestion control that they were given, and else the system's")
+    func connection() throws {
+        let system = try String(contentsOfFile: "/proc/sys/net/ipv4/tcp_congestion_control", encoding: .utf8)
+        for name in ["reno", nil] {
+            let names = Monitor<[String?]>([])
+            let whenOpened = { @Sendable (connection: WebSocketConnection) in
+                let name = connection.path.congestionControl
+                names.change { $0.append(name) }
+            }
+            var options = ListenerOptions()
+            options.congestionControl = name
+            let server = try Server(options: options, whenOpened: whenOpened)
+            defer { server.loop.shutdown() }
+            var client = try server.options()
+            client.congestionControl = name
+            server.loop.connect(client, handler: Recorder(whenOpened: whenOpened))
+            let expected = name ?? system.filter { !$0.isWhitespace }
+            #expect(names.wait { $0.count == 2 ? $0 : nil } == [expected, expected])
+        }
     }
 
     @Test("A socket without TCP has no count, and a closed one neither")
@@ -67,6 +99,6 @@ struct TCPPathTests {
         #expect(unsafe socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &ends) == 0)
         #expect(TCPPath(socket: ends[0]).deliveredPackets == nil && !TCPPath(socket: ends[0]).isMeasuringRoundTrip)
         for end in ends { Glibc.close(end) }
-        #expect(TCPPath(socket: -1).deliveredPackets == nil)
+        #expect(TCPPath(socket: -1).deliveredPackets == nil && TCPPath(socket: -1).congestionControl == nil)
     }
 }

@@ -31,6 +31,8 @@ public final class RelayServer: Sendable {
         /// The 45 s let a program go on in its session after it was stopped, or did not read, for half a minute. A peer
         /// whose machine has gone is let go after 30 s.
         package var idle = IdlePolicy(hangUpStoppedAfter: .seconds(45))
+        /// The TCP congestion control of the connections, if the system allows it; `nil` for the system's own.
+        package var congestionControl: String? = TCPPath.latencyControl
         /// Gets a line for each peer that joins, leaves, publishes or is refused.
         package var logger = Logger(label: "room-server") { _ in SwiftLogNoOpLogHandler() }
 
@@ -78,6 +80,7 @@ public final class RelayServer: Sendable {
         listener.maximumConnections = options.maximumConnections
         listener.handshakeTimeout = options.handshakeTimeout
         listener.idle = options.idle
+        listener.congestionControl = options.congestionControl
         listener.origins = options.origins
         listener.limits = MessageLimits(
             maximumBinaryMessage: WireFormat.maximumBinaryMessage.bytes,

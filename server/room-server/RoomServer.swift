@@ -118,6 +118,15 @@ struct RoomServer: AsyncParsableCommand {
     )
     var hostName: [String] = []
 
+    @Option(
+        help: ArgumentHelp(
+            "TCP congestion control, such as cubic, bbr or system (the system's own).",
+            discussion: "Default cubic, where the system allows it. bbr carries more where packets are lost.",
+            valueName: "name"
+        )
+    )
+    var congestionControl: String?
+
     @Option(help: ArgumentHelp("JSON file with limits.", valueName: "file"))
     var config: String?
 
@@ -130,6 +139,16 @@ struct RoomServer: AsyncParsableCommand {
         }
         for name in hostName where !OriginPolicy.isHostName(name) {
             throw ValidationError("“\(name)” is no host name: leave scheme, port and path out, as in lab.example.")
+        }
+        if let congestionControl, congestionControl != "system",
+            !TCPPath.isUsable(congestionControl: congestionControl)
+        {
+            throw ValidationError(
+                """
+                The system does not allow --congestion-control \(congestionControl); \
+                /proc/sys/net/ipv4/tcp_allowed_congestion_control names what it allows.
+                """
+            )
         }
         if let unix {
             guard host == nil, insecureListen == nil, port == nil else {
@@ -187,6 +206,9 @@ struct RoomServer: AsyncParsableCommand {
             hostNames: Set(hostName),
             allowedOrigins: Set(allowOrigin.compactMap { WebOrigin($0) })
         )
+        if let congestionControl {
+            options.congestionControl = congestionControl == "system" ? nil : congestionControl
+        }
         if let unix { options.socket = .unix(path: unix) }
         if let descriptor = try Self.inheritedSocket() { options.socket = .inherited(descriptor: descriptor) }
         guard let config else { return options }

@@ -1,6 +1,7 @@
 import FoundationEssentials
 import Glibc
 import RoomProtocol
+import WebSockets
 
 /// The server, room, identity and tracks to connect with.
 public struct ConnectOptions: Sendable {
@@ -37,6 +38,12 @@ public struct ConnectOptions: Sendable {
     ///
     /// The file must not exist. `room-client adapt replay` makes the same decisions from it again.
     public var adaptationLog: String?
+    /// The TCP congestion control of the connection, such as "cubic" or "bbr"; `nil` for the system's own.
+    ///
+    /// With CUBIC, the default, a publisher uses more of a path that changes than with BBR, and frames are on time more
+    /// often, because BBR holds back what is sent every 10 s. On a path that loses one packet of a hundred or more, BBR
+    /// carries more. If the system does not allow it, its own stays.
+    public var congestionControl: String? = TCPPath.latencyControl
     /// The program and version that the server logs for this client.
     public var clientName = "RoomKit/\(roomKitVersion)"
 
@@ -57,6 +64,11 @@ public struct ConnectOptions: Sendable {
     public static var defaultURL: String {
         let variable = ProcessInfo.processInfo.environment["ROOM_URL"] ?? ""
         return variable.isEmpty ? "ws://127.0.0.1:8480" : variable
+    }
+
+    /// Whether the system lets this program use a congestion control.
+    package static func isUsable(congestionControl name: String) -> Bool {
+        TCPPath.isUsable(congestionControl: name)
     }
 
     /// Makes an identity from this machine's name and four random characters.

@@ -122,6 +122,7 @@ public actor Room {
         localParticipant.attach(self)
         var connectOptions = ClientOptions(url: url)
         connectOptions.subprotocol = WireFormat.subprotocol
+        connectOptions.congestionControl = options.congestionControl
         connectOptions.limits = MessageLimits(
             maximumBinaryMessage: WireFormat.maximumBinaryMessage.bytes,
             maximumTextMessage: WireFormat.maximumTextMessage.bytes
