@@ -24,6 +24,10 @@ final class WindowPicture {
     private let probe: xcb_pixmap_t
     /// The request that has redirected the window; `nil` before.
     private var redirect: UInt32?
+    /// Whether an event has come that is no older than the redirect; all later ones are younger too.
+    private var isPastRedirect = false
+    /// Where the window lies in its parent.
+    private var place: (x: Int16, y: Int16) = (0, 0)
     private var size: (width: UInt16, height: UInt16, border: UInt16) = (0, 0, 0)
 
     /// Whether the picture has begun since the last `settle`.
@@ -57,16 +61,21 @@ final class WindowPicture {
     func redirectOnce() throws(XFailure) {
         guard redirect == nil else { return }
         let geometry = try connection.geometry(of: window)
-        size = (geometry.width, geometry.height, geometry.border_width)
+        (size, place) = ((geometry.width, geometry.height, geometry.border_width), (geometry.x, geometry.y))
         let (handle, context) = (unsafe connection.handle, connection.makeIdentifier())
-        unsafe xcb_create_pixmap(handle, geometry.depth, probe, window, size.width, size.height)
+        try connection.check(
+            unsafe xcb_create_pixmap_checked(handle, geometry.depth, probe, window, size.width, size.height)
+        )
+        defer { unsafe xcb_free_pixmap(handle, probe) }
         // What cannot be copied because it is covered or outside the screen is told (GraphicsExpose).
         let values = [XCB_SUBWINDOW_MODE_INCLUDE_INFERIORS.rawValue, 1]
         let mask = XCB_GC_SUBWINDOW_MODE.rawValue | XCB_GC_GRAPHICS_EXPOSURES.rawValue
         unsafe xcb_create_gc(handle, context, probe, mask, values)
-        unsafe xcb_copy_area(handle, window, probe, context, 0, 0, 0, 0, size.width, size.height)
-        unsafe xcb_free_gc(handle, context)
-        unsafe xcb_free_pixmap(handle, probe)
+        defer { unsafe xcb_free_gc(handle, context) }
+        // If it fails, nothing tells what is covered, and the window is not captured.
+        try connection.check(
+            unsafe xcb_copy_area_checked(handle, window, probe, context, 0, 0, 0, 0, size.width, size.height)
+        )
         let mode = UInt8(XCB_COMPOSITE_REDIRECT_AUTOMATIC.rawValue)
         let request = unsafe xcb_composite_redirect_window_checked(handle, window, mode)
         redirect = request.sequence
@@ -97,7 +106,7 @@ final class WindowPicture {
         case UInt8(XCB_GRAPHICS_EXPOSURE):
             let part = unsafe raw.assumingMemoryBound(to: xcb_graphics_exposure_event_t.self).pointee
             guard part.drawable == probe else { return false }
-            copied.append(xcb_rectangle_t(x: Int16(part.x), y: Int16(part.y), width: part.width, height: part.height))
+            copied.append(Self.rectangle(part.x, part.y, part.width, part.height))
             return true
         case connection.extensions.damageEvent:
             let event = unsafe raw.assumingMemoryBound(to: xcb_damage_notify_event_t.self).pointee
@@ -107,7 +116,7 @@ final class WindowPicture {
         case UInt8(XCB_EXPOSE):
             let part = unsafe raw.assumingMemoryBound(to: xcb_expose_event_t.self).pointee
             guard isNew, isSinceRedirect(number) else { return true }
-            exposed.append(xcb_rectangle_t(x: Int16(part.x), y: Int16(part.y), width: part.width, height: part.height))
+            exposed.append(Self.rectangle(part.x, part.y, part.width, part.height))
             return true
         case UInt8(XCB_CONFIGURE_NOTIFY):
             if isSinceRedirect(number) {
@@ -121,9 +130,16 @@ final class WindowPicture {
         return false
     }
 
+    /// Whether an event is no older than the redirect.
     private func isSinceRedirect(_ number: UInt32) -> Bool {
-        guard let redirect else { return false }
-        return Int32(bitPattern: number &- redirect) >= 0
+        guard !isPastRedirect, let redirect else { return isPastRedirect }
+        // Numbers wrap, so that only the first of these events can be told by its number.
+        isPastRedirect = Int32(bitPattern: number &- redirect) >= 0
+        return isPastRedirect
+    }
+
+    private static func rectangle(_ x: UInt16, _ y: UInt16, _ width: UInt16, _ height: UInt16) -> xcb_rectangle_t {
+        xcb_rectangle_t(x: Int16(clamping: x), y: Int16(clamping: y), width: width, height: height)
     }
 
     private func noteShape(_ event: xcb_configure_notify_event_t) {
@@ -131,10 +147,12 @@ final class WindowPicture {
         if new != size {
             size = new
             beginWhole()
-        } else {
-            // The server reports what has become visible on the screen, and then the whole window.
+        } else if (event.x, event.y) != place {
+            // The server reports what has become visible on the screen, and then the whole window. It reports nothing
+            // of a window that was only raised.
             reportsOfMove = 2
         }
+        place = (event.x, event.y)
     }
 
     private func noteDrawing(_ part: xcb_rectangle_t, isLast: Bool) {
@@ -171,9 +189,10 @@ final class WindowPicture {
         for region in [black, unpainted] { unsafe xcb_xfixes_destroy_region(connection.handle, region) }
         guard !blackParts.isEmpty else { return true }
         fill(pixmap, blackParts)
-        // The background was painted over, too: the server paints it again, if there is one.
+        // The background was painted over, too: the server paints it again, if there is one, and asks the program for
+        // the rest, which may have painted it in a way that the reports do not show.
         for part in unpaintedParts {
-            unsafe xcb_clear_area(connection.handle, 0, window, part.x, part.y, part.width, part.height)
+            unsafe xcb_clear_area(connection.handle, 1, window, part.x, part.y, part.width, part.height)
         }
         return false
     }

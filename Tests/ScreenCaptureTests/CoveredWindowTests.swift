@@ -163,6 +163,30 @@ struct CoveredWindowTests {
         await source.stopCapture(for: sink)
     }
 
+    // The report of the drawing was taken for one of a move, and the window stayed black.
+    @Test("A window that is enlarged, raised and painted as a whole between two looks is shown")
+    func raisedAndPainted() async throws {
+        let display = try await VirtualDisplay()
+        let window = try display.makeWindow(area(100, 60, 100, 80), title: "Slides", colour: nil)
+        try display.fill(window, area(0, 0, 100, 80), blue)
+        _ = try display.makeWindow(area(400, 60, 100, 60), title: "Other", colour: red)
+        let source = ScreenSource(
+            target: .window("Slides"),
+            display: display.name,
+            showsCursor: false,
+            request: VideoFormatRequest(frameRate: FrameRate(2))
+        )
+        let sink = LastFrame()
+        try await source.startCapture(for: sink)
+        try await sink.shows(blue, at: 20, 20, "the window")
+        try display.resize(window, Dimensions(width: 200, height: 100))
+        try display.raise(window)
+        try display.fill(window, area(0, 0, 200, 100), 0xFFFFFF)
+        try await eventually("the larger window") { sink.now.frame?.dimensions == Dimensions(width: 200, height: 100) }
+        try await sink.shows(0xFFFFFF, at: 150, 80, "what was painted")
+        await source.stopCapture(for: sink)
+    }
+
     @Test("What the program paints before the source looks at the larger window is shown, and only that is shown")
     func paintedInTime() async throws {
         let display = try await VirtualDisplay()

@@ -129,6 +129,13 @@ final class VirtualDisplay {
         try sync()
     }
 
+    /// Puts a window above the others.
+    func raise(_ window: xcb_window_t) throws {
+        let values = [XCB_STACK_MODE_ABOVE.rawValue]
+        xcb_configure_window(client.handle, window, UInt16(XCB_CONFIG_WINDOW_STACK_MODE.rawValue), values)
+        try sync()
+    }
+
     /// Gives a window another size.
     func resize(_ window: xcb_window_t, _ size: Dimensions) throws {
         let values = [UInt32(size.width), UInt32(size.height)]
