@@ -20,28 +20,35 @@ struct CameraControls {
 
     /// Sets the control called `name` to what `text` names.
     ///
+    /// - Parameters:
+    ///   - name: Its name.
+    ///   - text: A number, a menu's entry, or another word for a value.
+    ///   - isDeferring: Whether a control that another one overrules is not set, as if the driver had refused it. Some
+    ///     drivers take such a value, and put their own in its place when the automatic mode is turned off.
     /// - Returns: The value that this is.
+    /// - Throws: `noSuchControl`, `controlOutOfRange`, `controlRefused`, or what the driver said.
     @discardableResult
-    func set(_ name: String, to text: String) throws(CameraError) -> ControlSetting {
+    func set(_ name: String, to text: String, isDeferring: Bool = false) throws(CameraError) -> ControlSetting {
         let (control, value) = try resolve(name, text, in: all())
+        if isDeferring, control.isInactive { throw overruled(name) }
         do {
             try device.setControl(control, to: value)
         } catch {
             guard control.isInactive else { throw CameraError(error, device: path, isOpen: true, holder: holder) }
-            throw self.error(
-                .controlRefused,
-                name,
-                "another control overrules it; turn the automatic mode off as well, as with auto_exposure=1",
-                status: error.status
-            )
+            throw overruled(name, status: error.status)
         }
         return ControlSetting(name: name, value: value)
     }
 
+    private func overruled(_ name: String, status: Int32? = nil) -> CameraError {
+        let advice = "another control overrules it; turn the automatic mode off as well, as with auto_exposure=1"
+        return error(.controlRefused, name, advice, status: status)
+    }
+
     /// Sets several controls, in any order; of two values for one control, the last counts.
     ///
-    /// Nothing is set if one of them does not exist or does not take its value. A refused control is tried once more
-    /// after all others, because one of them may overrule it no longer.
+    /// Nothing is set if one of them does not exist or does not take its value. A control that is overruled is set after
+    /// all others, because one of them may overrule it no longer then.
     ///
     /// - Returns: What was set, in the order of `settings`, and the error of one that could not be.
     func set(
@@ -58,7 +65,8 @@ struct CameraControls {
             var refused: [Int] = []
             for index in left where failure == nil {
                 do throws(CameraError) {
-                    made[index] = try set(settings[index].name, to: settings[index].value)
+                    let (name, value) = settings[index]
+                    made[index] = try set(name, to: value, isDeferring: !isLastAttempt)
                 } catch {
                     refused.append(index)
                     if isLastAttempt || error.code != .controlRefused { failure = error }
@@ -92,16 +100,15 @@ struct CameraControls {
 
     /// Sets the controls that were set before, in the same order; gives the errors of those that cannot be set.
     ///
-    /// A refused control is tried once more after all others: the control that overrules it may have been set again
-    /// later.
+    /// A control that is overruled is set after all others: the control that overrules it may have been set again later.
     func set(_ settings: [ControlSetting]) -> [CameraError] {
-        let refused = settings.filter { refusal(of: $0) != nil }
-        return refused.compactMap { refusal(of: $0) }
+        let refused = settings.filter { refusal(of: $0, isDeferring: true) != nil }
+        return refused.compactMap { refusal(of: $0, isDeferring: false) }
     }
 
-    private func refusal(of setting: ControlSetting) -> CameraError? {
+    private func refusal(of setting: ControlSetting, isDeferring: Bool) -> CameraError? {
         do throws(CameraError) {
-            try set(setting.name, to: "\(setting.value)")
+            try set(setting.name, to: "\(setting.value)", isDeferring: isDeferring)
             return nil
         } catch {
             return error

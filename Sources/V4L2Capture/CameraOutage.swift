@@ -27,6 +27,8 @@ struct CameraOutage {
     /// How long another cause must last until it is reported too.
     static let persistence = Duration.seconds(3)
 
+    /// Whether somebody calls `accessChanged`; otherwise only further attempts can find it out.
+    var isAccessTold = true
     /// How long to wait for pictures; `nil` for ever.
     ///
     /// Zero turns slates and reopening off.
@@ -97,7 +99,7 @@ struct CameraOutage {
             failuresInARow = 0
             attemptDue = now + Self.lookInterval
         } else {
-            let longest = code == .permissionDenied ? Self.longestAccessRetry : Self.longestRetry
+            let longest = code == .permissionDenied && isAccessTold ? Self.longestAccessRetry : Self.longestRetry
             attemptDue = now + min(Self.firstRetry * (1 << min(failuresInARow, 10)), longest)
             failuresInARow += 1
         }

@@ -37,7 +37,10 @@ extension CaptureLoop {
                     note(error)
                 }
             }
-            if outage.lacksAccess, notifier == nil { notifier = plan.system.makeNodeNotifier() }
+            if outage.lacksAccess, notifier?.isWatching != true {
+                notifier = plan.system.makeNodeNotifier()
+                outage.isAccessTold = notifier != nil
+            }
             if isClosed, outage.lacksAccess, let notifier {
                 if notifier.wait(until: outage.nextDeadline, or: stop) { outage.accessChanged(at: plan.system.now) }
             } else {

@@ -223,23 +223,30 @@ struct CaptureLoop {
         watchdog.delivered(at: now)
         // Even if the buffer cannot be given back, the frame is there and is delivered.
         let failure = Result<Void, CameraError> { () throws(CameraError) in try session.giveBack(newest) }
+        tellOfLimits()
         context.deliver(frame)
         try failure.get()
     }
 
     /// The size of the frames, before other steps; `nil` for the camera's.
     var outputDimensions: Dimensions? {
-        if let dimensions = context.request.dimensions ?? requiredDimensions { return dimensions }
-        return context.openingRequest.dimensions == nil ? limits.dimensions : nil
+        if let dimensions = context.request.dimensions { return dimensions }
+        return context.openingRequest.dimensions == nil ? requiredDimensions ?? limits.dimensions : nil
     }
 
-    /// Limits what is delivered unless more is requested, and says so if nothing is.
+    /// Limits what is delivered unless more is requested.
     mutating func limitOutput() {
         let former = limits
         limits = DefaultOutput.limit(negotiated.videoFormat, wanted: context.required)
         context.limitRate(to: limits.frameRate)
+        tellOfLimits(areNew: limits != former)
+    }
+
+    /// Says that less is delivered than the camera gives, once a sink gets less because of it.
+    private func tellOfLimits(areNew: Bool = false) {
+        guard areNew || limits != VideoFormatRequest() else { return }
         let inForce = DefaultOutput.limit(negotiated.videoFormat, wanted: context.wanted)
-        guard context.takeLimitNotice(of: inForce, areNew: limits != former) else { return }
+        guard context.takeLimitNotice(of: inForce, areNew: areNew) else { return }
         let format = VideoFormat(
             dimensions: negotiated.delivered.dimensions,
             frameRate: negotiated.frameRate,

@@ -6,6 +6,8 @@ import Threading
 /// Tells of changes of the video nodes and of their permissions, by inotify; confine to one thread.
 final class NodeNotifier {
     private let descriptor: Int32
+    /// Whether changes are told; `false` once the folder itself is gone.
+    private(set) var isWatching = true
 
     /// Watches `folder`; `nil` if the system does not let it.
     init?(folder: String = "/dev") {
@@ -54,6 +56,7 @@ final class NodeNotifier {
                 let event = unsafe bytes.loadUnaligned(fromByteOffset: offset, as: inotify_event.self)
                 let end = min(offset + header + Int(event.len), count)
                 let name = unsafe bytes[offset + header..<end].prefix { $0 != 0 }
+                if event.mask & UInt32(IN_IGNORED) != 0 { isWatching = false }
                 // Without a name it says that changes were lost.
                 if unsafe name.isEmpty || name.starts(with: "video".utf8) { isNode = true }
                 offset = end

@@ -170,6 +170,21 @@ struct CameraControlTests {
         #expect(made.map(\.value) == [300, 1, 3] && other.settings.withLock { $0.count } == 3)
     }
 
+    // vivid and many sensors do so: the value was lost, and reported as set.
+    @Test("A driver that takes a value which does not count yet has it in the end, also when opened again")
+    func overruledValue() async throws {
+        var script = exposureScript
+        script.controls[1].takesOverruledValues = true
+        let source = makeSource(ScriptedSystem(script))
+        func value() -> Int32? { script.settings.withLock { $0.last { $0.id == 20 }?.value } }
+        try source.setControls([("exposure_time_absolute", "300"), ("auto_exposure", "1")])
+        #expect(value() == 300)
+        script.settings.withLock { $0 = [] }
+        try await source.startCapture()
+        #expect(value() == 300)
+        await source.stopCapture()
+    }
+
     @Test("One name or value that is wrong sets nothing; one control that is refused leaves the others set, and kept")
     func partlyRefused() throws {
         let script = exposureScript

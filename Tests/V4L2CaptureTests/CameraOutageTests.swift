@@ -70,6 +70,14 @@ struct CameraOutageTests {
         #expect(!outage.isAttemptDue(at: at(129_900)) && outage.isAttemptDue(at: at(130_000)))
     }
 
+    @Test("Where no change of the permissions is told, a camera without permission is tried every 5 s")
+    func accessUntold() {
+        var outage = CameraOutage(limit: nil)
+        outage.isAccessTold = false
+        let tries = attempts(in: &outage, failingWith: .permissionDenied)
+        #expect(zip(tries, tries.dropFirst()).allSatisfy { $1 - $0 <= 5000 } && tries.count >= 10, "\(tries)")
+    }
+
     @Test("A change of the permissions is followed by tries at once and soon after, at most one in 250 ms")
     func accessChange() {
         var outage = CameraOutage(limit: nil)

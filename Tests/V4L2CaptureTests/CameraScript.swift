@@ -50,6 +50,8 @@ struct CameraScript: Sendable {
         var menu: [Int: String] = [:]
         /// The control that overrules this one unless it has been set to a value.
         var overruler: (id: UInt32, unless: Int32)?
+        /// Whether it takes a value all the same, and has the automatic one again when it is not overruled any more.
+        var takesOverruledValues = false
     }
 
     enum Event: Sendable {

@@ -38,7 +38,10 @@ struct DefaultOutputTests {
     }
 
     /// A camera of 2560x1440 at 60 frames a second.
-    private func largeCamera(_ sizes: SizeConverter.Sizes) -> CameraSource {
+    private func largeCamera(
+        _ sizes: SizeConverter.Sizes,
+        request: VideoFormatRequest = VideoFormatRequest()
+    ) -> CameraSource {
         var script = CameraScript()
         script.formats = [.init(pixelFormat: .yuyv, sizes: .discrete([(2560, 1440)]), rates: .discrete([60]))]
         script.statedRate = (60, 1)
@@ -48,7 +51,7 @@ struct DefaultOutputTests {
         }
         return CameraSource(
             device: testDevice,
-            request: VideoFormatRequest(),
+            request: request,
             system: ScriptedSystem(script),
             outageLimit: .zero
         ) { SizeConverter(sizes) }
@@ -81,6 +84,36 @@ struct DefaultOutputTests {
         source.resetOutputFormat()
         sink.waitForFrames(sink.count + 4)
         #expect(sizes.last == DefaultOutput.largest)
+        await source.stopCapture()
+    }
+
+    // It was told when the camera was opened, or never.
+    @Test("A camera that captures already warns of the limit when a sink comes that gets less because of it")
+    func lateSink() async throws {
+        let source = largeCamera(SizeConverter.Sizes())
+        var events = source.captureEvents().makeAsyncIterator()
+        try await source.startCapture()
+        let sink = RecordingSink()
+        source.sink = sink
+        guard case .warning(let warning) = await events.next() else {
+            Issue.record("there is no warning")
+            return
+        }
+        #expect((warning as? CameraError)?.code == .formatLimited, "\(warning)")
+        await source.stopCapture()
+    }
+
+    // All sinks got the size that the smallest one required.
+    @Test("A request for a rate alone leaves the size that the camera was opened for, whatever a sink requires")
+    func rateBesideRequirement() async throws {
+        let sizes = SizeConverter.Sizes()
+        let source = largeCamera(sizes, request: VideoFormatRequest(dimensions: Dimensions(width: 2560, height: 1440)))
+        let sink = RecordingSink(VideoFormatRequest(dimensions: Dimensions(width: 320, height: 240)))
+        source.sink = sink
+        try await source.startCapture()
+        source.requestOutputFormat(VideoFormatRequest(frameRate: FrameRate(60)))
+        sink.waitForFrames(sink.count + 4)
+        #expect(sizes.last != Dimensions(width: 320, height: 240))
         await source.stopCapture()
     }
 

@@ -41,9 +41,14 @@ extension ScriptedNode {
         guard let control = script.controls.first(where: { $0.id == id }) else { return EINVAL }
         let asked = exchange.value
         let isInactive = control.flags & UInt32(V4L2_CTRL_FLAG_INACTIVE) != 0 || isOverruled(control)
-        if request == cv4l2_S_CTRL, isInactive { return EACCES }
+        if request == cv4l2_S_CTRL, isInactive, !control.takesOverruledValues { return EACCES }
         exchange.value = script.settings.withLock { settings in
-            if request == cv4l2_S_CTRL { settings.append((id, asked)) }
+            if request == cv4l2_S_CTRL {
+                settings.append((id, asked))
+                for slave in script.controls where slave.takesOverruledValues && slave.overruler?.id == id {
+                    settings.append((slave.id, Int32(slave.range.lowerBound)))
+                }
+            }
             return settings.last { $0.id == id }?.value ?? Int32(control.range.lowerBound)
         }
         return 0
