@@ -39,7 +39,8 @@ holds() { awk "BEGIN { print (($1) ? 1 : 0) }" 2>/dev/null || true; }
 
 # Reads what came of a publishing into variables: captured missed span encoded sent expired corrupt unwanted dropped
 # nominal (of the publisher), packets seconds rate warnings md5 (of the dump), lost left_out skipped verified (by verify),
-# unsent (packets that the server had not sent to the subscriber when the track ended).
+# unsent (packets that the server had not sent to the subscriber when the track ended), numbers (the first and the last
+# frame of the dump).
 # Usage: read_publication FOLDER
 read_publication() {
     local summary=$1/connect.out
@@ -50,7 +51,7 @@ read_publication() {
         "$summary" 2>/dev/null || echo -)
     read -r nominal < <(json_fields "$summary" published frameRate)
     file=$(compgen -G "$1/dump/*.webm" | head -n 1) || true
-    packets=0 seconds=0 rate=0 warnings="no file" md5="" lost=- left_out=- skipped=- verified=none unsent=0
+    packets=0 seconds=0 rate=0 warnings="no file" md5="" lost=- left_out=- skipped=- verified=none unsent=0 numbers=none
     [[ -n $file ]] || return 0
     warnings=$(ffprobe -v warning -show_frames "$file" 2>&1 >/dev/null) || true
     read -r packets seconds rate < <(ffprobe -v error -select_streams v:0 -show_entries packet=pts_time -of csv=p=0 "$file" |
@@ -59,6 +60,7 @@ read_publication() {
     md5=$(vpxdec --md5 "$file" 2>/dev/null | cut -c 1-32) || true
     "$ROOM_BUILD_DIR/room-client" verify --json "$1/dump" >"$1/verify.out" 2>"$1/verify.err" && verified=0 || verified=$?
     read -r lost left_out skipped < <(json_fields "$1/verify.out" file lost layersLeftOut skipped)
+    numbers=$(sed -n 's/.*"number":\([0-9]*\).*/\1/p' "${file%.*}.frames.jsonl" 2>/dev/null | sed -n '1p;$p' | paste -sd - -) || true
     local viewer
     read -r viewer < <(json_fields "$1/subscribe.out" connected participant)
     unsent=$(sed -n "s/.*\"$viewer\" left .*[ :]\([0-9][0-9]*\) unsent at the end.*/\1/p" "$1/../server.log" 2>/dev/null |
@@ -81,7 +83,7 @@ judge_dump() {
 # Usage: judge_counts CLAIM
 judge_counts() {
     local missing figure="captured $captured = encoded $encoded + dropped $dropped; sent $sent + expired $expired; "
-    figure+="in the dump $packets + left out $left_out + skipped $skipped; packets unsent at the end $unsent"
+    figure+="in the dump $packets ($numbers) + left out $left_out + skipped $skipped; packets unsent at the end $unsent"
     [[ $captured != - && $left_out != - && $skipped != - ]] || { judge "$1: no frame is lost unexplained" "$figure" 0; return; }
     missing=$((sent - packets - left_out - skipped))
     judge "$1: no frame is lost unexplained" "$figure" \

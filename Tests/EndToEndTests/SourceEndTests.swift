@@ -13,9 +13,11 @@ private final class TestDevice: CustomCapturer {
 
     private let consumer = Monitor<VideoCaptureConsumer?>(nil)
     private let closingTime: Duration
+    private let size: Dimensions
 
-    init(closingTime: Duration = .zero) {
+    init(closingTime: Duration = .zero, size: Dimensions = Dimensions(width: 64, height: 48)) {
         self.closingTime = closingTime
+        self.size = size
     }
 
     func initCapture() {}
@@ -26,7 +28,7 @@ private final class TestDevice: CustomCapturer {
     }
 
     func deliver() {
-        let buffer = VideoBuffer(dimensions: Dimensions(width: 64, height: 48))
+        let buffer = VideoBuffer(dimensions: size)
         buffer.withMutablePlanes { plane, chromaU, chromaV in
             plane.update(repeating: 90)
             chromaU.update(repeating: 128)
@@ -103,6 +105,26 @@ struct SourceEndTests {
         try await publish(track, by: robot, device)
         #expect(await participant.videoTracks.count == 1)
         await robot.room.disconnect()
+    }
+
+    // The server was told that the track was disabled, and so left out the frames that were on their way.
+    @Test("A track that is unpublished because its source has ended is not announced as disabled before")
+    func unpublishedAtTheEnd() async throws {
+        let stage = try Stage()
+        let device = TestDevice(size: Dimensions(width: 1920, height: 1080))
+        let track = LocalVideoTrack(source: CapturerSource(device, kind: .camera), name: "camera")
+        let (robot, viewer) = (try await stage.join("robot"), try await stage.join("viewer"))
+        try await publish(track, by: robot, device)
+        _ = try await viewer.subscribedTrack("camera")
+        device.deliver()
+        device.finish()
+        _ = try await robot.event("the end is told") { if case .localTrackFinished = $0 { true } else { nil } }
+        // Viewers are to be told a second later that nothing more comes, and the encoder is still at work.
+        try await Task.sleep(for: .milliseconds(5))
+        await robot.room.localParticipant.unpublish(track)
+        _ = try await viewer.event("it is gone") { if case .trackUnpublished = $0 { true } else { nil } }
+        #expect(!viewer.events.contains { if case .trackDisabled = $0 { true } else { false } })
+        for member in [robot, viewer] { await member.room.disconnect() }
     }
 
     // Its viewers kept the last picture as a live one, and an end was no event at all.

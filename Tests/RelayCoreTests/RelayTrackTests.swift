@@ -133,7 +133,6 @@ struct RelayTrackTests {
         let viewer = bench.join("viewer")
         let camera = try #require(bench.publish(robot))
         bench.run(camera, frames: 3, takers: [viewer])
-        bench.frame(camera)
         viewer.forgetMessages()
         let count = viewer.packets.count
         bench.send(.unpublish(Unpublish(trackId: camera.track.id)), from: robot)

@@ -43,8 +43,29 @@ struct Connection: Sendable {
 
 /// What waits to be sent on one connection.
 struct Outbox: Sendable {
-    /// Signaling messages that wait, oldest first.
-    var messages = RingBuffer<String>()
+    /// A message that waits.
+    enum Message: Sendable {
+        /// A signaling message.
+        case text(String)
+        /// A packet of a track that has ended since. It goes out before the message that says so.
+        case packet(PacketBuffer)
+
+        /// Its length.
+        var size: DataSize {
+            switch self {
+            case .text(let text): DataSize(bytes: text.utf8.count)
+            case .packet(let packet): DataSize(bytes: packet.count)
+            }
+        }
+    }
+
+    /// Messages that wait, oldest first.
+    var messages = RingBuffer<Message>()
+    /// The packets among `messages`.
+    var packetCount: Int {
+        (0..<messages.count).count { if case .packet = messages[$0] { true } else { false } }
+    }
+
     /// The length of all `messages` together.
     var size = DataSize.zero
     /// How many messages all outboxes had been given when the client last took one, or the first of `messages` came.

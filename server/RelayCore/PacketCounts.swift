@@ -95,6 +95,12 @@ package struct PacketCounts: Sendable {
         waiting += other.waiting
         dropped.add(other.dropped)
     }
+
+    /// Counts `count` packets that were to be forwarded as dropped.
+    mutating func withdraw(_ count: Int, because reason: DropReason) {
+        forwarded -= count
+        dropped[reason] += count
+    }
 }
 
 extension PacketCounts: CustomStringConvertible {

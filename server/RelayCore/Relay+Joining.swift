@@ -178,13 +178,13 @@ extension Relay {
     mutating func removeParticipant(_ id: ParticipantID, at now: MonotonicInstant) {
         guard let participant = participants[id] else { return }
         chargeLeaving(id, from: participant.room, at: now)
-        for track in participant.publications { removeTrack(track, isQuiet: true) }
+        for track in participant.publications { removeTrack(track, isQuiet: true, at: now) }
         while let subscription = participants.hot[id.index].takeSubscription() {
             end(subscription, of: id)
             dropSubscriber(id, subscription, at: now)
         }
         let counts = participants[id]?.endedCounts ?? PacketCounts()
-        forgetParticipant(id)
+        forgetParticipant(id, at: now)
         rooms[participant.room]?.participants.removeAll { $0 == id }
         rooms[participant.room]?.participantsByIdentity[participant.identity] = nil
         if rooms[participant.room]?.participants.isEmpty == true { rooms[participant.room] = nil }
@@ -206,8 +206,8 @@ extension Relay {
     }
 
     /// Removes a participant and its tracks without telling anybody.
-    mutating func forgetParticipant(_ id: ParticipantID) {
-        for track in participants[id]?.publications ?? [] { removeTrack(track, isQuiet: true) }
+    mutating func forgetParticipant(_ id: ParticipantID, at now: MonotonicInstant) {
+        for track in participants[id]?.publications ?? [] { removeTrack(track, isQuiet: true, at: now) }
         for subscription in participants.hot[id.index].subscriptions { end(subscription, of: id) }
         if let connection = participants.hot[id.index].connection {
             connections.hot[connection.index].participant = nil

@@ -150,6 +150,29 @@ extension Relay {
         return .idle
     }
 
+    /// Puts into a subscriber's outbox what it would be sent next of a track that ends: the path may have held it back,
+    /// or the track's end came right behind it.
+    ///
+    /// What is too late is left out as ever, and what is more than `longestRest`.
+    mutating func keepRest(for id: ParticipantID, subscription index: Int, at now: MonotonicInstant) {
+        guard let connection = participants.hot[id.index].connection,
+            !participants.hot[id.index].subscriptions[index].isSwitchedOff,
+            waitingSignaling.bytes < settings.maximumOutboxes.bytes / 2
+        else { return }
+        var bytes = 0
+        while hasPacket(for: id, subscription: index) {
+            let isWithinFrame = participants.hot[id.index].subscriptions[index].cursor.isWithinFrame
+            guard bytes < Self.longestRest.bytes || isWithinFrame,
+                case .send(let packet) = step(of: id, subscription: index, on: connection, isAdmitted: true, at: now)
+            else { return }
+            bytes += packet.count
+            put(.packet(packet), into: connection)
+        }
+    }
+
+    /// What is sent of a track after its end: 0.4 s, the most that a frame may be late, at 2.5 Mbit/s.
+    static var longestRest: DataSize { DataSize(bytes: 125_000) }
+
     private mutating func step(
         of id: ParticipantID,
         subscription index: Int,

@@ -12,10 +12,7 @@ extension Relay {
         if connections.hot[id.index].isAcknowledgementDue, let turn = acknowledgementTurn(of: id, at: now) {
             return turn
         }
-        if let text = popOutbox(of: id) {
-            connections.bulk[id.index].path.wrote(text.utf8.count, .text, at: now)
-            return (message: .text(text), isLast: false)
-        }
+        if let turn = outboxTurn(of: id, at: now) { return turn }
         if let participant = connections.hot[id.index].participant,
             let packet = nextPacket(for: participant, on: id, at: now)
         {
@@ -25,10 +22,7 @@ extension Relay {
             return (message: .shared(packet), isLast: isLast)
         }
         // A message may go out before the packet that it is about.
-        if let text = popOutbox(of: id) {
-            connections.bulk[id.index].path.wrote(text.utf8.count, .text, at: now)
-            return (message: .text(text), isLast: false)
-        }
+        if let turn = outboxTurn(of: id, at: now) { return turn }
         dropSlowConnections(at: now)
         connections.hot[id.index].wakefulness = .asleep
         return closeMessage(for: id).map { (message: $0, isLast: true) }
@@ -41,14 +35,23 @@ extension Relay {
         return .close(code: UInt16(clamping: code.rawValue), reason: reason)
     }
 
-    private mutating func popOutbox(of id: ConnectionID) -> String? {
-        guard let text = connections.hot[id.index].messages.first else { return nil }
+    /// Takes the oldest message from a connection's outbox.
+    private mutating func outboxTurn(of id: ConnectionID, at now: MonotonicInstant) -> OutgoingMessage.Turn? {
+        guard let message = connections.hot[id.index].messages.first else { return nil }
         connections.hot[id.index].messages.removeFirst()
-        connections.hot[id.index].size -= DataSize(bytes: text.utf8.count)
-        waitingSignaling -= DataSize(bytes: text.utf8.count)
+        connections.hot[id.index].size -= message.size
+        waitingSignaling -= message.size
         connections.hot[id.index].unreadRequests = 0
         connections.hot[id.index].waitsSince = countedWork.deliveries
-        return text
+        switch message {
+        case .text(let text):
+            connections.bulk[id.index].path.wrote(text.utf8.count, .text, at: now)
+            return (message: .text(text), isLast: false)
+        case .packet(let packet):
+            connections.bulk[id.index].path.servesTestedTrack = false
+            connections.bulk[id.index].path.wrote(packet.count, .media, at: now)
+            return (message: .shared(packet), isLast: false)
+        }
     }
 
     // MARK: Signaling
@@ -84,15 +87,18 @@ extension Relay {
         }
     }
 
-    mutating func send(text: String, to id: ConnectionID) {
+    mutating func send(text: String, to id: ConnectionID) { put(.text(text), into: id) }
+
+    /// Puts a message into a connection's outbox.
+    mutating func put(_ message: Outbox.Message, into id: ConnectionID) {
         guard connections.contains(id) else { return }
         countedWork.deliveries += 1
         if connections.hot[id.index].messages.isEmpty { connections.hot[id.index].waitsSince = countedWork.deliveries }
         let before = connections.hot[id.index].size
-        let after = before + DataSize(bytes: text.utf8.count)
-        connections.hot[id.index].messages.append(text)
+        let after = before + message.size
+        connections.hot[id.index].messages.append(message)
         connections.hot[id.index].size = after
-        waitingSignaling += DataSize(bytes: text.utf8.count)
+        waitingSignaling += message.size
         if before <= settings.maximumOutbox && after > settings.maximumOutbox { overfull.append(id) }
         wake(id, for: .signaling)
     }
@@ -134,8 +140,15 @@ extension Relay {
         fail(id, ErrorMessage(.tooSlow, sentence, fatal: true), at: now)
     }
 
-    /// Discards the signaling messages that wait for a connection.
+    /// Discards the messages that wait for a connection; packets among them count as left out at their track's end.
     mutating func discardOutbox(of id: ConnectionID) {
+        let packets = connections.hot[id.index].packetCount
+        if packets > 0 {
+            endedCounts.withdraw(packets, because: .ended)
+            if let participant = connections.hot[id.index].participant {
+                participants[participant]?.endedCounts.withdraw(packets, because: .ended)
+            }
+        }
         waitingSignaling -= connections.hot[id.index].size
         connections.hot[id.index].size = .zero
         connections.hot[id.index].messages.removeAll()

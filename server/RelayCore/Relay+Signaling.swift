@@ -93,7 +93,7 @@ extension Relay {
         }
         switch message {
         case .publish(let body): publish(body, by: participant, at: now, using: &generator)
-        case .unpublish(let body): unpublish(body, by: participant)
+        case .unpublish(let body): unpublish(body, by: participant, at: now)
         case .enable(let body): enable(body, by: participant, at: now)
         case .disable(let body): disable(body, by: participant)
         case .setBitrates(let body): setBitrates(body, by: participant, at: now)

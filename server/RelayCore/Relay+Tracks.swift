@@ -142,19 +142,20 @@ extension Relay {
         return track
     }
 
-    mutating func unpublish(_ request: Unpublish, by publisher: ParticipantID) {
+    mutating func unpublish(_ request: Unpublish, by publisher: ParticipantID, at now: MonotonicInstant) {
         guard let track = ownTrack(request.trackId, of: publisher) else {
             return sayNotFound(request.trackId, request.requestId, to: publisher, needing: .ownership)
         }
-        removeTrack(track)
+        removeTrack(track, at: now)
     }
 
-    mutating func removeTrack(_ id: TrackID, isQuiet: Bool = false) {
+    mutating func removeTrack(_ id: TrackID, isQuiet: Bool = false, at now: MonotonicInstant) {
         let publisher = tracks.hot[id.index].publisher
         guard let track = tracks[id], let participant = participants[publisher] else { return }
         for subscriber in subscribers(of: id) + track.pausedSubscribers {
             guard let index = participants.hot[subscriber.index].index(of: id) else { continue }
             abandonTest(of: subscriber, for: id)
+            keepRest(for: subscriber, subscription: index, at: now)
             end(participants.hot[subscriber.index].removeSubscription(at: index), of: subscriber)
         }
         for encoding in tracks.hot[id.index].encodings {

@@ -137,10 +137,11 @@ package struct Relay: ~Copyable, Sendable {
     /// A WebSocket has closed, whichever side closed it.
     package mutating func connectionClosed(_ id: SlotID, at now: MonotonicInstant) {
         guard connections.contains(id) else { return }
+        // First, because what it was not sent counts in its participant's figures.
+        discardOutbox(of: id)
         if let participant = connections.hot[id.index].participant { removeParticipant(participant, at: now) }
         connectionDeadlines.set(nil, for: id)
         disregardedAcknowledgements += connections.bulk[id.index].path.disregarded
-        discardOutbox(of: id)
         _ = connections.remove(id)
         dropSlowConnections(at: now)
     }
@@ -148,7 +149,7 @@ package struct Relay: ~Copyable, Sendable {
     /// Tells all peers that the server is going down, and closes all connections.
     package mutating func shutDown(at now: MonotonicInstant) {
         // Remove rooms and tracks first, so that nobody is told who leaves.
-        for id in participants.ids { forgetParticipant(id) }
+        for id in participants.ids { forgetParticipant(id, at: now) }
         rooms = [:]
         let reason = "the server is shutting down"
         let text = encode(.leave(Leave(reason: reason, reconnect: true)))

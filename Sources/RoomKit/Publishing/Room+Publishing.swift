@@ -107,7 +107,8 @@ extension Room {
                 eventQueue.put(RoomEvent(event, of: track))
                 guard isEnd else { continue }
                 // The others learn that nothing more comes, unless the source was started again meanwhile.
-                try? await Task.sleep(for: Self.lastPictureTime)
+                // Not while the track is being unpublished: the server would leave out the frames that are on their way.
+                guard (try? await Task.sleep(for: Self.lastPictureTime)) != nil else { return }
                 await publisher.announceEnabled()
             }
         }
