@@ -49,8 +49,10 @@ final class CapturedScene {
     private let directory: ScreenDirectory
     /// What the captured window's picture shows; `nil` for a screen.
     private let picture: WindowPicture?
-    /// The present picture of the captured window, which keeps its size until it is asked for again.
+    /// The present picture of the captured window, which keeps its size until it is named again.
     private var pixmap: xcb_pixmap_t?
+    /// Where the window's pixels lay when its picture was last named.
+    private var named: SceneLayout?
     /// Events that were taken while the window was located.
     private var earlier: XEvents = []
 
@@ -191,23 +193,41 @@ final class CapturedScene {
     }
 
     private func locateWindow() throws(XFailure) -> SceneLayout? {
-        if let pixmap { unsafe xcb_free_pixmap(connection.handle, pixmap) }
-        pixmap = nil
         let attributes = try connection.attributes(of: window)
-        guard UInt32(attributes.map_state) == XCB_MAP_STATE_VIEWABLE.rawValue else { return nil }
-        let named = connection.makeIdentifier()
-        guard let picture, let found = try take(picture, as: named) else { return nil }
-        pixmap = named
+        let isShown = UInt32(attributes.map_state) == XCB_MAP_STATE_VIEWABLE.rawValue
+        if isShown, let moved = try locateMovedWindow() { return moved }
+        if let pixmap { unsafe xcb_free_pixmap(connection.handle, pixmap) }
+        (pixmap, named) = (nil, nil)
+        guard isShown else { return nil }
+        let name = connection.makeIdentifier()
+        guard let picture, let found = try take(picture, as: name) else { return nil }
+        pixmap = name
         topLevel = try directory.topLevel(of: window)
         // The pixmap has the border around the window, and the size that the window had when it was named.
-        let size = try connection.geometry(of: named)
+        let size = try connection.geometry(of: name)
         let origin = PixelPlace(column: 0, row: 0)
         var layout = layout(at: origin, Int(size.width) - 2 * found.border, Int(size.height) - 2 * found.border)
-        layout?.drawable = named
+        layout?.drawable = name
         layout?.inDrawable = PixelPlace(column: found.border, row: found.border)
         layout?.onScreen = try connection.place(of: window)
         layout?.isNew = found.isNew
         layout?.isPainted = found.isPainted
+        named = layout
+        return layout
+    }
+
+    /// Where the pixels lie of a window that has kept its picture.
+    ///
+    /// To name the picture again, the server would be grabbed in each step of a window that is dragged.
+    ///
+    /// - Returns: `nil` if it has another picture, or perhaps.
+    private func locateMovedWindow() throws(XFailure) -> SceneLayout? {
+        guard var layout = named, let picture, !picture.isNew,
+            picture.hasSize(of: try connection.geometry(of: window))
+        else { return nil }
+        topLevel = try directory.topLevel(of: window)
+        layout.onScreen = try connection.place(of: window)
+        (layout.isNew, layout.isPainted) = (false, true)
         return layout
     }
 

@@ -57,6 +57,11 @@ final class WindowPicture {
         try connection.check(unsafe xcb_damage_create_checked(connection.handle, damage, window, level))
     }
 
+    /// Whether the window has the size that the events have told last.
+    func hasSize(of geometry: xcb_get_geometry_reply_t) -> Bool {
+        size == (geometry.width, geometry.height, geometry.border_width)
+    }
+
     /// Gives the window a picture of its own, if it has none yet; call it while the server is grabbed.
     func redirectOnce() throws(XFailure) {
         guard redirect == nil else { return }

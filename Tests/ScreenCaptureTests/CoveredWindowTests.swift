@@ -216,4 +216,30 @@ struct CoveredWindowTests {
         #expect(censor.offences.isEmpty)
         await source.stopCapture(for: sink)
     }
+
+    @Test("A window that was only moved keeps its picture, and the server is not grabbed for it")
+    func movedOnly() async throws {
+        let display = try await VirtualDisplay(Dimensions(width: 640, height: 480))
+        let window = try display.makeWindow(area(10, 20, 200, 100), title: "Slides", colour: blue)
+        let connection = try XConnection(display: display.name)
+        let scene = try CapturedScene(.window("Slides"), "the window", connection)
+        let first = try scene.locateFirst()
+        /// Locates the window once the server has told of a change.
+        func next() async throws -> SceneLayout? {
+            try await eventually("a change is told") { try scene.takeEvents().contains(.layoutChanged) }
+            return try scene.locate()
+        }
+        try display.move(window, column: 60, row: 50)
+        let moved = try #require(try await next())
+        #expect(moved.drawable == first.drawable && moved.looks(like: first) && !moved.isNew && moved.isPainted)
+        #expect(moved.onScreen == PixelPlace(column: 60, row: 50))
+        try display.resize(window, Dimensions(width: 220, height: 100))
+        let resized = try #require(try await next())
+        #expect(resized.drawable != first.drawable && resized.dimensions == Dimensions(width: 220, height: 100))
+        try display.hide(window)
+        #expect(try await next() == nil)
+        try display.show(window)
+        let shown = try #require(try await next())
+        #expect(shown.drawable != resized.drawable && shown.isNew)
+    }
 }
