@@ -153,14 +153,20 @@ extension Relay {
     /// Puts into a subscriber's outbox what it would be sent next of a track that ends: the path may have held it back,
     /// or the track's end came right behind it.
     ///
-    /// What is too late is left out as ever, and what is more than `longestRest`.
+    /// What is too late is left out as ever. So is what is more than `longestRest`, or takes the path so long that it
+    /// would delay the other tracks, or fills half of the outbox.
     mutating func keepRest(for id: ParticipantID, subscription index: Int, at now: MonotonicInstant) {
         guard let connection = participants.hot[id.index].connection,
-            !participants.hot[id.index].subscriptions[index].isSwitchedOff,
-            waitingSignaling.bytes < settings.maximumOutboxes.bytes / 2
+            !participants.hot[id.index].subscriptions[index].isSwitchedOff
+        else { return }
+        let most = settings.maximumOutbox.bytes / 2
+        let rest = min(backlog(of: id, subscription: index), Self.longestRest.bytes)
+        let waiting = connections.hot[connection.index].size.bytes + rest
+        guard waiting <= most, waitingSignaling.bytes <= settings.maximumOutboxes.bytes / 2,
+            connections.bulk[connection.index].path.drainTime(of: waiting) <= settings.forwarding.longestBacklog
         else { return }
         var bytes = 0
-        while hasPacket(for: id, subscription: index) {
+        while hasPacket(for: id, subscription: index), connections.hot[connection.index].size.bytes <= most {
             let isWithinFrame = participants.hot[id.index].subscriptions[index].cursor.isWithinFrame
             guard bytes < Self.longestRest.bytes || isWithinFrame,
                 case .send(let packet) = step(of: id, subscription: index, on: connection, isAdmitted: true, at: now)
