@@ -19,6 +19,7 @@ struct SubscribeCommand: AsyncParsableCommand {
               room-client subscribe --room my-room --json --status-interval 5
               room-client subscribe --room my-room --format y4m --dump - | ffplay -
               room-client subscribe --room my-room --preview
+              room-client subscribe --room my-room --size 360p --fps 10 --dump out
               room-client subscribe --room my-room --window
 
             A dump is named out/<publisher>-<track>-<our id>.webm: one file, whatever sizes the pictures take. Beside \
@@ -31,6 +32,7 @@ struct SubscribeCommand: AsyncParsableCommand {
     @OptionGroup var connection: ConnectionOptions
     @OptionGroup var previewing: PreviewOptions
     @OptionGroup var window: WindowOptions
+    @OptionGroup var preferring: PreferenceOptions
 
     @Option(help: "Only tracks of this participant (identity or id).")
     var participant: String?
@@ -88,7 +90,13 @@ struct SubscribeCommand: AsyncParsableCommand {
         guard format == nil || dump != nil else {
             throw ValidationError("--format is the dump's; add --dump DIRECTORY, or leave --format out.")
         }
-        try window.check(isDumped: dump != nil, hasSnapshot: snapshot != nil, previewing.preview, connection)
+        try window.check(
+            isDumped: dump != nil,
+            hasSnapshot: snapshot != nil,
+            previewing.preview,
+            preferring,
+            connection
+        )
     }
 
     /// Whether the pictures of one track go to standard output.
@@ -225,6 +233,7 @@ struct SubscribeCommand: AsyncParsableCommand {
         for await event in room.events {
             switch event {
             case .trackPublished(let track, let participant):
+                if let preferences = preferring.preferences { await room.setPreferences(preferences, of: track) }
                 await consider(track, of: participant, in: room, for: reception)
             case .trackSubscribed(let track, let participant):
                 reporter.report(
@@ -281,6 +290,7 @@ struct SubscribeCommand: AsyncParsableCommand {
     ) async {
         for participant in await room.remoteParticipants {
             for track in participant.videoTracks where track !== failed {
+                if let preferences = preferring.preferences { await room.setPreferences(preferences, of: track) }
                 await consider(track, of: participant, in: room, for: reception)
             }
         }

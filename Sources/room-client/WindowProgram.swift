@@ -102,10 +102,17 @@ struct WindowOptions: ParsableArguments {
     var window = false
 
     /// Checks that nothing is wanted that the program of the window does not do.
-    func check(isDumped: Bool, hasSnapshot: Bool, _ hasPreview: Bool, _ connection: ConnectionOptions) throws {
+    func check(
+        isDumped: Bool,
+        hasSnapshot: Bool,
+        _ hasPreview: Bool,
+        _ preferring: PreferenceOptions,
+        _ connection: ConnectionOptions
+    ) throws {
         guard window else { return }
         let others = [
             ("--dump", isDumped), ("--snapshot", hasSnapshot), ("--preview", hasPreview), ("--json", connection.json),
+            ("--size", preferring.size != nil), ("--fps", preferring.fps != nil),
         ]
         guard let option = others.first(where: { $0.1 })?.0 else { return }
         throw ValidationError("--window does nothing but show a window: run a second command for \(option).")

@@ -33,6 +33,8 @@ package struct ForwardingCursor: Sendable {
 
     /// Frames before this position come from the cache: only temporal layer 0, whatever their age.
     private let catchUpEnd: Int
+    /// Keeps the subscriber within the frame rate that it wishes.
+    private var pace = LayerPace()
     private var gate = TemporalLayerGate()
     private var frame = Frame.none
     /// Whether a frame was so late that temporal layers help, or would, since this was last taken.
@@ -49,7 +51,10 @@ package struct ForwardingCursor: Sendable {
     package let catchUpThrough: UInt32?
 
     /// Creates the position of a new subscriber: at the cached keyframe if there is one, else at the next keyframe.
-    package init(joining stream: TrackStream, at now: MonotonicInstant) {
+    ///
+    /// `frameRate` is the highest that it wishes, in frames per second; `nil` for no wish.
+    package init(joining stream: TrackStream, frameRate: Double? = nil, at now: MonotonicInstant) {
+        pace.setFrameRate(frameRate)
         if let start = stream.cachedKeyframe(at: now), let newest = stream.newestBaseFrame,
             stream[start].frameNumber <= newest
         {
@@ -69,6 +74,9 @@ package struct ForwardingCursor: Sendable {
         }
         firstPosition = position
     }
+
+    /// Keeps the subscriber within another frame rate from now on; `nil` for any.
+    mutating func setFrameRate(_ frameRate: Double?) { pace.setFrameRate(frameRate) }
 
     /// Says once whether a frame was so late that temporal layers help, or would.
     mutating func takeLag() -> Bool {
@@ -228,15 +236,17 @@ package struct ForwardingCursor: Sendable {
     private mutating func begins(_ entry: TrackStream.Entry, lag: Int64, _ limits: ForwardingPolicy.Limits) -> Bool {
         let wasWaiting = gate.isWaitingForKeyframe
         let limit = limit(for: entry, lag: lag, limits)
+        let isTooSoon = pace.isTooSoon(entry)
         let isPassed = gate.passes(
             isKeyframe: entry.isKeyframe && !entry.isAbandoned,
             temporalLayer: entry.temporalLayer,
             isLayerSync: entry.isLayerSync,
             // The flag has no meaning in layer 0.
             isDiscardable: entry.isDiscardable && entry.temporalLayer > 0,
-            limit: limit
+            limit: isTooSoon ? min(limit, Int(entry.temporalLayer) - 1) : limit
         )
         if isPassed {
+            pace.passed(entry)
             // On a slow link a keyframe takes long, and what follows is late with it.
             if entry.isKeyframe { pursuit.begin() }
             frame =
@@ -249,17 +259,22 @@ package struct ForwardingCursor: Sendable {
                 )
             return true
         }
-        let reason = reason(for: entry, limit: limit, wasWaiting: wasWaiting)
+        let reason = reason(for: entry, limit: limit, isTooSoon: isTooSoon, wasWaiting: wasWaiting)
         if reason == .topLayerLate || reason == .middleLayerLate { isLagging = true }
         leaveOut(reason)
         return false
     }
 
     /// The reason for leaving out a frame that the gate does not pass.
-    private func reason(for entry: TrackStream.Entry, limit: Int, wasWaiting: Bool) -> DropReason {
+    private func reason(
+        for entry: TrackStream.Entry,
+        limit: Int,
+        isTooSoon: Bool,
+        wasWaiting: Bool
+    ) -> DropReason {
         if entry.isAbandoned { return .abandoned }
         if wasWaiting { return .awaitingKeyframe }
-        if entry.temporalLayer <= limit { return .awaitingLayerSync }
+        if entry.temporalLayer <= limit { return isTooSoon ? .unwanted : .awaitingLayerSync }
         if position < catchUpEnd { return .catchUp }
         return entry.temporalLayer > 1 ? .topLayerLate : .middleLayerLate
     }

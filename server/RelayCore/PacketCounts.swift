@@ -24,6 +24,8 @@ package enum DropReason: Int, CaseIterable, Sendable {
     case ended
     /// It had not been sent when the subscriber changed to another encoding of the track.
     case otherEncoding
+    /// It belongs to a temporal layer that exceeds the frame rate for which the subscriber has wished.
+    case unwanted
 }
 
 extension DropReason: CustomStringConvertible {
@@ -42,13 +44,14 @@ extension DropReason: CustomStringConvertible {
         case .overBudget: "for want of memory"
         case .ended: "unsent at the end"
         case .otherEncoding: "unsent at a change of encoding"
+        case .unwanted: "beyond the wished frame rate"
         }
     }
 }
 
 /// The numbers of packets that were not sent, by reason.
 package struct DropCounts: Sendable {
-    private var counts = InlineArray<12, Int>(repeating: 0)
+    private var counts = InlineArray<13, Int>(repeating: 0)
 
     /// Creates counts of zero.
     package init() {}

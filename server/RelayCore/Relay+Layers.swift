@@ -77,6 +77,8 @@ extension Relay {
 
     /// The subscriber wishes something else than `former`; it need not wait for a larger picture.
     mutating func wishChanged(of id: ParticipantID, subscription index: Int, from former: SubscriptionWish) {
+        let frameRate = participants.hot[id.index].subscriptions[index].wish.frameRate
+        participants.hot[id.index].subscriptions[index].cursor.setFrameRate(frameRate)
         let track = participants.hot[id.index].subscriptions[index].track
         largestUsefulChanged(of: id, subscription: index, from: largestUseful(former, of: track))
     }
@@ -311,6 +313,7 @@ extension Relay {
         participants.hot[id.index].subscriptions[index].progress = FrameProgress()
         participants.hot[id.index].subscriptions[index].cursor = ForwardingCursor(
             joining: encodings.hot[target.index].stream,
+            frameRate: subscription.wish.frameRate,
             at: now
         )
         encodings.hot[target.index].subscribers.append(id)

@@ -70,7 +70,11 @@ extension Relay {
             encoding: encoding,
             isPaused: true,
             lastSent: now,
-            cursor: ForwardingCursor(joining: encodings.hot[encoding.index].stream, at: now),
+            cursor: ForwardingCursor(
+                joining: encodings.hot[encoding.index].stream,
+                frameRate: wish.frameRate,
+                at: now
+            ),
             choice: earlier?.choice ?? LayerChoice(layer: 0),
             began: now,
             backoff: earlier?.backoff ?? KeyframeBackoff(),
@@ -154,6 +158,7 @@ extension Relay {
         participants.hot[id.index].subscriptions[index].encoding = encoding
         participants.hot[id.index].subscriptions[index].cursor = ForwardingCursor(
             joining: encodings.hot[encoding.index].stream,
+            frameRate: participants.hot[id.index].subscriptions[index].wish.frameRate,
             at: now
         )
         participants.hot[id.index].subscriptions[index].unstoredBefore = encodings.hot[encoding.index].unstored

@@ -185,7 +185,7 @@ extension Relay {
                 add(subscriber, of: track, number, to: &bounds, at: now)
             }
             let rate = encodings.hot[encoding.index].rate.bitsPerSecond(at: now.microseconds)
-            let layer = bounds.layer(number, rate: rate)
+            let layer = bounds.layer(number, rate: rate, announced: tracks[track]?.info.frameRate)
             if layer.bitrate != nil, bounds.hasNewcomer { hasNewcomer = true }
             layers.append(layer)
         }

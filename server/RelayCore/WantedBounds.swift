@@ -61,6 +61,11 @@ struct WantedBounds {
     private static let similarShare = 0.85
     /// With at least this part of the track's rate, two temporal layers are enough: the lower one has 60 % of the bits.
     private static let shareForTwoLayers = 0.65
+    /// A wished frame rate that is at least this part of the track's is not worth temporal layers.
+    private static let similarFrameRate = 0.75
+    /// With at least this part of the track's frame rate, two temporal layers are enough: the lower one has half of the
+    /// frames.
+    private static let frameRateForTwoLayers = 0.48
     /// The steps of the rate that publishers are told, in bits per second.
     private static let rateStep = 10_000.0
 
@@ -73,6 +78,7 @@ struct WantedBounds {
     private var width: Int?
     private var height: Int?
     private var frameRate: Double?
+    private var leastFrameRate: Double?
     private var isAnySize = false
     private var isAnyRate = false
 
@@ -99,18 +105,25 @@ struct WantedBounds {
         } else {
             isAnySize = true
         }
-        if let wished = wish.frameRate { frameRate = max(frameRate ?? 0, wished) } else { isAnyRate = true }
+        if let wished = wish.frameRate {
+            frameRate = max(frameRate ?? 0, wished)
+            leastFrameRate = min(leastFrameRate ?? wished, wished)
+        } else {
+            isAnyRate = true
+        }
     }
 
     /// The bounds of encoding `number`, which comes at `rate` bits per second at present.
-    func layer(_ number: Int, rate: Double) -> WantedLayer {
+    ///
+    /// `announced` is the track's frame rate without a bound.
+    func layer(_ number: Int, rate: Double, announced: Double?) -> WantedLayer {
         WantedLayer(
             simulcastLayer: number,
             bitrate: isUnlimited ? nil : best.map { Int(max(1, ($0 / Self.rateStep).rounded(.down)) * Self.rateStep) },
             width: isAnySize ? nil : width,
             height: isAnySize ? nil : height,
             frameRate: isAnyRate ? nil : frameRate,
-            temporalLayers: temporalLayers(rate: rate)
+            temporalLayers: max(temporalLayers(rate: rate), temporalLayers(announced: announced))
         )
     }
 
@@ -119,5 +132,13 @@ struct WantedBounds {
         if isUnknownLagging { return 3 }
         guard let least, isUnlimited || least < Self.similarShare * (best ?? 0) else { return 1 }
         return least >= Self.shareForTwoLayers * rate ? 2 : 3
+    }
+
+    /// One layer while the bound of the frame rate suits everybody.
+    private func temporalLayers(announced: Double?) -> Int {
+        guard let leastFrameRate, let announced else { return 1 }
+        let highest = isAnyRate ? announced : min(announced, frameRate ?? announced)
+        if leastFrameRate >= Self.similarFrameRate * highest { return 1 }
+        return leastFrameRate >= Self.frameRateForTwoLayers * highest ? 2 : 3
     }
 }

@@ -12,6 +12,8 @@ struct RemoteTracks {
         /// This is the application's request or, with automatic subscription, the later of our joining and the track's
         /// publication.
         var asked: MonotonicInstant
+        /// The preferences that the server knows.
+        var said = VideoSubscriptionPreferences()
         /// The alias of its packets, while it is received.
         var alias: UInt32?
         /// The previous receiver, which may still be ending.

@@ -37,6 +37,7 @@ public final class RemoteVideoTrack: Sendable {
         var requestKeyframe: (@Sendable (KeyframeNeed) -> Void)?
         var isSubscribed = false
         var isSwitchedOff = false
+        var preferences = VideoSubscriptionPreferences()
         /// Receivers whose threads still run.
         var receivers = 0
         /// Whether the track was withdrawn, or the session is over.
@@ -96,6 +97,9 @@ public final class RemoteVideoTrack: Sendable {
 
     /// Whether the server does not send the track for now, although it is subscribed to (`RoomEvent.trackSwitchedOff`).
     public var isSwitchedOff: Bool { state.withLock { $0.isSwitchedOff } }
+
+    /// What this program needs of the track, as set with `Room.setPreferences(_:of:)`.
+    public var preferences: VideoSubscriptionPreferences { state.withLock { $0.preferences } }
 
     /// Counts, rates and ages of the frames received so far; any thread may read this.
     ///
@@ -197,6 +201,15 @@ public final class RemoteVideoTrack: Sendable {
 
     func setEnabled(_ isEnabled: Bool) {
         state.withLock { $0.isEnabled = isEnabled }
+        expectNothing()
+    }
+
+    func setPreferences(_ preferences: VideoSubscriptionPreferences) {
+        state.withLock { $0.preferences = preferences }
+    }
+
+    /// Notes that no pictures are expected until the next one.
+    func expectNothing() {
         renderers.forgetStill()
         // The time without pictures is wanted, and no freeze. It may begin with frames that were still on their way.
         meter.withLock { $0.interrupt() }

@@ -15,10 +15,24 @@ extension Room {
         do throws(RoomError) {
             try beginReception(of: entry, alias: alias, start: start)
             if !isReplaced { eventQueue.put(.trackSubscribed(entry.track, entry.participant)) }
+            updatePreferences(of: entry.track)
         } catch {
             if isReplaced { eventQueue.put(.trackUnsubscribed(entry.track, entry.participant)) }
             giveUp(entry, error)
         }
+    }
+
+    /// Tells the server the preferences of a track that is subscribed to, if it does not know them.
+    func updatePreferences(of track: RemoteVideoTrack) {
+        guard let entry = remote.entries[track.sid], entry.alias != nil, entry.said != track.preferences else { return }
+        sayPreferences(of: track)
+    }
+
+    /// Asks for a track as its preferences have it.
+    func sayPreferences(of track: RemoteVideoTrack) {
+        let preferences = track.preferences
+        remote.entries[track.sid]?.said = preferences
+        send(.subscribe(Subscribe(trackId: track.sid, preferences)))
     }
 
     private func beginReception(
@@ -109,6 +123,7 @@ extension Room {
     func unsubscribed(from trackID: String) {
         guard let entry = remote.entries[trackID], entry.alias != nil else { return }
         endReception(of: trackID)
+        remote.entries[trackID]?.said = VideoSubscriptionPreferences()
         eventQueue.put(.trackUnsubscribed(entry.track, entry.participant))
     }
 

@@ -29,6 +29,8 @@ extension Room {
             guard let entry = remote.entries[info.id] else { return }
             // An alias of another track is a fault of the server. That of the same track begins its reception anew.
             guard entry.alias == info.alias || !path.value.receives(info.alias) else { return }
+            // The receiver stays, and is replaced when packets come again.
+            if start.isPaused, entry.alias == info.alias { return entry.track.expectNothing() }
             subscribed(to: info.id, alias: info.alias, start: start)
         case .subscriptionFailed(let info, _, let failure):
             guard let entry = remote.entries[info.id] else { return }

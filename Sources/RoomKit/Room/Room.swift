@@ -102,10 +102,10 @@ public actor Room {
     ///
     /// It does not wait. The answer is one of these events: `trackSubscribed`, `trackSubscriptionFailed`, or
     /// `requestRefused` if the track is gone. It does nothing if the track is already subscribed to, or the session has
-    /// ended.
+    /// ended. The track's preferences hold from the first frame on.
     public func subscribe(to track: RemoteVideoTrack) {
         remote.entries[track.sid]?.asked = MonotonicClock.now
-        send(.subscribe(Subscribe(trackId: track.sid)))
+        sayPreferences(of: track)
     }
 
     /// Ends the subscription to a track.
@@ -114,6 +114,15 @@ public actor Room {
     /// subscribed to.
     public func unsubscribe(from track: RemoteVideoTrack) {
         send(.unsubscribe(Unsubscribe(trackId: track.sid)))
+    }
+
+    /// Sets what this program needs of a track: a size, a frame rate, a priority, or nothing for now.
+    ///
+    /// They replace the former preferences. They may be set before the track is subscribed to, and are kept when the
+    /// subscription ends. It does not wait, there is no event, and it does nothing to a track that is withdrawn.
+    public func setPreferences(_ preferences: VideoSubscriptionPreferences, of track: RemoteVideoTrack) {
+        track.setPreferences(preferences)
+        updatePreferences(of: track)
     }
 
     // MARK: Joining
