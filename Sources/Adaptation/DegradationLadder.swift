@@ -211,6 +211,11 @@ package struct DegradationLadder: Hashable, Sendable {
         preferenceIsNew = true
     }
 
+    /// Notes that the encoding has `part` of its bitrate from now on because other encodings get the rest.
+    ///
+    /// That is no sign of the path, so it is no cut.
+    mutating func leaveRate(_ part: Double) { history.scaleRates(by: part, upTo: highestRate) }
+
     /// This ladder in place of `former`, whose captured pictures had another size: what that one learnt of the path and
     /// the CPU, and the number of its changes, stay.
     func continuing(_ former: DegradationLadder) -> DegradationLadder {

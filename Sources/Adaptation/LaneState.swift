@@ -37,6 +37,8 @@ struct LaneState: Sendable {
     var queued = 0
     /// The share of the connection's rate for the pictures themselves, in bits per second.
     var share = 0.0
+    /// The last share that was not zero, and the connection's rate of which it was a part.
+    private var lastShare = (share: 0.0, total: 0.0)
     /// The number of its track's smaller encodings that somebody receives.
     var rank = 0
     /// Whether the rate suffices for this simulcast layer.
@@ -259,6 +261,17 @@ struct LaneState: Sendable {
 
     /// The size after so many further steps down.
     func dimensions(after steps: Int) -> Dimensions { ladder.rung(after: pendingCPUSteps + steps).dimensions }
+
+    /// Notes the present share of the connection's rate, which is `total`.
+    ///
+    /// If that has not become less, what the encoding has less is left to others.
+    mutating func noteShare(of total: Double) {
+        guard share > 0 else { return }
+        if share < lastShare.share, total >= lastShare.total {
+            ladder.leaveRate(rate / max(lastShare.share, lowestRate))
+        }
+        lastShare = (share, total)
+    }
 
     /// Stops or goes on with the encoding because of the CPU.
     mutating func setTooMuchForCPU(_ isTooMuch: Bool) {

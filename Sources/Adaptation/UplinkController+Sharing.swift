@@ -17,8 +17,10 @@ extension UplinkController {
         }
         controller.setHighestRate(demand)
         controller.setFrameInterval(interval)
+        let rate = rate
         var left = rate
         for rank in 0...(lanes.reduce(0) { max($0, $1.rank) }) { left = share(left, of: rate, amongRank: rank) }
+        for index in lanes.indices { lanes[index].noteShare(of: rate) }
     }
 
     /// Numbers the encodings of each track that somebody receives, from the smallest on.

@@ -31,8 +31,8 @@ struct SimulcastBench {
     var instant: MonotonicInstant { MonotonicInstant(microseconds: now) }
 
     /// 320x180, 640x360 and 1280x720, with 200, 700 and 2,500 kbit/s.
-    mutating func addTrack(_ track: Int = 0) {
-        for (layer, kilobits) in [200, 700, 2500].enumerated() {
+    mutating func addTrack(_ track: Int = 0, kilobits: [Int] = [200, 700, 2500]) {
+        for (layer, kilobits) in kilobits.enumerated() {
             var lane = UplinkController.Lane(
                 largestDimensions: Dimensions(width: 320 << layer, height: 180 << layer),
                 frameRate: FrameRate(30),

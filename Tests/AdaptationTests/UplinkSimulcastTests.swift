@@ -18,6 +18,36 @@ import Testing
         #expect(bench.status(2)?.limitation.reason == .bandwidth)
     }
 
+    // The larger one had its first frame alone. What it left to the smaller one then was taken for a cut: 10 frames a
+    // second of half the size for five seconds, on a path without a limit.
+    @Test("An encoding that begins beside another one costs that neither size nor frames", arguments: [1, 3, 10, 90])
+    func secondEncoding(framesBefore: Int) {
+        var bench = SimulcastBench()
+        bench.addTrack(kilobits: [350, 1700, 2500])
+        bench.want(1)
+        bench.play(seconds: Double(framesBefore) / 30 + 0.001)
+        #expect(bench.encodings[1].frames == framesBefore)
+        bench.want(0)
+        for frame in 1...90 {
+            bench.play(seconds: 0.034)
+            #expect(bench.encodings[1].size == Dimensions(width: 640, height: 360), "frame \(frame)")
+        }
+        #expect(bench.encodings[1].frames >= framesBefore + 88 && bench.encodings[0].frames >= 88)
+        #expect(bench.share(0) == 350_000 && bench.share(1) == 1_700_000)
+    }
+
+    @Test("A path that breaks down is still answered at once by the encoding that loses most")
+    func cutBesideAnother() {
+        var bench = SimulcastBench()
+        bench.addTrack(kilobits: [350, 1700, 2500])
+        for index in [0, 1] { bench.want(index) }
+        bench.play(seconds: 10)
+        let before = bench.encodings[1].frames
+        bench.play(seconds: 1, kilobits: 700)
+        let isSmaller = bench.encodings[1].size != Dimensions(width: 640, height: 360)
+        #expect(isSmaller || bench.encodings[1].frames < before + 20)
+    }
+
     // The first second of every call was said to be limited by the network, in which the rate only had not risen yet.
     @Test("On a path that carries everything, the network limits nothing, not even while the rate rises")
     func unlimited() {
