@@ -147,7 +147,10 @@ struct ScreenSourceTests {
         let (source, sink) = try await capture(.window("Slides"), on: display)
         try await sink.shows(blue, at: 199, 99, "the window")
         let dragging = Task {
-            for step in 1... where !Task.isCancelled {
+            var step = 0
+            // Not `where`: a loop without an end would go on for ever if it is cancelled outside of its sleep.
+            while !Task.isCancelled {
+                step += 1
                 try display.resize(window, Dimensions(width: 200 + 2 * (step % 100), height: 100))
                 try await Task.sleep(for: .milliseconds(50))
             }
