@@ -264,10 +264,11 @@ struct LaneState: Sendable {
 
     /// Notes the present share of the connection's rate, which is `total`.
     ///
-    /// If that has not become less, what the encoding has less is left to others.
+    /// If that has not become less, what the encoding has less is left to others, unless it can use no more itself: its
+    /// viewers' network may have broken down.
     mutating func noteShare(of total: Double) {
         guard share > 0 else { return }
-        if share < lastShare.share, total >= lastShare.total {
+        if share < min(lastShare.share, demand), total >= lastShare.total {
             ladder.leaveRate(rate / max(lastShare.share, lowestRate))
         }
         lastShare = (share, total)

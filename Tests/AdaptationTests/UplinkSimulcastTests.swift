@@ -36,6 +36,19 @@ import Testing
         #expect(bench.share(0) == 350_000 && bench.share(1) == 1_700_000)
     }
 
+    @Test("If the only viewer's network breaks down, it is answered at once, though another track gets the rest")
+    func viewersCut() {
+        var bench = SimulcastBench()
+        for track in [1, 2] { bench.addTrack(track) }
+        for index in [2, 5] { bench.want(index) }
+        bench.play(seconds: 10, kilobits: 2400)
+        let full = Dimensions(width: 1280, height: 720)
+        #expect(bench.encodings[2].size == full && bench.share(2) > 1_000_000)
+        bench.want(2, LayerBounds(bitrate: .kilobitsPerSecond(150), temporalLayers: 1))
+        bench.play(seconds: 0.2, kilobits: 2400)
+        #expect(bench.encodings[2].size != full && bench.share(5) > 1_500_000)
+    }
+
     @Test("A path that breaks down is still answered at once by the encoding that loses most")
     func cutBesideAnother() {
         var bench = SimulcastBench()
