@@ -105,6 +105,8 @@ final class Recorder: WebSocketHandler, @unchecked Sendable {
         state.change { $0.events.append(.closed(closure)) }
         self.connection = nil
         whenClosed?()
+        // It may hold what holds this handler.
+        whenClosed = nil
     }
 
     /// On the loop.
