@@ -34,6 +34,11 @@ extension DegradationLadder {
     /// Makes the rungs for new bounds or another preference, unless the size may not change now.
     private mutating func takeBounds(_ rate: Double, at time: Int64) -> Bool {
         let new = makeRungs()
+        // A wish for a little more or less may come to the same.
+        guard new != rungs else {
+            (boundsAreNew, preferenceIsNew) = (false, false)
+            return false
+        }
         // A lane that the bitrate limited keeps its rung; one that it did not takes what the bitrate allows now.
         let most = bandwidthRung > 0 ? min(rate, rungs[bandwidthRung].needed) : rate
         // Another preference says nothing of a size that was kept whatever the bitrate.

@@ -40,7 +40,11 @@ struct LadderRungs: Hashable, Sendable {
 
     private let list: [Rung]
 
-    /// The rungs of pictures of size `largest` at `frameRate`, within the bounds; `nil` is no bound.
+    /// The rungs of pictures of size `largest` at `frameRate`, no larger and faster than the bounds need; `nil` is no
+    /// bound.
+    ///
+    /// The first size is the smallest one that covers the bound. A larger one would be scaled down again where it is
+    /// shown, and a smaller one scaled up.
     init(
         largest: Dimensions,
         frameRate: FrameRate,
@@ -49,8 +53,7 @@ struct LadderRungs: Hashable, Sendable {
     ) {
         var sizes = Self.sizes(of: largest)
         if let bound = bounds.dimensions {
-            let first = sizes.firstIndex { $0.width <= bound.width && $0.height <= bound.height }
-            sizes.removeFirst(first ?? sizes.count - 1)
+            sizes.removeFirst(sizes.lastIndex { $0.covers(bound) } ?? 0)
         }
         let rate = min(Self.simplified(frameRate), bounds.frameRate.map(Self.simplified) ?? Self.simplified(frameRate))
         list =

@@ -43,6 +43,8 @@ struct LaneState: Sendable {
     var rank = 0
     /// Whether the rate suffices for this simulcast layer.
     var admission = LayerAdmission()
+    /// What its pictures use while they are fine.
+    var fineUse = FineUse()
     /// Whether the CPU is too slow for this simulcast layer beside the lower ones.
     private(set) var isTooMuchForCPU = false
     /// When the last keyframe was encoded, in microseconds.
@@ -232,8 +234,9 @@ struct LaneState: Sendable {
             return cappedSince = nil
         }
         ladder = Self.ladder(of: lane).continuing(ladder)
-        // It says nothing of pictures of another size.
+        // They say nothing of pictures of another size.
         quantizer = nil
+        fineUse = FineUse()
         step = nil
         nextFrame = nil
         cappedSince = nil
@@ -381,6 +384,8 @@ struct LaneState: Sendable {
         }
         quantizer = report.quantizer
         used = report.isKeyframe ? nil : Self.bitrate(ofFramesOf: report.bytes, each: frameTime)
+        guard let used else { return }
+        fineUse.observe(isFine: report.quantizer <= ladder.settings.fineQuantizer, Double(used.bitsPerSecond), at: now)
     }
 
     private static func bitrate(ofFramesOf bytes: Int, each interval: Int64) -> Bitrate {

@@ -5,7 +5,7 @@ package import RoomProtocol
 package struct LayerBounds: Hashable, Sendable {
     /// The highest useful bitrate.
     package var bitrate: Bitrate?
-    /// The largest useful size of the picture.
+    /// The largest size at which the picture is shown; one that covers it is large enough (`Dimensions.covers`).
     package var dimensions: Dimensions?
     /// The highest useful frame rate.
     package var frameRate: FrameRate?

@@ -59,10 +59,11 @@ extension UplinkController {
             let rate = left
             let sum = weights
             for index in lanes.indices where lanes[index].rank == rank && lanes[index].share < 0 {
-                let demand = lanes[index].demand + overhead(lanes[index])
-                guard demand <= rate * lanes[index].weight / sum else { continue }
-                lanes[index].share = lanes[index].demand
-                left -= demand
+                let demand = useful(index)
+                let part = demand + overhead(lanes[index])
+                guard part <= rate * lanes[index].weight / sum else { continue }
+                lanes[index].share = demand
+                left -= part
                 weights -= lanes[index].weight
                 isDone = false
             }
@@ -76,6 +77,26 @@ extension UplinkController {
         return max(0, left)
     }
 
+    /// The bits per second that an encoding can use while a larger one of the same track may need the rest.
+    ///
+    /// Pictures that are fine do not use what they are given, and would keep it from the larger encoding for ever. Once
+    /// they are not fine, for example because something moves, the encoding has its full demand again from the next
+    /// picture on.
+    private mutating func useful(_ index: Int) -> Double {
+        let demand = lanes[index].demand
+        let isBelowAnother = lanes.contains {
+            $0.isWanted && $0.lane.track == lanes[index].lane.track && $0.rank > lanes[index].rank
+        }
+        guard isBelowAnother, let used = lanes[index].fineUse.sufficient(at: lastTime) else { return demand }
+        return min(demand, max(used, settings.lowestLayerPart * demand, lanes[index].lowestRate))
+    }
+
+    /// The bits per second below which an encoding is not worth its keyframes.
+    private mutating func lowestUseful(_ index: Int) -> Double {
+        let (lane, used) = (lanes[index], lanes[index].fineUse.sufficient(at: lastTime))
+        return max(min(settings.lowestLayerPart * lane.demand, used ?? .infinity), lane.lowestRate)
+    }
+
     /// Whether an encoding gets a part of `left`, of which the lower simulcast layers use `used`.
     private mutating func affords(_ left: Double, _ used: Double, _ index: Int) -> Bool {
         let lane = lanes[index]
@@ -87,7 +108,7 @@ extension UplinkController {
         return lanes[index].admission.update(
             left: left,
             used: used,
-            lowest: max(settings.lowestLayerPart * lane.demand, lane.lowestRate),
+            lowest: lowestUseful(index),
             margin: settings.layerMargin,
             settings.layers,
             at: lastTime

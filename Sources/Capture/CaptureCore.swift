@@ -203,7 +203,7 @@ package final class CaptureCore: Sendable {
         let isStopped = run.isStopRequested
         run.end()
         sinks.release()
-        // Whoever reads `frames` learns of a start that failed only by this.
+        // A reader of `frames` hears of a start that failed by this alone.
         if let error, !isStopped { state.withLock { $0.failure = error } }
         if hasOpened, !isStopped {
             send(error.map { .failed($0) } ?? .finished)

@@ -22,6 +22,10 @@ package struct ViewingOptions: ParsableArguments {
     @Flag(help: "Begin with a window as large as the screen.")
     package var fullScreen = false
 
+    /// Whether every track is received at its full size, however small its tile.
+    @Flag(help: "Receive every track at its full size, however small its tile; hidden ones too.")
+    package var fullSize = false
+
     /// Creates options to be filled in.
     package init() {}
 
@@ -37,11 +41,12 @@ package struct ViewingOptions: ParsableArguments {
         participant: String?,
         track: String?,
         duration: Seconds?,
-        isFullScreen: Bool
+        isFullScreen: Bool,
+        atFullSize: Bool
     ) -> [String] {
         let seconds = duration.map { "\(Double($0.duration / .milliseconds(1)) / 1000)" }
         let values = [("--participant", participant), ("--track", track), ("--duration", seconds)]
         let arguments = values.flatMap { name, value in value.map { ["\(name)=\($0)"] } ?? [] }
-        return arguments + (isFullScreen ? ["--full-screen"] : [])
+        return arguments + (isFullScreen ? ["--full-screen"] : []) + (atFullSize ? ["--full-size"] : [])
     }
 }

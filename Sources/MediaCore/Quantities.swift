@@ -108,6 +108,15 @@ public struct Dimensions: Hashable, Sendable {
         return Dimensions(width: max(1, room.height * width / height), height: room.height)
     }
 
+    /// Whether a picture of this size is good enough where it is shown as large as `box` allows, in its own shape.
+    ///
+    /// It is if nine tenths of the pixels of a row or column are there: the eye does not see so little scaling, and the
+    /// next larger size of a track has twice the pixels. `docs/protocol.md`, `subscribe`, has the rule.
+    package func covers(_ box: Dimensions) -> Bool {
+        // The picture touches the box's sides or its upper and lower edge. A product may overflow for what a peer states.
+        Double(width) >= 0.9 * Double(box.width) || Double(height) >= 0.9 * Double(box.height)
+    }
+
     /// The largest size that VP8 can code: 14 bits for each side (RFC 6386, section 9.1).
     public static let largestCodable = Dimensions(width: 16383, height: 16383)
 

@@ -11,7 +11,7 @@ import CWebSockets
     /// It is also the size of libwebsockets' one service buffer. It holds the longest binary message. With a larger
     /// one, a flood of pings, which libwebsockets answers by itself, could take a turn of the loop for over 10 ms.
     static let receiveByteCount = 16_384
-    /// The largest read from a client's socket at a time, in bytes, after which its connection hears of what came.
+    /// The largest read from a client's socket at a time, in bytes; its connection gets each read by itself.
     ///
     /// libwebsockets passes a message on when so much of it has come. On a thin link a message takes tenths of a second,
     /// and the server learns of a queue from the parts that have come (`WebSocketHandler.receivedBytes`). It is less

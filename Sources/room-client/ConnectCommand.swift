@@ -31,7 +31,7 @@ struct ConnectCommand: AsyncParsableCommand {
     @Option(
         parsing: .unconditional,
         help: ArgumentHelp(
-            "Target bitrate, such as 800k or 2M (10k to 40M); default by size: 1.7M at 640x480, 2.5M at 1280x720.",
+            "Highest bitrate, such as 800k or 2M (10k to 40M); default by size: 1.7M at 640x480, 2.5M at 1280x720.",
             valueName: "rate"
         ),
         transform: { try Bitrate.read($0) }

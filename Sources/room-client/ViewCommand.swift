@@ -26,7 +26,8 @@ struct ViewCommand: ParsableCommand {
             participant: viewing.participant,
             track: viewing.track,
             duration: viewing.duration,
-            isFullScreen: viewing.fullScreen
+            isFullScreen: viewing.fullScreen,
+            atFullSize: viewing.fullSize
         )
         try WindowProgram.takeOver(with: joining.arguments + options)
     }

@@ -98,7 +98,7 @@ enum WindowProgram {
 
 /// The option of `subscribe` that leaves everything to `room-view`.
 struct WindowOptions: ParsableArguments {
-    @Flag(help: "Show the tracks in a window, and do nothing else: the same as room-client view.")
+    @Flag(help: "Show the tracks in a window, and do nothing else; room-client view has more options.")
     var window = false
 
     /// Checks that nothing is wanted that the program of the window does not do.
@@ -125,7 +125,8 @@ struct WindowOptions: ParsableArguments {
             participant: participant,
             track: track,
             duration: duration,
-            isFullScreen: false
+            isFullScreen: false,
+            atFullSize: false
         )
         try WindowProgram.takeOver(with: joining.arguments + options)
     }

@@ -1,6 +1,7 @@
 import ClientCommandLine
 import RoomKit
 import Threading
+import Tiles
 
 /// The program's part in the room: the tracks that are received, for the window's thread.
 ///
@@ -42,6 +43,10 @@ final class RoomSession: Sendable {
     private let joining = Monitor<Task<Void, Never>?>(nil)
     /// The snapshots that are being written.
     private let saves = Monitor(0)
+    /// What the window asks for, in its order; each waits for the one before.
+    ///
+    /// Without a bound, because `TileNeeds` asks only for what has changed and rests.
+    private let needs = AsyncStream<(TileNeeds.Need, RemoteVideoTrack)>.makeStream()
 
     /// Creates a session that receives the tracks of `participant` with the name `track`; `nil` for all.
     init(participant: String?, track: String?) {
@@ -72,6 +77,7 @@ final class RoomSession: Sendable {
                 self.room.withLock { $0 = room }
                 change { $0.isJoined = true }
                 Task { await follow(room) }
+                Task { await passNeeds(to: room) }
                 guard let duration else { return }
                 try await Task.sleep(for: duration)
                 end(.wanted)
@@ -102,6 +108,11 @@ final class RoomSession: Sendable {
         _ = isDone.wait(until: MonotonicClock.now + Self.leavingPatience) { $0 ? true : nil }
         let isSaved = saves.wait(until: MonotonicClock.now + Self.savingPatience) { $0 == 0 ? true : nil }
         if isSaved == nil { complain("A snapshot could not be written in time.") }
+    }
+
+    /// Asks the server for as much of a track as its tile needs.
+    func ask(for need: TileNeeds.Need, of track: RemoteVideoTrack) {
+        needs.continuation.yield((need, track))
     }
 
     /// Does `work` in the background; `leave` waits for it.
@@ -146,6 +157,17 @@ final class RoomSession: Sendable {
         if let name = self.participant, name != participant.identity, name != participant.sid { return }
         if let name = self.track, name != track.name, name != track.sid { return }
         await room.subscribe(to: track)
+    }
+
+    private func passNeeds(to room: Room) async {
+        for await (need, track) in needs.stream {
+            var preferences = track.preferences
+            switch need {
+            case .nothing: preferences.isPaused = true
+            case .pictures(let size): (preferences.isPaused, preferences.dimensions) = (false, size)
+            }
+            await room.setPreferences(preferences, of: track)
+        }
     }
 
     private func add(_ track: RemoteVideoTrack) {

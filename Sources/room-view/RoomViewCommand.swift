@@ -27,6 +27,9 @@ struct RoomViewCommand: ParsableCommand {
               Esc                     leave full screen, or else quit
               q                       quit
 
+            Each track is received as large as its tile, and a track whose tile is hidden is not received at all: \
+            the network carries what is seen. With --full-size, every track is received at its full size all the time.
+
             The age is the time from capture to decoding. It has a "±" with its error where the clock of the other \
             machine is estimated. SDL draws the window: SDL_VIDEODRIVER and SDL_RENDER_DRIVER choose how.
 
@@ -89,7 +92,7 @@ struct RoomViewCommand: ParsableCommand {
         session.bell.open()
         // Nobody pushes an event once SDL has ended.
         defer { session.bell.close() }
-        try Viewer(of: session, in: window, roomName: joining.room).run()
+        try Viewer(of: session, in: window, roomName: joining.room, atFullSize: viewing.fullSize).run()
     }
 }
 

@@ -28,12 +28,16 @@ struct ScenePainter {
         text = try TextPainter(for: window)
     }
 
+    /// Where the pictures of tiles are; empty if the window is too small for them.
+    func places(of tiles: [Tile]) -> [PixelArea] {
+        TileLayout(of: tiles.map(\.dimensions), in: window.dimensions, gap: Self.gap).pictures
+    }
+
     /// Draws tiles, or, while there are none, what is waited for, and shows it.
     func paint(_ tiles: [Tile], waiting: String, showsCaptions: Bool, notice: String?) {
         let size = window.dimensions
         text.clear(Self.background)
-        let layout = TileLayout(of: tiles.map(\.dimensions), in: size, gap: Self.gap)
-        for (tile, area) in zip(tiles, layout.pictures) {
+        for (tile, area) in zip(tiles, places(of: tiles)) {
             if !tile.draw(at: area, in: window) { text.fill(area, Self.empty) }
             if showsCaptions { paint(tile.caption, over: area) }
         }

@@ -37,6 +37,13 @@ final class Tile {
         return true
     }
 
+    /// Has no picture until the next one comes.
+    func forgetPicture() {
+        _ = view.take()
+        frame = nil
+        texture = nil
+    }
+
     /// Draws the newest picture; `false` if there is none, or SDL has no room for it.
     func draw(at area: PixelArea, in window: ViewWindow) -> Bool {
         guard let frame else { return false }

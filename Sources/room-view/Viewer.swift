@@ -17,6 +17,8 @@ final class Viewer {
     private let roomName: String
     private var tiles: [Tile] = []
     private var selection = TileSelection()
+    /// What the tracks were asked for; `nil` if each is wanted at its full size.
+    private var needs: TileNeeds?
     private var showsCaptions = true
     private var notice: (number: Int, until: MonotonicInstant?) = (0, nil)
     private var title = ""
@@ -25,11 +27,12 @@ final class Viewer {
     /// Whether what the window shows is no longer right.
     private var isStale = true
 
-    /// Prepares to show `session` in `window`.
-    init(of session: RoomSession, in window: ViewWindow, roomName: String) throws {
+    /// Prepares to show `session` in `window`, with every track at its full size or as large as its tile.
+    init(of session: RoomSession, in window: ViewWindow, roomName: String, atFullSize: Bool) throws {
         self.session = session
         self.window = window
         self.roomName = roomName
+        needs = atFullSize ? nil : TileNeeds()
         painter = try ScenePainter(for: window, roomName: roomName)
     }
 
@@ -49,6 +52,7 @@ final class Viewer {
             case nil: break
             }
             update(scene)
+            askForNeeds()
             if isStale, window.isVisible {
                 isStale = false
                 let notice = notice.until == nil ? nil : scene.notice.text
@@ -103,6 +107,20 @@ final class Viewer {
         guard title != self.title else { return }
         self.title = title
         window.setTitle(title)
+    }
+
+    /// Asks for pictures as large as their tiles, and for none of tiles that nobody sees.
+    private func askForNeeds() {
+        let shown = window.isVisible ? shownTiles : []
+        var wanted = Dictionary(tiles.map { ($0.sid, TileNeeds.Need.nothing) }) { $1 }
+        for (tile, place) in zip(shown, painter.places(of: shown)) { wanted[tile.sid] = .pictures(place.dimensions) }
+        guard let changes = needs?.changes(to: wanted, at: MonotonicClock.now) else { return }
+        for tile in tiles {
+            guard let need = changes[tile.sid] else { continue }
+            session.ask(for: need, of: tile.view.track)
+            // When it is shown again, its old picture must not be.
+            if need == .nothing { tile.forgetPicture() }
+        }
     }
 
     // MARK: Keys

@@ -73,6 +73,23 @@ struct DegradationLadderLimitTests {
         #expect(run.size == "1280x720" && run.step?.limitation == QualityLimitation.Reason.none)
     }
 
+    // A still picture lost half of its frames, because its bitrate was below the table's, as often as a wish changed.
+    @Test("Another bound that comes to the same size and rate changes nothing")
+    func sameBounds() {
+        var run = LadderRun(complexity: 0.2)
+        run.run(5) { _ in 2500 }
+        run.run(5) { _ in 250 }
+        #expect(run.size == "1280x720" && run.step?.frameRate == FrameRate(30), "the picture is fine all the same")
+        let changes = run.changes.count
+        for bound in [Dimensions(width: 1280, height: 720), Dimensions(width: 1200, height: 2000), nil] {
+            for rate in [FrameRate(30), FrameRate(60), nil] { run.run(1, bounds: (bound, rate)) { _ in 250 } }
+        }
+        #expect(run.changes.count == changes)
+        // The bound counts from now on.
+        run.run(3, bounds: (Dimensions(width: 640, height: 360), nil)) { _ in 250 }
+        #expect(run.size == "640x360")
+    }
+
     @Test("Keeping the size, only the frame rate changes; keeping the frame rate, only the size; balanced changes both")
     func preferences() {
         var sharp = LadderRun(preference: .maintainResolution, complexity: 60)

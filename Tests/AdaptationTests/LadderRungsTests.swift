@@ -53,7 +53,7 @@ struct LadderRungsTests {
         #expect(rungs(Dimensions(width: 320, height: 240), .balanced, 60) == faster)
     }
 
-    @Test("A receiver's bounds choose the largest rung within them")
+    @Test("A receiver's bounds choose the smallest size that covers them")
     func bounds() {
         let largest = Dimensions(width: 1280, height: 720)
         func first(_ width: Int, _ height: Int) -> Dimensions {
@@ -63,8 +63,14 @@ struct LadderRungsTests {
         }
         #expect(first(4000, 4000) == largest)
         #expect(first(640, 360) == Dimensions(width: 640, height: 360))
-        #expect(first(640, 359) == Dimensions(width: 480, height: 270))
-        #expect(first(100, 100) == Dimensions(width: 80, height: 44))
+        // Somewhat less is made smaller, and somewhat more is made larger, where it is shown.
+        #expect(first(600, 338) == Dimensions(width: 640, height: 360))
+        #expect(first(700, 394) == Dimensions(width: 640, height: 360))
+        #expect(first(720, 405) == Dimensions(width: 960, height: 540))
+        #expect(first(533, 300) == Dimensions(width: 480, height: 270))
+        // In another shape, the side that is reached first counts.
+        #expect(first(640, 16383) == Dimensions(width: 640, height: 360))
+        #expect(first(1280, 100) == Dimensions(width: 160, height: 90))
         // Nothing is smaller than 16 pixels.
         #expect(first(1, 1) == Dimensions(width: 30, height: 16))
     }

@@ -17,6 +17,8 @@ struct SimulcastBench {
         var fullFrame = 3000.0
         /// Whether its source delivers nothing.
         var isSilent = false
+        /// The bytes that a picture of full size takes when it is as fine as can be, because nothing moves.
+        var stillFrame: Double?
     }
 
     var uplink = UplinkController()
@@ -69,17 +71,18 @@ struct SimulcastBench {
         )
         guard case .encode(let target) = decision else { return }
         let isKeyframe = encoding.needsKeyframe || target.dimensions != encoding.size
-        let average = Double(target.bitrate.bitsPerSecond) / 8 / target.frameRate.framesPerSecond
+        let part = Double(target.dimensions.area) / Double((320 << (index % 3)) * (180 << (index % 3)))
+        let allowed = Double(target.bitrate.bitsPerSecond) / 8 / target.frameRate.framesPerSecond
+        let average = min(allowed, encoding.stillFrame.map { part * $0 } ?? allowed)
         let bytes = Int(isKeyframe ? min(3 * average, Double(target.largestFrame?.bytes ?? .max)) : average)
         encodings[index].frames += 1
         encodings[index].keyframes += isKeyframe ? 1 : 0
         encodings[index].size = target.dimensions
         encodings[index].needsKeyframe = false
-        let part = Double(target.dimensions.area) / Double((320 << (index % 3)) * (180 << (index % 3)))
         let report = EncodingReport(
             bytes: bytes,
             isKeyframe: isKeyframe,
-            quantizer: 40,
+            quantizer: average < allowed ? 4 : 40,
             encodeDuration: .microseconds(Int64(encoding.fullFrame * part)),
             dimensions: target.dimensions
         )

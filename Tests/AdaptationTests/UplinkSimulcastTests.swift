@@ -36,6 +36,34 @@ import Testing
         #expect(bench.share(0) == 350_000 && bench.share(1) == 1_700_000)
     }
 
+    // The rate grows with what is sent, so it never sufficed for the larger one beside the smaller one's full demand. A
+    // viewer who enlarged a tile kept the small picture for as long as nothing moved.
+    @Test("A still scene: a larger encoding comes at once beside a smaller one and stays", arguments: [0.02, 0.1, 0.3])
+    func stillScene(part: Double) {
+        var bench = SimulcastBench()
+        bench.addTrack()
+        for (index, kilobits) in [200.0, 700, 2500].enumerated() {
+            bench.encodings[index].stillFrame = part * kilobits * 1000 / 8 / 30
+        }
+        bench.want(1)
+        bench.play(seconds: 10)
+        #expect(bench.encodings[1].frames > 290)
+        bench.want(2)
+        bench.play(seconds: 0.5)
+        #expect(bench.encodings[2].frames >= 5)
+        let frames = bench.frames(in: 30)
+        #expect(frames[1] > 850 && frames[2] > 850, "\(frames)")
+        #expect(bench.encodings[1].size == Dimensions(width: 640, height: 360))
+        // The largest size has to wait until the rest is left to it alone, or the rate has grown.
+        #expect(bench.encodings[2].size.map { $0.width >= 960 } == true)
+        // Something moves in both. What one leaves to the other then is no cut, and the rate grows to what both need.
+        for index in bench.encodings.indices { bench.encodings[index].stillFrame = nil }
+        bench.play(seconds: 0.2)
+        #expect(bench.share(1) == 700_000 || bench.share(1) > bench.share(2))
+        bench.play(seconds: 30)
+        #expect(bench.share(1) == 700_000 && bench.share(2) > 2_000_000)
+    }
+
     @Test("If the only viewer's network breaks down, it is answered at once, though another track gets the rest")
     func viewersCut() {
         var bench = SimulcastBench()

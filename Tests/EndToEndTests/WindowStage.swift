@@ -112,7 +112,7 @@ final class ColourPublisher: Sendable {
         rotation: VideoRotation = .none,
         on stage: Stage
     ) async throws {
-        member = try await stage.join(identity)
+        member = try await stage.join(identity) { $0.isAutomaticSubscriptionEnabled = false }
         let track = LocalVideoTrack(writtenAs: "camera")
         self.track = track
         let buffer = Self.plain(Pixel(colour), size)

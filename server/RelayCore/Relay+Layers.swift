@@ -37,13 +37,14 @@ extension Relay {
         return (encodings.hot[all[best].index].isReceived ? best : first, best)
     }
 
-    /// The smallest encoding that is as large as a subscriber wishes; the largest one if it has no such wish.
+    /// The smallest encoding that covers the size that a subscriber wishes; the largest one if it has no such wish.
     private func largestUseful(_ wish: SubscriptionWish, of track: TrackID) -> Int {
         let largest = tracks.hot[track.index].encodings.count - 1
         guard largest > 0, let width = wish.width, let height = wish.height,
             let layers = tracks[track]?.info.simulcastLayers
         else { return largest }
-        return layers.firstIndex { $0.width >= width && $0.height >= height } ?? largest
+        let box = Dimensions(width: width, height: height)
+        return layers.firstIndex { Dimensions(width: $0.width, height: $0.height).covers(box) } ?? largest
     }
 
     /// Whether a subscriber gets a smaller encoding than it could use, although its publisher sends a larger one.

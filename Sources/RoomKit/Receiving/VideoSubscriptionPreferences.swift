@@ -7,8 +7,9 @@ import RoomProtocol
 public struct VideoSubscriptionPreferences: Hashable, Sendable {
     /// The size in pixels at which the upright picture is shown; `nil` for any.
     ///
-    /// Of a track with several encodings, the smallest that is at least as large is sent. Once all subscribers of a track
-    /// have such a preference, its publisher sends no larger pictures than the largest of these sizes.
+    /// If the track has several encodings, the server sends the smallest one that covers this size. Once every subscriber
+    /// of a track has such a preference, its publisher encodes the smallest of its sizes that covers the largest one. A
+    /// picture covers a size if it has nine tenths of its width or height, so that there is nothing to see of scaling.
     public var dimensions: Dimensions?
     /// The highest frame rate of use; `nil` for any.
     ///
