@@ -420,6 +420,10 @@ struct RelayHostileTests {
         for _ in 0..<43 { bench.frame(camera) }
         #expect(bench.publish(robot, name: "second") == nil)
         #expect(robot.errors == [.limitReached] && robot.close == nil)
+        // Each refusal sorted all encodings of the server.
+        let before = bench.relay.work.memoryPasses
+        for _ in 0..<100 { #expect(bench.publish(robot, name: "second") == nil) }
+        #expect(bench.relay.work.memoryPasses - before <= 1)
         bench.advance(.seconds(1))
         #expect(bench.publish(robot, name: "second") != nil, "what is for late joiners alone gives way")
         bench.pull(viewer)

@@ -59,9 +59,16 @@ extension Relay {
     ///
     /// - Returns: Whether there is room.
     mutating func makeRoomForTrack(at now: MonotonicInstant) -> Bool {
-        if storedBytes > targetBytes { discardCaches(at: now) }
+        guard storedBytes > targetBytes else { return true }
+        // Every refused track would look through all encodings of the server.
+        if let cachesUsedUpAt, now.duration(since: cachesUsedUpAt) < Self.cacheInterval { return false }
+        discardCaches(at: now)
+        cachesUsedUpAt = storedBytes <= targetBytes ? nil : now
         return storedBytes <= targetBytes
     }
+
+    /// Caches that could make room are not looked for again within this time.
+    private static var cacheInterval: Duration { .milliseconds(100) }
 
     /// Discards the packets kept only for late joiners, from the largest tracks first.
     private mutating func discardCaches(at now: MonotonicInstant) {

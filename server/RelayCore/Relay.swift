@@ -45,6 +45,8 @@ package struct Relay: ~Copyable, Sendable {
     var nextAlias: UInt32 = 1
     /// The memory of the packets of all tracks.
     var storedBytes = 0
+    /// When caches were last discarded without making room for another track; `nil` if that made room.
+    var cachesUsedUpAt: MonotonicInstant?
     /// The length of the signaling messages in all outboxes together.
     var waitingSignaling = DataSize.zero
     /// The number of the subscriptions of all participants.
