@@ -12,7 +12,10 @@ PACKAGES = $(LIBRARIES) $(TOOLCHAIN) $(TOOLS) $(LAB)
 
 SUDO = $(if $(filter 0,$(shell id -u)),,sudo)
 
-.PHONY: all deps build build-ahead release check symbol-graphs api api-check test test-quick test-release test-thread test-address lab demo bench bench-network docs clean
+PREFIX = /usr/local
+PROGRAMS = room-client room-server room-view
+
+.PHONY: all deps build build-ahead release install check symbol-graphs api api-check test test-quick test-release test-thread test-address lab demo bench bench-network docs clean
 
 all: build
 
@@ -30,6 +33,12 @@ build: deps
 
 release: deps
 	swift build -c release
+
+# Programs with Swift's libraries inside, for machines that have no Swift toolchain: README.md, "On other machines".
+install: deps
+	for program in $(PROGRAMS); do \
+	    swift build -c release --static-swift-stdlib --scratch-path .build-install --product $$program || exit 1; done
+	$(if $(DESTDIR),,$(SUDO)) install -D --strip --target-directory=$(DESTDIR)$(PREFIX)/bin $(PROGRAMS:%=.build-install/release/%)
 
 SCRIPTS = .ci/run Tests/CameraLab/run Tests/CameraLab/camera-lab Tests/CameraLab/*.sh Examples/check Examples/demo
 
@@ -113,12 +122,14 @@ api: symbol-graphs
 api-check: api
 	@git diff --exit-code -- docs/api.txt || { echo "The public API changed: commit what make api wrote." >&2; exit 1; }
 
-# The library's pages as a website in .build/documentation; docc comes with the toolchain.
+# The pages of RoomKit and what it re-exports as a website in .build/documentation; docc comes with the toolchain.
 docs: symbol-graphs
 	rm -rf .build/documentation .build/symbol-graphs && mkdir -p .build/symbol-graphs
-	cp .build/*/symbolgraph/RoomKit*.symbols.json .build/symbol-graphs
+	for module in $(API); do \
+	    find .build/*/symbolgraph -name "$$module.symbols.json" -o -name "$$module@*.symbols.json"; \
+	done | xargs cp -t .build/symbol-graphs
 	docc convert Sources/RoomKit/RoomKit.docc --additional-symbol-graph-dir .build/symbol-graphs \
 	    --output-path .build/documentation --warnings-as-errors
 
 clean:
-	rm -rf .build .build-release .build-thread .build-address demo-output
+	rm -rf .build .build-install .build-release .build-thread .build-address demo-output

@@ -62,7 +62,7 @@ struct DocumentTests {
             ("README.md", "PageExamples"), ("docs/migration.md", "MigrationExamples"),
             ("Sources/RoomKit/RoomKit.docc/RoomKit.md", "PageExamples"),
             ("Sources/RoomKit/RoomKit.docc/Formats.md", "PageExamples"),
-            ("Sources/RoomKit/RoomKit.docc/Threading.md", "PageExamples"),
+            ("Sources/RoomKit/RoomKit.docc/Threads.md", "PageExamples"),
         ]
     )
     func compiledBlocks(page: String, file: String) throws {

@@ -107,6 +107,35 @@ struct HostileServerTests {
         try await expectAlive(member, peer)
     }
 
+    // A single character of 45,000 bytes stood in the line of a preview, and was drawn anew with every status.
+    @Test("Names are cut at the length that the protocol allows")
+    func longNames() async throws {
+        let server = try ScriptedServer()
+        defer { server.stop() }
+        let (member, peer) = try await join(server)
+        let long = "a" + String(repeating: "\u{FE0F}", count: 5000)
+        let track = TrackInfo(
+            id: "TR_y",
+            alias: 9,
+            name: long,
+            source: "camera",
+            codec: VideoCodec.vp8,
+            width: 640,
+            height: 480,
+            frameRate: 30
+        )
+        let participant = ParticipantInfo(id: "PA_y", identity: long, tracks: [track])
+        peer.tell(.participantConnected(ParticipantConnected(participant: participant)))
+        let shown = try await eventual("the participant") {
+            await member.room.remoteParticipants.first { $0.sid == "PA_y" }
+        }
+        let remote = try #require(shown.videoTracks.first)
+        let limit = WireFormat.maximumNameBytes
+        #expect(shown.identity.utf8.count <= limit && shown.identity.unicodeScalars.count > 40)
+        #expect(remote.name.utf8.count <= limit && remote.publisherIdentity == shown.identity)
+        await member.room.disconnect()
+    }
+
     @Test("Packets that break the wire format, and of tracks that nobody knows, are passed over")
     func badPackets() async throws {
         let server = try ScriptedServer()

@@ -32,7 +32,8 @@ struct RemoteTracks {
 
     /// Adds a participant with its tracks; `asked` is when the tracks were requested.
     mutating func add(_ info: ParticipantInfo, asked: MonotonicInstant) -> RemoteParticipant {
-        let participant = RemoteParticipant(sid: info.id, identity: info.identity)
+        let identity = info.identity.prefix(utf8Bytes: WireFormat.maximumNameBytes)
+        let participant = RemoteParticipant(sid: info.id, identity: identity)
         participants[info.id] = participant
         for track in info.tracks { _ = add(track, of: participant, asked: asked) }
         return participant

@@ -65,7 +65,8 @@ public final class RemoteVideoTrack: Sendable {
 
     init(_ info: TrackInfo, publisherIdentity: String) {
         sid = info.id
-        name = info.name
+        // Whatever a server states, programs show it in one line.
+        name = info.name.prefix(utf8Bytes: WireFormat.maximumNameBytes)
         sourceKind = info.source
         self.publisherIdentity = publisherIdentity
         // A server may state any numbers; those that no picture can have would overflow where areas are computed.
