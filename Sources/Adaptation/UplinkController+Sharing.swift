@@ -93,8 +93,8 @@ extension UplinkController {
 
     /// The bits per second below which an encoding is not worth its keyframes.
     private mutating func lowestUseful(_ index: Int) -> Double {
-        let (lane, used) = (lanes[index], lanes[index].fineUse.sufficient(at: lastTime))
-        return max(min(settings.lowestLayerPart * lane.demand, used ?? .infinity), lane.lowestRate)
+        let used = lanes[index].fineUse.sufficient(at: lastTime) ?? .infinity
+        return max(min(settings.lowestLayerPart * lanes[index].demand, used), lanes[index].lowestRate)
     }
 
     /// Whether an encoding gets a part of `left`, of which the lower simulcast layers use `used`.

@@ -30,18 +30,21 @@ final class Tile {
     /// The size of the newest picture, or as published.
     var dimensions: Dimensions { frame?.uprightDimensions ?? view.track.dimensions }
 
-    /// Takes the newest picture; `true` if there is a new one.
-    func takePicture() -> Bool {
-        guard let newest = view.take() else { return false }
-        (frame, isUploaded) = (newest, false)
-        return true
+    /// Whether somebody may see the tile.
+    ///
+    /// A hidden one has no picture: what comes until the server has stopped sending is old when the tile is shown again.
+    var isHidden = false {
+        didSet {
+            _ = view.take()
+            if isHidden { (frame, texture) = (nil, nil) }
+        }
     }
 
-    /// Has no picture until the next one comes.
-    func forgetPicture() {
-        _ = view.take()
-        frame = nil
-        texture = nil
+    /// Takes the newest picture; `true` if there is a new one.
+    func takePicture() -> Bool {
+        guard let newest = view.take(), !isHidden else { return false }
+        (frame, isUploaded) = (newest, false)
+        return true
     }
 
     /// Draws the newest picture; `false` if there is none, or SDL has no room for it.

@@ -118,8 +118,7 @@ final class Viewer {
         for tile in tiles {
             guard let need = changes[tile.sid] else { continue }
             session.ask(for: need, of: tile.view.track)
-            // When it is shown again, its old picture must not be.
-            if need == .nothing { tile.forgetPicture() }
+            if tile.isHidden != (need == .nothing) { tile.isHidden.toggle() }
         }
     }
 

@@ -61,6 +61,36 @@ struct ProgramTileTests {
         await theatre.close()
     }
 
+    // The picture of before it was hidden would be shown, however old.
+    @Test("A tile that is shown again has no picture until a new one comes")
+    func noOldPicture() async throws {
+        let options = ["--url", theatre.stage.url, "--room", "stage", "--identity"]
+        let left = try await ColourPublisher("left", 0xB03030, size: large, on: theatre.stage)
+        let view = try await theatre.view(["--full-screen"])
+        try await theatre.shows(0xB03030, in: PixelArea(whole: WindowStage.screenSize), "the first track")
+        let pattern = ["--source", "pattern", "--size", "640x360"]
+        let right = try theatre.run("room-client", ["connect"] + options + ["right"] + pattern)
+        let place = TileLayout(of: [large, large], in: WindowStage.screenSize, gap: 8).pictures[1]
+        let empty: UInt32 = 0x1E2026
+        func isShown() -> Bool {
+            let (column, row) = (place.column + place.dimensions.width / 2, place.row + place.dimensions.height / 2)
+            guard let pixel = theatre.picture?.pixel(column, row) else { return false }
+            return [empty, 0xB03030].allSatisfy { !pixel.isNear(Pixel($0), within: 12) }
+        }
+        try await eventually("the pattern is there") { isShown() && right.isRunning }
+        try await theatre.press("1")
+        try await theatre.shows(0xB03030, in: PixelArea(whole: WindowStage.screenSize), "the first alone")
+        try await Task.sleep(for: .seconds(1))
+        right.send(SIGSTOP)
+        try await theatre.press("0")
+        try await theatre.shows(empty, in: place, "a tile without a picture")
+        right.send(SIGCONT)
+        try await eventually("pictures come again") { isShown() }
+        #expect(try await end([view, right], with: SIGTERM).first == .exit(0))
+        await left.leave()
+        await theatre.close()
+    }
+
     @Test("With --full-size, publishers send all that they have")
     func fullSize() async throws {
         let publishers = try await publishers()
