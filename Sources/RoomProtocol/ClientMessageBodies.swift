@@ -130,19 +130,28 @@ package struct Disable: SignalingBody {
     }
 }
 
-/// Announces other highest bit rates and largest sizes of a track with several encodings.
-package struct SetBitrates: SignalingBody {
-    package static let type = "setBitrates"
+/// Announces what has changed of a track's properties; what is `nil` has not.
+package struct UpdateTrack: SignalingBody {
+    package static let type = "updateTrack"
     package var trackId: String
-    /// The highest bit rate of each encoding, in bits per second, in order of their numbers.
-    package var bitrates: [Int]
-    /// The largest size of each encoding, in order of their numbers; `nil` if the sizes have not changed.
+    /// The frame rate, in frames per second.
+    package var frameRate: Double?
+    /// The highest bit rate of each of several encodings, in bits per second, in order of their numbers.
+    package var bitrates: [Int]?
+    /// The largest size of each of several encodings, in order of their numbers.
     package var sizes: [PictureSize]?
     /// A number that an error repeats.
     package var requestId: Int?
 
-    package init(trackId: String, bitrates: [Int], sizes: [PictureSize]? = nil, requestId: Int? = nil) {
+    package init(
+        trackId: String,
+        frameRate: Double? = nil,
+        bitrates: [Int]? = nil,
+        sizes: [PictureSize]? = nil,
+        requestId: Int? = nil
+    ) {
         self.trackId = trackId
+        self.frameRate = frameRate
         self.bitrates = bitrates
         self.sizes = sizes
         self.requestId = requestId

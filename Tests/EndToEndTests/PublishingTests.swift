@@ -116,6 +116,46 @@ struct PublishingTests {
         await member.room.disconnect()
     }
 
+    // A track of 15 frames a second that came at 30 later was announced with 15 for ever.
+    @Test("The server is told another rate of the pictures")
+    func otherRate() async throws {
+        let server = try ScriptedServer { peer, text in
+            switch try? ClientMessage(reading: text) {
+            case .join: ScriptedServer.welcome(peer, text)
+            case .publish(let request):
+                var info = ScriptedServer.theirTrack
+                (info.id, info.alias, info.name) = ("TR_own", 9, request.name)
+                peer.tell(.published(Published(requestId: request.requestId, track: info)))
+                peer.tell(.layersWanted(LayersWanted(trackId: "TR_own", simulcastLayers: [0])))
+            default: break
+            }
+        }
+        defer { server.stop() }
+        var options = ConnectOptions(roomName: "stage")
+        options.url = server.url
+        let member = try await Member(options)
+        let track = makePattern()
+        var slow = VideoFormatRequest()
+        slow.frameRate = FrameRate(15)
+        track.source.requestOutputFormat(slow)
+        try await member.room.localParticipant.publish(track)
+        let peer = try await server.peer()
+        let messages = { peer.texts.compactMap { try? ClientMessage(reading: $0) } }
+        let published = messages().compactMap { message in
+            if case .publish(let request) = message { request.frameRate } else { nil }
+        }
+        #expect(published == [15])
+        let updates = {
+            messages().compactMap { message in
+                if case .updateTrack(let update) = message { update } else { nil }
+            }
+        }
+        track.source.resetOutputFormat()
+        try await eventually("the server is told") { !updates().isEmpty }
+        #expect(updates() == [UpdateTrack(trackId: "TR_own", frameRate: 30)])
+        await member.room.disconnect()
+    }
+
     // A cancelled task did not wait: what the connection had not taken within a millisecond was lost and not counted.
     @Test("Encoded frames go out or are counted, though the task that withdraws the track was cancelled")
     func cancelledUnpublishing() async throws {

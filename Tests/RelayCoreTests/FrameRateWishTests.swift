@@ -35,6 +35,33 @@ struct FrameRateWishTests {
         #expect(camera.wanted == WantedLayer(simulcastLayer: 0, temporalLayers: 1))
     }
 
+    // A wish for 15 of a track that was announced with 15 and came at 30 was ignored beside others.
+    @Test("A track that comes at another rate than at first is asked for layers by that rate; a wrong rate is refused")
+    func otherRate() throws {
+        let bench = RelayBench()
+        let (robot, all, some) = (bench.join("robot"), bench.join("all"), bench.join("some"))
+        let camera = try #require(bench.publish(robot))
+        bench.pull([robot, all, some])
+        wish(30, camera, some, bench)
+        #expect(camera.wanted == WantedLayer(simulcastLayer: 0, temporalLayers: 1))
+        for (rate, layers) in [(60.0, 2), (15, 1), (120, 3), (30, 1)] {
+            bench.send(.updateTrack(UpdateTrack(trackId: camera.track.id, frameRate: rate)), from: robot)
+            bench.advance(.seconds(1))
+            bench.pull([robot, some])
+            #expect(camera.wanted == WantedLayer(simulcastLayer: 0, temporalLayers: layers), "\(rate)")
+            // Those who come now are told the present rate.
+            let late = bench.join("late at \(rate)", automatic: false)
+            #expect(late.joined?.participants.flatMap(\.tracks).map(\.frameRate) == [rate])
+        }
+        for rate in [0, -1, 1000.5] {
+            bench.send(.updateTrack(UpdateTrack(trackId: camera.track.id, frameRate: rate)), from: robot)
+        }
+        bench.pull(robot)
+        #expect(robot.errors == Array(repeating: .invalidArgument, count: 3) && robot.close == nil)
+        let last = bench.join("last", automatic: false)
+        #expect(last.joined?.participants.flatMap(\.tracks).map(\.frameRate) == [30])
+    }
+
     @Test(
         "The subscriber gets evenly spaced frames, no more than it wishes, and the others all; it does not lag",
         arguments: [1.0, 5, 7.5, 10, 15, 20, 25, 30, 60],

@@ -318,8 +318,8 @@ struct RelayLimitTests {
         let sizes = SimulcastTests.layers.map(\.size)
         let larger = sizes.map { PictureSize(width: 2 * $0.width, height: 2 * $0.height) }
         func announce(_ sizes: [PictureSize]?) {
-            let request = SetBitrates(trackId: camera.track.id, bitrates: bitrates, sizes: sizes)
-            bench.send(.setBitrates(request), from: robot)
+            let request = UpdateTrack(trackId: camera.track.id, bitrates: bitrates, sizes: sizes)
+            bench.send(.updateTrack(request), from: robot)
         }
         for _ in 0..<100 {
             announce(nil)

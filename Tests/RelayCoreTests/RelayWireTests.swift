@@ -63,7 +63,7 @@ struct RelayWireTests {
         bench.send(.enable(Enable(trackId: "TR_4", requestId: 4)), from: viewer)
         bench.send(.disable(Disable(trackId: "TR_5", requestId: 5)), from: viewer)
         bench.send(.keyframeRequest(KeyframeRequest(trackId: "TR_6", requestId: 6)), from: viewer)
-        bench.send(.setBitrates(SetBitrates(trackId: "TR_7", bitrates: [1], requestId: 7)), from: viewer)
+        bench.send(.updateTrack(UpdateTrack(trackId: "TR_7", bitrates: [1], requestId: 7)), from: viewer)
         bench.pull(viewer)
         let errors = viewer.messages.compactMap { if case .error(let error) = $0 { error } else { nil } }
         #expect(errors.map(\.requestId) == [1, 2, 3, 4, 5, 6, 7])

@@ -123,8 +123,8 @@ struct SimulcastTests {
                 layer.bitrate = bitrate
                 return layer
             }
-            let request = SetBitrates(trackId: room.camera.track.id, bitrates: bitrates)
-            room.bench.send(.setBitrates(request), from: room.camera.publisher)
+            let request = UpdateTrack(trackId: room.camera.track.id, bitrates: bitrates)
+            room.bench.send(.updateTrack(request), from: room.camera.publisher)
         }
         room.run(15_000)
         #expect(layers(room.viewers[1], from: 5000).isSubset(of: [0, 1]))
@@ -147,8 +147,8 @@ struct SimulcastTests {
         var room = try makeRoom { [fastViewer($0)] }
         func announce(_ sizes: [PictureSize]?) {
             let bitrates = Self.layers.compactMap(\.bitrate)
-            let request = SetBitrates(trackId: room.camera.track.id, bitrates: bitrates, sizes: sizes)
-            room.bench.send(.setBitrates(request), from: room.camera.publisher)
+            let request = UpdateTrack(trackId: room.camera.track.id, bitrates: bitrates, sizes: sizes)
+            room.bench.send(.updateTrack(request), from: room.camera.publisher)
         }
         let sizes = Self.layers.map { PictureSize(width: $0.width, height: $0.height) }
         let larger = sizes.map { PictureSize(width: 2 * $0.width, height: 2 * $0.height) }
@@ -182,13 +182,13 @@ struct SimulcastTests {
         let plain = try #require(bench.publish(robot, name: "plain"))
         robot.forgetMessages()
         for bitrates in [[], [1, 2], [1, 2, 0], [1, 2, -3], [1, 2, 3, 4]] {
-            bench.send(.setBitrates(SetBitrates(trackId: room.camera.track.id, bitrates: bitrates)), from: robot)
+            bench.send(.updateTrack(UpdateTrack(trackId: room.camera.track.id, bitrates: bitrates)), from: robot)
         }
-        bench.send(.setBitrates(SetBitrates(trackId: plain.track.id, bitrates: [1])), from: robot)
+        bench.send(.updateTrack(UpdateTrack(trackId: plain.track.id, bitrates: [1])), from: robot)
         for sides in [[], [2, 4], [2, 4, 8, 16], [0, 4, 8], [-2, 4, 8], [4, 2, 8], [2, 4, 16_384]] {
             let sizes = sides.map { PictureSize(width: $0, height: $0) }
-            let request = SetBitrates(trackId: room.camera.track.id, bitrates: [1, 2, 3], sizes: sizes)
-            bench.send(.setBitrates(request), from: robot)
+            let request = UpdateTrack(trackId: room.camera.track.id, bitrates: [1, 2, 3], sizes: sizes)
+            bench.send(.updateTrack(request), from: robot)
         }
         bench.pull(robot)
         #expect(robot.errors == Array(repeating: .invalidArgument, count: 13) && robot.close == nil)

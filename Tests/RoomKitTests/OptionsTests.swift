@@ -147,7 +147,7 @@ struct OptionsTests {
                 isSimulcast: isSimulcast,
                 isRelaying: isRelaying
             )
-            let lanes = bench.publisher.lanes.map { $0.plan.lane(of: $0.track.route, in: size) }
+            let lanes = bench.publisher.lanes.map { $0.plan.lane(of: $0.track.route, in: size, at: FrameRate(30)) }
             #expect(lanes.map(\.preference) == Array(repeating: preference, count: count))
             await bench.publisher.stop()
         }

@@ -124,6 +124,7 @@ final class PublisherBench: Sendable {
         isRelaying: Bool = false,
         isScreencast: Bool = false,
         clock: ClockBox = ClockBox(),
+        rate: Monitor<FrameRate?> = Monitor(nil),
         requestFrame: @escaping @Sendable () -> Void = {}
     ) throws {
         self.isAcknowledging = isAcknowledging
@@ -143,6 +144,7 @@ final class PublisherBench: Sendable {
                 plans: isSimulcast ? options.plans(for: size, processors: 2) : [single],
                 dimensions: size,
                 frameRate: FrameRate(30),
+                readFrameRate: { rate.withLock { $0 } },
                 clock: clock,
                 uplink: uplink,
                 wake: { [weak self] in _ = self?.wakes.add(1, ordering: .acquiringAndReleasing) },

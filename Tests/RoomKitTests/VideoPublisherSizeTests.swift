@@ -164,6 +164,26 @@ struct VideoPublisherSizeTests {
         }
         return try #require(decoded)
     }
+
+    // The encodings were limited as if the pictures came at the rate of the beginning: a limit of the frame rate between
+    // the two let all of them pass.
+    @Test("Pictures that come at another rate are encoded within limits for that rate")
+    func otherRate() async throws {
+        let rate = Monitor<FrameRate?>(nil)
+        let bench = try PublisherBench(rate: rate)
+        _ = try bench.pass(picture(64, 48, at: 0))
+        let limit = { bench.publisher.lanes.first?.status?.lane.target?.frameRate }
+        #expect(limit() == FrameRate(30))
+        for (index, next) in [FrameRate(60), nil, FrameRate(15)].enumerated() {
+            rate.withLock { $0 = next }
+            // It is read once a second.
+            try await Task.sleep(for: .milliseconds(1100))
+            for number in 1...3 { _ = try bench.pass(picture(64, 48, at: 3 * index + number)) }
+            #expect(limit() == next ?? FrameRate(60))
+            #expect(bench.publisher.changeableProperties?.frameRate == (next ?? FrameRate(60)).framesPerSecond)
+        }
+        await bench.publisher.stop()
+    }
 }
 
 extension Dimensions {

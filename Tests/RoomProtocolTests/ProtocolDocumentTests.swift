@@ -23,7 +23,7 @@ struct ProtocolDocumentTests {
             types.insert(typeName(of: message))
         }
         let expected: Set = [
-            Join.type, Resume.type, Publish.type, Unpublish.type, Enable.type, Disable.type, SetBitrates.type,
+            Join.type, Resume.type, Publish.type, Unpublish.type, Enable.type, Disable.type, UpdateTrack.type,
             Subscribe.type, Unsubscribe.type, KeyframeRequest.type, TimeSync.type, Leave.type,
         ]
         #expect(types == expected)
@@ -102,8 +102,8 @@ struct ProtocolDocumentTests {
         try checkFields(of: #require(wanted.layers.first), in: "Object `wantedLayer`")
         let publish = try #require(bodies.compactMap { $0 as? Publish }.first)
         try checkFields(of: #require(publish.simulcastLayers?.first), in: "Object `simulcastLayer`")
-        let setBitrates = try #require(bodies.compactMap { $0 as? SetBitrates }.first)
-        try checkFields(of: #require(setBitrates.sizes?.first), in: "Object `size`")
+        let updateTrack = try #require(bodies.compactMap { $0 as? UpdateTrack }.first)
+        try checkFields(of: #require(updateTrack.sizes?.first), in: "Object `size`")
     }
 
     @Test("An optional field that is null counts as left out, and an unknown field is ignored")

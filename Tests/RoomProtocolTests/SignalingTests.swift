@@ -81,12 +81,12 @@ let clientMessages: [(ClientMessage, String)] = [
     (.enable(Enable(trackId: "TR_1")), #"{"trackId":"TR_1","type":"enable"}"#),
     (.disable(Disable(trackId: "TR_1")), #"{"trackId":"TR_1","type":"disable"}"#),
     (
-        .setBitrates(SetBitrates(trackId: "TR_1", bitrates: [75_000, 300_000])),
-        #"{"bitrates":[75000,300000],"trackId":"TR_1","type":"setBitrates"}"#
+        .updateTrack(UpdateTrack(trackId: "TR_1", bitrates: [75_000, 300_000])),
+        #"{"bitrates":[75000,300000],"trackId":"TR_1","type":"updateTrack"}"#
     ),
     (
-        .setBitrates(SetBitrates(trackId: "TR_1", bitrates: [75_000], sizes: [PictureSize(width: 4, height: 2)])),
-        #"{"bitrates":[75000],"sizes":[{"height":2,"width":4}],"trackId":"TR_1","type":"setBitrates"}"#
+        .updateTrack(UpdateTrack(trackId: "TR_1", bitrates: [75_000], sizes: [PictureSize(width: 4, height: 2)])),
+        #"{"bitrates":[75000],"sizes":[{"height":2,"width":4}],"trackId":"TR_1","type":"updateTrack"}"#
     ),
     (.subscribe(Subscribe(trackId: "TR_1")), #"{"trackId":"TR_1","type":"subscribe"}"#),
     (

@@ -96,7 +96,7 @@ extension Relay {
         case .unpublish(let body): unpublish(body, by: participant, at: now)
         case .enable(let body): enable(body, by: participant, at: now)
         case .disable(let body): disable(body, by: participant)
-        case .setBitrates(let body): setBitrates(body, by: participant, at: now)
+        case .updateTrack(let body): updateTrack(body, by: participant, at: now)
         case .subscribe(let body): subscribe(body, participant, at: now)
         case .unsubscribe(let body): unsubscribe(body, participant, at: now)
         case .keyframeRequest(let body): keyframeRequested(body, by: participant, at: now)
@@ -117,12 +117,12 @@ extension Relay {
         case .enable(let body): changesEnabled(body.trackId, to: true, by: participant) ? others : 0
         case .disable(let body): changesEnabled(body.trackId, to: false, by: participant) ? others : 0
         // The wishes of all subscribers are looked at.
-        case .setBitrates(let body): changesWishedSizes(body, by: participant) ? others : 0
+        case .updateTrack(let body): changesWishedSizes(body, by: participant) ? others : 0
         default: 0
         }
     }
 
-    private func changesWishedSizes(_ request: SetBitrates, by participant: ParticipantID) -> Bool {
+    private func changesWishedSizes(_ request: UpdateTrack, by participant: ParticipantID) -> Bool {
         guard let sizes = request.sizes, let track = ownTrack(request.trackId, of: participant),
             tracks[track]?.hasWishes == true
         else { return false }

@@ -109,9 +109,7 @@ extension Relay {
         guard (1...largest.width).contains(width), (1...largest.height).contains(height) else {
             return (.invalidArgument, "a size of \(width)x\(height); allowed are 1x1 to \(largest)")
         }
-        guard frameRate > 0, frameRate <= 1000 else {
-            return (.invalidArgument, "a rate of \(frameRate); allowed are more than 0 to 1000 fps")
-        }
+        if let sentence = refusal(ofRate: frameRate) { return (.invalidArgument, sentence) }
         guard let layers = request.simulcastLayers else { return nil }
         return refusal(of: layers, within: Dimensions(width: width, height: height))
     }
@@ -208,14 +206,14 @@ extension Relay {
         broadcast(.trackDisabled(message), in: participant.room, except: publisher)
     }
 
-    /// Chooses among a track's encodings by other highest rates and largest sizes from now on.
-    mutating func setBitrates(_ request: SetBitrates, by publisher: ParticipantID, at now: MonotonicInstant) {
+    /// Goes by other properties of a track from now on.
+    mutating func updateTrack(_ request: UpdateTrack, by publisher: ParticipantID, at now: MonotonicInstant) {
         guard let track = ownTrack(request.trackId, of: publisher) else {
             return sayNotFound(request.trackId, request.requestId, to: publisher, needing: .ownership)
         }
         let former = tracks[track]?.info.simulcastLayers ?? []
         let layers = request.applied(to: former)
-        if let sentence = refusal(of: request, for: former) ?? refusal(of: layers, within: .largestCodable)?.1 {
+        if let sentence = refusal(of: request, for: former) ?? refusal(ofChanged: layers) {
             let error = ErrorMessage(
                 .invalidArgument,
                 sentence,
@@ -225,23 +223,33 @@ extension Relay {
             )
             return send(.error(error), toParticipant: publisher)
         }
-        setSimulcastLayers(layers, of: track)
-        for (encoding, bitrate) in zip(tracks.hot[track.index].encodings, request.bitrates) {
+        if let frameRate = request.frameRate { tracks[track]?.info.frameRate = frameRate }
+        if !layers.isEmpty { setSimulcastLayers(layers, of: track) }
+        for (encoding, bitrate) in zip(tracks.hot[track.index].encodings, request.bitrates ?? []) {
             encodings[encoding]?.announcedRate = Double(bitrate)
         }
         participants[publisher]?.snapshot = nil
         reviewSoon(track, at: now)
     }
 
-    /// The reason to refuse bitrates and sizes that are not one for each of a track's encodings.
-    private func refusal(of request: SetBitrates, for layers: [SimulcastLayer]) -> String? {
-        guard !layers.isEmpty, request.bitrates.count == layers.count else {
+    /// The reason to refuse a rate outside its limits, or bitrates or sizes that are not one for each encoding.
+    private func refusal(of request: UpdateTrack, for layers: [SimulcastLayer]) -> String? {
+        if let frameRate = request.frameRate, let sentence = refusal(ofRate: frameRate) { return sentence }
+        guard request.bitrates.map({ $0.count == layers.count }) ?? true else {
             return "\"bitrates\" has one for each of the track's simulcastLayers; it has \(layers.count)"
         }
         guard request.sizes.map({ $0.count == layers.count }) ?? true else {
             return "\"sizes\" has one for each of the track's simulcastLayers; it has \(layers.count)"
         }
         return nil
+    }
+
+    private func refusal(ofChanged layers: [SimulcastLayer]) -> String? {
+        layers.isEmpty ? nil : refusal(of: layers, within: .largestCodable)?.1
+    }
+
+    private func refusal(ofRate frameRate: Double) -> String? {
+        frameRate > 0 && frameRate <= 1000 ? nil : "a rate of \(frameRate); allowed are more than 0 to 1000 fps"
     }
 
     /// Discards an encoding's packets; its subscribers wait for the keyframe with which it continues.
@@ -259,11 +267,11 @@ extension Relay {
     }
 }
 
-extension SetBitrates {
-    /// The encodings of a track with the announced bitrates, and with the announced sizes if there are any.
+extension UpdateTrack {
+    /// A track's encodings with the announced bitrates and sizes, as far as there are any.
     fileprivate func applied(to layers: [SimulcastLayer]) -> [SimulcastLayer] {
         var layers = layers
-        for (number, bitrate) in zip(layers.indices, bitrates) { layers[number].bitrate = bitrate }
+        for (number, bitrate) in zip(layers.indices, bitrates ?? []) { layers[number].bitrate = bitrate }
         for (number, size) in zip(layers.indices, sizes ?? []) {
             (layers[number].width, layers[number].height) = (size.width, size.height)
         }

@@ -54,6 +54,8 @@ final class EncodingLane: Sendable {
         var plan: EncodingPlan
         /// The size of the track's pictures.
         var dimensions: Dimensions
+        /// The highest rate of the track's pictures.
+        var frameRate: FrameRate
         /// The highest bitrate, if the frames are compressed already; `nil` for that of the plan.
         var sourceRate: Bitrate?
 
@@ -61,7 +63,7 @@ final class EncodingLane: Sendable {
         func lane(of route: PublishingRoute) -> UplinkController.Lane {
             var plan = plan
             plan.highestBitrate = sourceRate ?? plan.highestBitrate
-            return plan.lane(of: route, in: dimensions)
+            return plan.lane(of: route, in: dimensions, at: frameRate)
         }
     }
 
@@ -83,7 +85,7 @@ final class EncodingLane: Sendable {
     /// Adds an encoding to the route's uplink; nobody wants it yet.
     init(_ plan: EncodingPlan, of track: Track) {
         self.track = track
-        let limits = Limits(plan: plan, dimensions: track.route.dimensions)
+        let limits = Limits(plan: plan, dimensions: track.route.dimensions, frameRate: track.route.frameRate)
         self.limits = Monitor(limits)
         seat = track.route.uplink.add(limits.lane(of: track.route), queue: sendQueue) { [slot, relay = track.relay] in
             if let relay { relay.nudge() } else { slot.nudge() }
@@ -129,6 +131,11 @@ final class EncodingLane: Sendable {
     /// Goes on with pictures of another size, and, if they are compressed already, of another rate.
     func setSource(_ dimensions: Dimensions, rate: Bitrate? = nil) {
         changeLimits { ($0.dimensions, $0.sourceRate) = (dimensions, rate) }
+    }
+
+    /// Goes on with pictures that come at another rate.
+    func setFrameRate(_ frameRate: FrameRate) {
+        changeLimits { $0.frameRate = frameRate }
     }
 
     private func changeLimits(_ change: (inout Limits) -> Void) {

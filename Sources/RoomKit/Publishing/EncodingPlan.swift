@@ -21,12 +21,12 @@ struct EncodingPlan: Hashable, Sendable {
 }
 
 extension EncodingPlan {
-    /// The encoding's limits for pictures of the size `dimensions`.
-    func lane(of route: PublishingRoute, in dimensions: Dimensions) -> UplinkController.Lane {
+    /// The encoding's limits for pictures of the size `dimensions` that come at most at `frameRate`.
+    func lane(of route: PublishingRoute, in dimensions: Dimensions, at frameRate: FrameRate) -> UplinkController.Lane {
         let size = dimensions.divided(by: divisor)
         var lane = UplinkController.Lane(
             largestDimensions: size,
-            frameRate: route.frameRate,
+            frameRate: frameRate,
             highestBitrate: highestBitrate(in: dimensions, of: route.codec),
             priority: priority,
             preference: preference,

@@ -2,6 +2,26 @@ import MediaCore
 import RoomProtocol
 import Threading
 
+/// The properties of a published track that can change.
+struct ChangeableProperties: Hashable {
+    /// The highest rate of the pictures, in frames per second.
+    var frameRate: Double?
+    /// The encodings with their highest bitrates and largest sizes; `nil` if there is one.
+    var encodings: [SimulcastLayer]?
+
+    /// The message that tells the server of them; it leaves out what is as in `former`.
+    func update(of trackID: String, since former: ChangeableProperties) -> UpdateTrack {
+        var update = UpdateTrack(trackId: trackID)
+        if frameRate != former.frameRate { update.frameRate = frameRate }
+        if let encodings {
+            let (bitrates, sizes) = (encodings.compactMap(\.bitrate), encodings.map(\.size))
+            if bitrates != former.encodings?.compactMap(\.bitrate) { update.bitrates = bitrates }
+            if sizes != former.encodings?.map(\.size) { update.sizes = sizes }
+        }
+        return update
+    }
+}
+
 /// A local track in a room, from the call of `publish` until it is withdrawn; confined to the room.
 final class Publication {
     let track: LocalVideoTrack
@@ -14,8 +34,8 @@ final class Publication {
     var reply: Promise<Result<TrackInfo, RoomError>>?
     /// The value of `isEnabled` that the server was told last.
     var announcedEnabled = true
-    /// The encodings with the bitrates and sizes that the server was told last; `nil` if there is one.
-    var announcedEncodings: [SimulcastLayer]?
+    /// What the server was told last of the properties that can change.
+    var announced = ChangeableProperties()
     /// When the server may be told other ones; `nil` for at once.
     var nextAnnouncement: MonotonicInstant?
     /// Whether it is going to be told the present ones at that time.

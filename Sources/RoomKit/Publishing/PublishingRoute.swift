@@ -10,8 +10,12 @@ struct PublishingRoute: Sendable {
     var plans: [EncodingPlan]
     /// The size of the first picture as it is encoded; later ones may be smaller or larger.
     var dimensions: Dimensions
-    /// The approximate rate of the pictures.
+    /// The highest rate of the pictures, as the track was announced with it.
     var frameRate: FrameRate
+    /// Reads the highest rate of the pictures at present; `nil` if nothing is known.
+    ///
+    /// Any thread may call it.
+    var readFrameRate: @Sendable () -> FrameRate? = { nil }
     var clock: ClockBox
     /// Decides what the connection carries; the tracks of the connection share it.
     var uplink: Uplink
@@ -19,8 +23,10 @@ struct PublishingRoute: Sendable {
     var wake: @Sendable () -> Void
     /// Tells the server the present value of `isEnabled`.
     var announceEnabled: @Sendable () async -> Void
-    /// Tells the server the present highest bitrates and largest sizes of the encodings; called on any thread.
-    var announceEncodings: @Sendable () -> Void = {}
+    /// Tells the server the present frame rate, and the highest bitrates and largest sizes of the encodings.
+    ///
+    /// Any thread may call it.
+    var announceChanges: @Sendable () -> Void = {}
     /// Reports that pictures cannot be encoded.
     ///
     /// It is called on an encoder's thread, once for each series of failures.

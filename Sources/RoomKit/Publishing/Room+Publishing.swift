@@ -176,11 +176,14 @@ extension Room {
             plans: isSimulcast || offer.plans.count == 1 ? offer.plans : [publisher.singlePlan],
             dimensions: publisher.encodedDimensions ?? offer.dimensions,
             frameRate: offer.frameRate,
+            readFrameRate: { [weak track, weak publisher] in
+                publisher.flatMap { track?.frameRate(for: $0) }
+            },
             clock: clock,
             uplink: uplink,
             wake: { [loop] in loop.execute(requestWrite) },
             announceEnabled: { [weak self] in await self?.announceEnabled(trackID: info.id) },
-            announceEncodings: { [weak self] in Task { await self?.announceEncodings(trackID: info.id) } },
+            announceChanges: { [weak self] in Task { await self?.announceChanges(trackID: info.id) } },
             // An event that nobody reads keeps its track, which keeps these.
             reportFailure: { [weak eventQueue, weak track] failure in
                 if let track { eventQueue?.put(.localTrackFailed(track, failure)) }
@@ -190,12 +193,13 @@ extension Room {
             }
         )
         publisher.setWanted(publications.wantedLayers(of: info.id))
-        publication.announcedEncodings = offer.simulcastLayers
+        publication.announced.frameRate = offer.frameRate.framesPerSecond
+        publication.announced.encodings = isSimulcast ? offer.simulcastLayers : nil
         try publisher.begin(route)
         publications.accepted(publication, as: info.id)
         for lane in publisher.lanes { path.value.add(lane) }
         announceEnabled(trackID: info.id)
-        announceEncodings(trackID: info.id)
+        announceChanges(trackID: info.id)
     }
 
     /// Tells the server whether a track is enabled, if that has changed.
@@ -210,35 +214,33 @@ extension Room {
         send(isEnabled ? .enable(Enable(trackId: trackID)) : .disable(Disable(trackId: trackID)))
     }
 
-    /// Tells the server the highest bitrates and the largest sizes of a track's encodings, if they have changed.
+    /// Tells the server a track's frame rate and its encodings' highest bitrates and largest sizes, if they have changed.
     ///
-    /// The server chooses among several by them, and needs none of a track that has one. It is told once a second at
-    /// most, because it compares all subscribers then, and limits how often.
-    private func announceEncodings(trackID: String) {
-        guard let publication = publications.publication(withID: trackID),
-            let encodings = publication.publisher.announcedEncodings, encodings != publication.announcedEncodings
-        else { return }
+    /// The server chooses by them what each subscriber gets. It is told once a second at most, because it compares all
+    /// subscribers then, and limits how often.
+    private func announceChanges(trackID: String) {
+        guard let publication = publications.publication(withID: trackID) else { return }
+        let former = publication.announced
+        let present = publication.publisher.changeableProperties ?? former
+        guard present != former else { return }
         let now = MonotonicClock.now
         if let next = publication.nextAnnouncement, now < next {
             guard !publication.isAnnouncementDue else { return }
             publication.isAnnouncementDue = true
             Task { [weak self] in
                 try? await Task.sleep(for: next.duration(since: now))
-                await self?.announceDueEncodings(trackID: trackID)
+                await self?.announceDueChanges(trackID: trackID)
             }
             return
         }
-        let sizes = encodings.map(\.size)
-        let areSizesNew = sizes != publication.announcedEncodings?.map(\.size)
-        publication.announcedEncodings = encodings
+        publication.announced = present
         publication.nextAnnouncement = now + Self.announcementInterval
-        let bitrates = encodings.compactMap(\.bitrate)
-        send(.setBitrates(SetBitrates(trackId: trackID, bitrates: bitrates, sizes: areSizesNew ? sizes : nil)))
+        send(.updateTrack(present.update(of: trackID, since: former)))
     }
 
-    private func announceDueEncodings(trackID: String) {
+    private func announceDueChanges(trackID: String) {
         publications.publication(withID: trackID)?.isAnnouncementDue = false
-        announceEncodings(trackID: trackID)
+        announceChanges(trackID: trackID)
     }
 
     private static var announcementInterval: Duration { .seconds(1) }

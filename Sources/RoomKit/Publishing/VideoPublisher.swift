@@ -22,6 +22,10 @@ final class VideoPublisher: EncodedVideoSink, Sendable {
         /// How the track is encoded, as the application chose it last.
         var parameters: VideoEncodingParameters
         var isEnabled = true
+        /// The highest rate of the pictures, as it was read last.
+        var frameRate: FrameRate?
+        /// When to read it again.
+        var nextRateReading = MonotonicInstant(nanoseconds: .min)
         /// Whether the last picture is encoded with rows and columns exchanged.
         var isTransposed = false
     }
@@ -89,6 +93,7 @@ final class VideoPublisher: EncodedVideoSink, Sendable {
             firstFrame.fulfill((upright, isTransposed ? upright.transposed : upright))
         }
         let lanes = lanes(isTransposed: isTransposed)
+        reviewFrameRate()
         if let largest = lanes.first?.track.chain.largestDimensions(of: frame, sizing: sizing) {
             note(isTransposed ? largest.transposed : largest)
             offer(frame, sizing, largest, to: lanes)
@@ -101,6 +106,7 @@ final class VideoPublisher: EncodedVideoSink, Sendable {
 
     func onEncodedFrame(_ frame: EncodedFrame) {
         sourceDelivers()
+        reviewFrameRate()
         var frame = frame
         shape.withLock { $0.transform }.turn(&frame.tags.rotation, &frame.tags.isMirrored)
         if frame.info.isKeyframe {
@@ -131,8 +137,30 @@ final class VideoPublisher: EncodedVideoSink, Sendable {
         guard former != last, former != 0 || size != (firstFrame.current ?? nil)?.upright else { return }
         route.reportDimensions(size)
         // All encodings have the new size, also those that nobody receives.
-        route.announceEncodings()
+        route.announceChanges()
     }
+
+    /// Reads the rate of the pictures again, once a second, and goes on with another one.
+    ///
+    /// Requests to the source and to the track change it, and so does another device.
+    private func reviewFrameRate() {
+        let now = MonotonicClock.now
+        let route = state.withLock { state -> PublishingRoute? in
+            guard let route = state.route, now >= state.nextRateReading else { return nil }
+            state.nextRateReading = now + Self.rateReadingInterval
+            return route
+        }
+        guard let route, let frameRate = route.readFrameRate() else { return }
+        let isNew = state.withLock { state in
+            guard frameRate != state.frameRate else { return false }
+            state.frameRate = frameRate
+            for lane in state.lanes { lane.setFrameRate(frameRate) }
+            return true
+        }
+        if isNew { route.announceChanges() }
+    }
+
+    private static var rateReadingInterval: Duration { .seconds(1) }
 
     /// Counts a picture, and puts it into the slots of the encodings that somebody receives.
     private func offer(
@@ -239,6 +267,7 @@ final class VideoPublisher: EncodedVideoSink, Sendable {
         }
         state.withLock { state in
             state.route = route
+            state.frameRate = route.frameRate
             state.lanes = lanes
             for lane in lanes {
                 // They may have changed since the track was announced.
@@ -268,15 +297,18 @@ final class VideoPublisher: EncodedVideoSink, Sendable {
             for lane in state.lanes { lane.setParameters(parameters.completed(for: contentHint)) }
             return state.route
         }
-        route?.announceEncodings()
+        route?.announceChanges()
     }
 
-    /// The encodings as the server is to know them, by the present parameters and pictures; `nil` if there is one.
-    var announcedEncodings: [SimulcastLayer]? {
+    /// What the server is to know, by the present parameters and pictures; `nil` before `begin`.
+    var changeableProperties: ChangeableProperties? {
         // Under the lock, so that it is after a change of parameters as a whole or before it.
-        let (plans, route) = state.withLock { state in (state.lanes.map(\.plan), state.route) }
-        guard let route, let dimensions else { return nil }
-        return plans.announced(for: dimensions, of: route.codec)
+        let (plans, route, frameRate) = state.withLock { ($0.lanes.map(\.plan), $0.route, $0.frameRate) }
+        guard let route, let dimensions, let frameRate else { return nil }
+        return ChangeableProperties(
+            frameRate: frameRate.framesPerSecond,
+            encodings: plans.announced(for: dimensions, of: route.codec)
+        )
     }
 
     /// Changes the pictures in another way, from the next one on.
