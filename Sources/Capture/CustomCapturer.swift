@@ -54,7 +54,7 @@ public final class VideoCaptureConsumer: Sendable {
     ///
     /// A frame is dropped if no sink wants it, if a sink is still taking another thread's frame, if it is older than
     /// the one before, or once the capturer is stopped. The time from its timestamp until now counts as its capture
-    /// delay.
+    /// delay; a timestamp in the future or more than ten seconds ago counts as now.
     @discardableResult
     public func consume(_ frame: VideoFrame) -> Bool { entrance.take(frame) }
 

@@ -1,5 +1,25 @@
-import MediaCore
+package import MediaCore
 import Threading
+
+extension MonotonicInstant {
+    /// How long ago a frame that is passed on now can have been captured.
+    ///
+    /// Nobody would want to see an older one live. Such a timestamp is that of another clock, or counts from the
+    /// beginning of a clip. Viewers would take it for the frame's age.
+    package static let longestCaptureDelay = Duration.seconds(10)
+
+    /// Whether a frame that is passed on at `now` can have been captured at this time.
+    package func canBeCaptureTime(at now: MonotonicInstant) -> Bool {
+        self <= now && self >= now - Self.longestCaptureDelay
+    }
+
+    /// Changes to `now`, and counts that, if a frame that is passed on at `now` cannot have been captured at this time.
+    mutating func becomeCaptureTime(at now: MonotonicInstant, counting captured: inout CaptureStatistics) {
+        guard !canBeCaptureTime(at: now) else { return }
+        self = now
+        captured.timestampsReplaced = 1
+    }
+}
 
 /// Lets frames that an application makes on threads of its own into a source: one at a time, and never an older one.
 ///
@@ -46,15 +66,12 @@ final class FrameEntrance: Sendable {
 
     /// Passes a frame on to the sinks that want it; returns `false` if it was dropped.
     ///
-    /// A timestamp in the future is replaced by the present, and counted.
+    /// A timestamp in the future, or of long ago, is replaced by the present, and counted.
     func take(_ frame: VideoFrame) -> Bool {
         let now = MonotonicClock.now
         var frame = frame
         var captured = CaptureStatistics()
-        if frame.timestamp > now {
-            frame.timestamp = now
-            captured.timestampsReplaced = 1
-        }
+        frame.timestamp.becomeCaptureTime(at: now, counting: &captured)
         let given = frame.timestamp
         let (isOpen, admitted) = state.withLock { state -> (Bool, MonotonicInstant?) in
             guard !state.isClosed else { return (false, nil) }

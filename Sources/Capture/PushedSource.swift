@@ -31,6 +31,9 @@ public final class PushedSource: VideoSource {
     /// A frame is dropped if no sink wants it, if a sink is still taking another thread's frame, or if it is older than
     /// the one before. Do not write it again: the next frame is fresher. A frame that was taken may still be replaced
     /// by a newer one before it is encoded.
+    ///
+    /// The frame's timestamp says when it was captured. One in the future or more than ten seconds ago, as those of
+    /// another clock or of a clip, counts as now, in `CaptureStatistics.timestampsReplaced` too.
     @discardableResult
     public func write(_ frame: VideoFrame) -> Bool { entrance.take(frame) }
 

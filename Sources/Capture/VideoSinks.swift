@@ -121,9 +121,12 @@ public final class VideoSinks: Sendable {
 
     /// Delivers a frame to each sink whose rate admits it, and counts it.
     ///
-    /// Call it on one thread at a time, in order of capture.
+    /// A timestamp in the future, or more than ten seconds ago, counts as now. Call it on one thread at a time, in order
+    /// of capture.
     public func deliver(_ frame: VideoFrame) {
+        var frame = frame
         var captured = CaptureStatistics()
+        frame.timestamp.becomeCaptureTime(at: MonotonicClock.now, counting: &captured)
         captured.countCaptured(at: frame.timestamp)
         guard admit(captured, newestAt: frame.timestamp) else { return }
         handOver(frame)

@@ -8,9 +8,9 @@ public struct CaptureStatistics: Hashable, Sendable {
     public var framesDropped = FrameDropCounts()
     /// Frames that the device itself left out, found by gaps in its sequence numbers; not part of `framesCaptured`.
     public var framesMissed = 0
-    /// Frames whose timestamp from the device was impossible or of another clock.
+    /// Frames whose timestamp from the device or the application was impossible or of another clock.
     ///
-    /// They carry the time at which they were taken from the device instead.
+    /// They carry the time at which they were taken from it instead.
     public var timestampsReplaced = 0
     /// Frames of a screen that was found unchanged, or of a hidden window, which show the last picture again; part of
     /// `framesCaptured`.

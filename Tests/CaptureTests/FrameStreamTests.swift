@@ -72,7 +72,11 @@ struct FrameStreamTests {
         source.sinks.add(sink)
         let reader = FrameReader(source, frameRate: FrameRate(10))
         try await reader.begin()
-        for number in 0..<60 { source.write(frame(atMilliseconds: Int64(number) * 1000 / 60)) }
+        let start = MonotonicClock.now - .seconds(5)
+        for number in 0..<60 {
+            let buffer = VideoBuffer(dimensions: Dimensions(width: 16, height: 16))
+            source.write(VideoFrame(buffer: buffer, timestamp: start + .milliseconds(number * 1000 / 60)))
+        }
         #expect(await reader.next() != nil)
         #expect(sink.count == 60 && (9...11).contains(reader.framesDropped + 1))
         await reader.end()

@@ -7,6 +7,15 @@ import Threading
 
 @Suite("Pushed source", .timeLimit(.minutes(1)))
 struct PushedSourceTests {
+    /// The beginning of the tests' timelines, so that no timestamp is in the future or long ago.
+    private let start = MonotonicClock.now - .seconds(9)
+
+    private func frame(atMilliseconds milliseconds: Int64) -> VideoFrame {
+        var frame = CaptureTests.frame(atMilliseconds: 0)
+        frame.timestamp = start + .milliseconds(milliseconds)
+        return frame
+    }
+
     @Test("A frame that nobody wants is dropped, and the writer is told")
     func nobody() {
         let source = PushedSource()
@@ -37,10 +46,10 @@ struct PushedSourceTests {
         let sink = StampSink()
         source.sinks.add(sink)
         let before = MonotonicClock.now
-        #expect(source.write(frame(atMilliseconds: 10_000)))
-        #expect(!source.write(frame(atMilliseconds: 0)))
-        #expect(source.write(frame(atMilliseconds: 33)))
-        #expect(source.write(frame(atMilliseconds: 66)))
+        #expect(source.write(frame(atMilliseconds: 9000)))
+        #expect(!source.write(frame(atMilliseconds: 5000)))
+        #expect(source.write(frame(atMilliseconds: 5033)))
+        #expect(source.write(frame(atMilliseconds: 5066)))
         #expect(source.write(VideoFrame(buffer: frame(atMilliseconds: 0).buffer, timestamp: MonotonicClock.now)))
         let stamps = sink.received.withLock { $0.timestamps }
         #expect(stamps == stamps.sorted() && stamps.dropFirst().allSatisfy { $0 >= before })
@@ -54,10 +63,26 @@ struct PushedSourceTests {
         let source = PushedSource()
         let sink = StampSink()
         source.sinks.add(sink)
-        for second in 10..<20 as Range<Int64> {
-            #expect(source.write(frame(atMilliseconds: 1000 * second)))
-            #expect(!source.write(frame(atMilliseconds: 1000 * second - 5000)))
+        for step in 0..<10 as Range<Int64> {
+            #expect(source.write(frame(atMilliseconds: 8000 + 100 * step)))
+            #expect(!source.write(frame(atMilliseconds: 5000 + 100 * step)))
         }
+    }
+
+    // Viewers were told that the frames were as old as the machine has been up.
+    @Test("A timestamp of long ago, as that of a clip, counts as now")
+    func longAgo() {
+        let source = PushedSource()
+        let sink = StampSink()
+        source.sinks.add(sink)
+        let before = MonotonicClock.now
+        for number in 0..<3 as Range<Int64> {
+            let picture = CaptureTests.frame(atMilliseconds: 33 * number)
+            #expect(source.write(VideoFrame(buffer: picture.buffer, timestamp: before - .seconds(11 + number))))
+        }
+        let stamps = sink.received.withLock { $0.timestamps }
+        #expect(stamps == stamps.sorted() && stamps.allSatisfy { $0 >= before && $0 <= MonotonicClock.now })
+        #expect(source.writeStatistics.timestampsReplaced == 3)
     }
 
     @Test("A frame from the future counts as one of now")

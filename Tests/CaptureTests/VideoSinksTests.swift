@@ -1,5 +1,6 @@
 import MediaCore
 import Testing
+import Threading
 
 @testable import Capture
 
@@ -9,8 +10,29 @@ struct VideoSinksTests {
         let sinks = VideoSinks()
     }
 
+    /// Delivers frames with timestamps that can be true: the last one is of now.
     private func deliver(_ count: Int, every milliseconds: Int64 = 33, to sinks: VideoSinks) {
-        for number in 0..<count { sinks.deliver(frame(atMilliseconds: Int64(number) * milliseconds)) }
+        let end = MonotonicClock.now
+        for number in 0..<count {
+            var frame = frame(atMilliseconds: 0)
+            frame.timestamp = end - .milliseconds(Int64(count - 1 - number) * milliseconds)
+            sinks.deliver(frame)
+        }
+    }
+
+    // Viewers were told that the frames were as old as the machine has been up.
+    @Test("A timestamp in the future or of long ago counts as now", arguments: [-1_000_000, 1_000_000])
+    func wrongTimestamps(milliseconds: Int) {
+        let source = PassiveSource()
+        let sink = StampSink()
+        source.sinks.add(sink)
+        let before = MonotonicClock.now
+        var frame = frame(atMilliseconds: 0)
+        frame.timestamp = before + .milliseconds(milliseconds)
+        source.sinks.deliver(frame)
+        let stamps = sink.received.withLock { $0.timestamps }
+        #expect(stamps.count == 1 && stamps.allSatisfy { $0 >= before && $0 <= MonotonicClock.now })
+        #expect(source.captureStatistics.timestampsReplaced == 1)
     }
 
     // The second one took the first one's place.

@@ -140,15 +140,18 @@ struct VideoPublisherTests {
         let renderer = NotingRenderer()
         track.addRenderer(renderer)
         track.addRenderer(renderer)
+        let start = MonotonicClock.now - .seconds(5)
         for index in 0..<3 {
-            source.deliver(picture(64, 48, at: index, rotation: .clockwise90))
+            var picture = picture(64, 48, at: index, rotation: .clockwise90)
+            picture.timestamp = start + .seconds(index)
+            source.deliver(picture)
             wait { track.rendererStatistics(of: renderer)?.framesRendered == index + 1 }
         }
         #expect(track.removeRenderer(renderer)?.framesDropped == 0)
         #expect(source.sink == nil)
         source.deliver(picture(64, 48, at: 3))
         let frames = renderer.frames.withLock { $0 }
-        #expect(frames.map(\.timestamp) == (0..<3).map { timestamp(at: $0) })
+        #expect(frames.map(\.timestamp) == (0..<3).map { start + .seconds($0) })
         #expect(frames.allSatisfy { $0.rotation == .clockwise90 && $0.dimensions == Dimensions(width: 64, height: 48) })
     }
 

@@ -44,7 +44,8 @@ public final class PushedVP8Source: EncodedVideoSource {
     /// - Parameters:
     ///   - frame: One whole VP8 frame, of at most 4 MiB; it is copied.
     ///   - timestamp: When the frame was captured; `nil` for now. One in the future counts as now. Timestamps that go
-    ///     back are shifted, so that the frames keep their distances and times never go back.
+    ///     back, or that lie more than ten seconds back, are shifted, so that the frames keep their distances and times
+    ///     never go back.
     ///   - rotation: The clockwise turn by which subscribers make the picture upright. After a quarter turn, the
     ///     track's size is that of the upright picture from the next keyframe on.
     ///   - isMirrored: Whether subscribers exchange left and right after the turn.

@@ -1,32 +1,26 @@
+import Capture
 import MediaCore
 
-/// Gives frames times that never go back and are never in the future, from timestamps that may do both.
+/// Gives frames times that never go back and are neither in the future nor long ago, whatever the timestamps are.
 ///
 /// Timestamps that go back, as those of an encoder that was started anew, begin a new timeline at the time of the last
-/// frame. From there the times go on as the timestamps do, until these have caught up with the times.
+/// frame. Those of long ago, as of another clock, begin one at the present. From there the times go on as the timestamps
+/// do, until these can be taken as they are.
 struct StampedTimeline: Hashable, Sendable {
     /// The time of the last frame; `nil` before the first.
     private var last: MonotonicInstant?
-    /// What is added to timestamps that lie before the last time.
+    /// What is added to timestamps that cannot be taken as they are.
     private var offset = Duration.zero
 
     /// The time of the next frame, which came at `now`.
     mutating func time(of timestamp: MonotonicInstant, at now: MonotonicInstant) -> MonotonicInstant {
         let possible = min(timestamp, now)
-        guard let last else {
-            self.last = possible
-            return possible
-        }
-        var time = possible
-        if possible >= last {
-            offset = .zero
-        } else {
-            if possible + offset < last { offset = last.duration(since: possible) }
-            time = min(possible + offset, now)
-        }
+        if possible.canBeCaptureTime(at: now), possible >= last ?? possible { offset = .zero }
+        if let last, possible + offset < last { offset = last.duration(since: possible) }
+        if !(possible + offset).canBeCaptureTime(at: now) { offset = now.duration(since: possible) }
         // Another thread may have read the clock later and come here sooner.
-        time = max(time, last)
-        self.last = time
+        let time = max(possible + offset, last ?? now - MonotonicInstant.longestCaptureDelay)
+        last = time
         return time
     }
 }

@@ -13,7 +13,7 @@ public struct LocalVideoTrackStatistics: Hashable, Sendable {
     public var framesRepeated = 0
     /// Frames that the device skipped, according to its sequence numbers; they are not part of `framesCaptured`.
     public var framesMissed = 0
-    /// Frames whose device time stamp could not be true and was replaced by the time at which the frame was taken.
+    /// Frames whose timestamp could not be true and was replaced by the time at which the source delivered the frame.
     public var timestampsReplaced = 0
     /// Slates that the source delivered in place of pictures that did not come; they are part of `framesCaptured`.
     public var framesSubstituted = 0
