@@ -21,6 +21,10 @@ package struct FreezeDetector: Hashable, Sendable {
 
     /// The time between the repeats of a picture that stands still for long, in microseconds (`docs/protocol.md`, 6.2).
     private static let repeatInterval: Int64 = 1_000_000
+    /// The shortest standstill that is worth a word while it lasts, in microseconds.
+    ///
+    /// A source that has ended is paused a second later, which is no freeze.
+    private static let leastStandstill: Int64 = 1_500_000
     /// The time from a change to the first repeat of it, in microseconds: a shorter gap is the source's own.
     private static let settlingTime: Int64 = 200_000
 
@@ -54,7 +58,8 @@ package struct FreezeDetector: Hashable, Sendable {
     private var gaps: [Int64] = []
     private var oldest = 0
     private var sum: Int64 = 0
-    private var lastFrame: MonotonicInstant?
+    /// When the last frame was shown; `nil` before the first, and in a pause.
+    package private(set) var lastFrame: MonotonicInstant?
     private var last: Frame?
     /// How long the picture may stand still from now on, in microseconds; 0 unless the last frame was a repeat.
     private var stillness: Int64 = 0
@@ -119,6 +124,19 @@ package struct FreezeDetector: Hashable, Sendable {
             isFreeze(gap - stillness, average: preview.sum / Int64(preview.gaps.count))
         else { return nil }
         return .microseconds(gap)
+    }
+
+    /// When a freeze is worth a word while it lasts, unless another frame is shown before.
+    ///
+    /// That is 1.5 s after the last frame, or three times the average gap if that is longer: shorter freezes are only
+    /// counted. A picture that is repeated is to be repeated again, at the latest 1.5 s after its time. It is `nil` before
+    /// the first frame and in a pause. `expectedGap` stands for the average of the gaps while there are few.
+    package func standstill(expectedGap: Duration) -> MonotonicInstant? {
+        guard let lastFrame else { return nil }
+        guard stillness == 0 else { return lastFrame + .microseconds(stillness + Self.leastStandstill) }
+        let isKnown = gaps.count >= Self.fewestGaps
+        let average = isKnown ? sum / Int64(gaps.count) : max(Self.repeatInterval, expectedGap.wholeMicroseconds)
+        return lastFrame + .microseconds(max(Self.leastStandstill, Self.leastRatio * max(average, leastAverage)))
     }
 
     /// Notes a pause, for example of a disabled track: the time until the next frame is no gap.

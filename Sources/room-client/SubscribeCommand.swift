@@ -271,6 +271,17 @@ struct SubscribeCommand: AsyncParsableCommand {
                     TrackSwitchEvent("trackSwitchedOn", track, of: participant),
                     "\"\(track.name)\" of \(track.publisherIdentity) is sent again."
                 )
+            case .trackFrozen(let track, let participant):
+                reporter.report(
+                    TrackFreezeEvent("trackFrozen", track, of: participant),
+                    "\"\(track.name)\" of \(track.publisherIdentity) is frozen."
+                )
+            case .trackUnfrozen(let track, let participant, let duration):
+                let seconds = String(format: "%.1f s", duration.seconds)
+                reporter.report(
+                    TrackFreezeEvent("trackUnfrozen", track, of: participant, duration),
+                    "\"\(track.name)\" of \(track.publisherIdentity) is no longer frozen, after \(seconds)."
+                )
             case .trackDimensionsChanged(let track, let participant, let size):
                 reporter.report(DimensionsEvent(track, of: participant, size), nil)
             case .networkQualityChanged(let participant, let level):

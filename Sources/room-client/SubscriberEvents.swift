@@ -45,6 +45,39 @@ struct TrackSwitchEvent: Encodable {
     }
 }
 
+/// A track is frozen, or no longer.
+struct TrackFreezeEvent: Encodable {
+    var event: String
+    var participant: String
+    var participantId: String
+    var track: String
+    /// How long the picture stood still; `null` when the freeze begins.
+    @Nullable var frozenMs: Double?
+
+    init(_ event: String, participant: String, participantId: String, track: String, _ duration: Duration? = nil) {
+        self.event = event
+        self.participant = participant
+        self.participantId = participantId
+        self.track = track
+        frozenMs = duration?.milliseconds
+    }
+
+    init(
+        _ event: String,
+        _ track: RemoteVideoTrack,
+        of participant: RemoteParticipant,
+        _ duration: Duration? = nil
+    ) {
+        self.init(
+            event,
+            participant: participant.identity,
+            participantId: participant.sid,
+            track: track.name,
+            duration
+        )
+    }
+}
+
 /// The recording of a track has ended together with the track, and its files are complete.
 struct RecordingEvent: Encodable {
     var event = "recordingEnded"

@@ -87,7 +87,7 @@ extension RemoteVideoTrack {
             words.append(String(format: "frame age p50 %.0f p95 %.0f ms, ", p50, p95) + clock)
         }
         if let time = statistics.decodeTime { words.append(String(format: "decode %.1f ms", time.milliseconds)) }
-        if let time = statistics.timeSinceLastFrame, time >= .seconds(1) {
+        if isFrozen, let time = statistics.timeSinceLastFrame {
             words.append(String(format: "no picture for %.0f s", time.seconds.rounded(.down)))
         }
         if statistics.freezeCount > 0 {

@@ -90,7 +90,7 @@ final class Tile {
     private func warning(_ statistics: RemoteVideoTrackStatistics, isHeldBack: Bool) -> String? {
         if !view.track.isEnabled { return "paused" }
         if isHeldBack { return "not sent: slow network" }
-        guard let time = statistics.timeSinceLastFrame, time >= .seconds(2) else { return nil }
+        guard view.track.isFrozen, let time = statistics.timeSinceLastFrame else { return nil }
         return String(format: "no picture for %.0f s", time.seconds.rounded(.down))
     }
 }

@@ -96,7 +96,7 @@ struct ProgramJSONTests {
         #expect(
             received.map { $0.string("event") }.filter {
                 // These come as often, and when, the machine and the network make it so.
-                !["status", "recordingEnded", "trackDimensionsChanged"].contains($0)
+                !["status", "recordingEnded", "trackDimensionsChanged", "trackFrozen", "trackUnfrozen"].contains($0)
             } == [
                 "connected", "trackSubscribed", "participantConnected", "participantDisconnected", "trackUnsubscribed",
                 "participantDisconnected", "disconnected", "summary",
@@ -127,6 +127,7 @@ struct ProgramJSONTests {
         keys.add(try DeviceEvents.cameras() + DeviceEvents.screens(), by: "devices")
         keys.add(try DeviceEvents.ofSources(), by: "connect")
         keys.add(try await ProgramDoctorTests.events(of: server), by: "doctor")
+        keys.add(try DeviceEvents.ofFreezes(), by: "subscribe")
         for command in ["connect", "subscribe"] { keys.add(try DeviceEvents.ofSizes(), by: command) }
         keys.add(try await events(of: ["adapt", "plot", directory("run.log")]), by: "adapt plot")
         keys.add(try await events(of: ["adapt", "replay", directory("run.log")]), by: "adapt replay")

@@ -47,6 +47,30 @@ struct FreezeDetectorTests {
         #expect(detector.count == 0)
     }
 
+    @Test("A standstill is worth a word after 1.5 s, or after three intervals if that is longer")
+    func standstill() {
+        func wait(_ gaps: [Int], expected: Int = 0) -> Duration? {
+            let last = start + .milliseconds(gaps.reduce(0, +))
+            return freezes(gaps).detector.standstill(expectedGap: .milliseconds(expected))?.duration(since: last)
+        }
+        #expect(FreezeDetector().standstill(expectedGap: .zero) == nil)
+        #expect(wait(Array(repeating: 33, count: 40)) == .milliseconds(1500))
+        #expect(wait(Array(repeating: 600, count: 40)) == .milliseconds(1800))
+        #expect(wait(Array(repeating: 5000, count: 40), expected: 33) == .seconds(15))
+        // While little is known, a source may be as slow as one of which the picture is repeated.
+        #expect(wait([33, 33]) == .seconds(3) && wait([33, 33], expected: 33) == .seconds(3))
+        #expect(wait([], expected: 10_000) == .seconds(30))
+        var detector = freezes(Array(repeating: 33, count: 40)).detector
+        detector.paused()
+        #expect(detector.standstill(expectedGap: .zero) == nil)
+        // A picture that stands still is repeated each second.
+        for number in 0..<3 as Range<UInt32> {
+            let frame = FreezeDetector.Frame(number: number, simulcastLayer: 0, isRepeat: number > 0)
+            detector.shown(frame, at: start + .seconds(60 + Int(number)))
+        }
+        #expect(detector.standstill(expectedGap: .seconds(10)) == start + .milliseconds(64_500))
+    }
+
     @Test("A freeze that goes on is reported, and counted once when it ends")
     func goingOn() {
         var detector = freezes(Array(repeating: 40, count: 20)).detector

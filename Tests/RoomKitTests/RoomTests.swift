@@ -62,6 +62,8 @@ extension RoomEvent {
         case .requestRefused: "refused"
         case .trackSwitchedOff(let track, _, let reason): "off \(track.name) \(reason)"
         case .trackSwitchedOn(let track, _): "on \(track.name)"
+        case .trackFrozen(let track, _): "frozen \(track.name)"
+        case .trackUnfrozen(let track, _, _): "unfrozen \(track.name)"
         case .networkQualityChanged(let participant, let level): "\(participant.identity) \(level)"
         case .eventsMissed(let count): "missed \(count)"
         case .disconnected(let error): error.map { "lost \($0.code)" } ?? "left"
@@ -72,7 +74,7 @@ extension RoomEvent {
     fileprivate var dependsOnPace: Bool {
         switch self {
         case .trackSwitchedOff, .trackSwitchedOn, .networkQualityChanged, .trackDimensionsChanged,
-            .localTrackDimensionsChanged:
+            .localTrackDimensionsChanged, .trackFrozen, .trackUnfrozen:
             true
         default: false
         }

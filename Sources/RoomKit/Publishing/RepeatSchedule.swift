@@ -5,14 +5,20 @@ import MediaCore
 /// Many sources deliver a picture only when it changes, or rarely: an application that writes pictures, a pipe, a clip
 /// of one frame every ten seconds. A viewer that comes, or needs a keyframe, must not wait for the next one. And the
 /// last picture must become sharp, and be marked as the present one, so that the server's cache shows it to those who
-/// come later. A source that answers `requestFrame()` itself, such as a screen, does so before any of these times.
+/// come later. While it stands still it is shown once a second, so that viewers can tell it from one of a connection
+/// that is gone. A source that answers `requestFrame()` itself, such as a screen, does so before any of these times.
 struct RepeatSchedule: Hashable, Sendable {
     /// How long somebody who needs a keyframe waits for a picture of the source, at most.
     static let patience = Duration.milliseconds(500)
-    /// How long a picture is the newest before it is shown again: longer than the 1 s after which screens repeat theirs.
-    static let settling = Duration.milliseconds(1500)
+    /// How long a picture is the newest before it is shown again.
+    ///
+    /// It is longer than the interval of a source of one picture a second, and shorter than the 1.5 s after which viewers
+    /// count a picture as frozen.
+    static let settling = Duration.milliseconds(1100)
     /// The time from one repeat to the next while the picture becomes sharper.
     static let sharpening = Duration.milliseconds(250)
+    /// The time from one repeat to the next of a picture that is sharp, as of a screen.
+    static let standstill = Duration.seconds(1)
 
     /// When to show the newest picture again, unless another one comes first; `nil` for not at all.
     private(set) var time: MonotonicInstant?
@@ -31,7 +37,7 @@ struct RepeatSchedule: Hashable, Sendable {
     ///   - now: The time.
     mutating func encoded(isRepeat: Bool, isSharp: Bool, at now: MonotonicInstant) {
         if isRepeat {
-            time = isSharp ? nil : now + Self.sharpening
+            time = now + (isSharp ? Self.standstill : Self.sharpening)
         } else {
             time = now + Self.settling
         }

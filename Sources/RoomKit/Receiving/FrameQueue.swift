@@ -49,6 +49,15 @@ final class FrameQueue: Sendable {
         case needsKeyframe
     }
 
+    /// The result of waiting for a frame.
+    enum Taken: Sendable {
+        case frame(ReceivedFrame)
+        /// No frame came in time.
+        case nothing
+        /// No frame will come: the queue is closed and empty.
+        case end
+    }
+
     private struct State: Sendable {
         /// Frames from before the queue existed; they are taken first and do not count as depth.
         var earlier: ArraySlice<ReceivedFrame> = []
@@ -120,15 +129,26 @@ final class FrameQueue: Sendable {
 
     /// Waits for the next frame and takes it; `nil` once the queue is closed and empty.
     func take() -> ReceivedFrame? {
-        state.wait { state -> ReceivedFrame?? in
-            if let first = state.earlier.popFirst() { return .some(first) }
-            guard let newest = state.frames.last else { return state.isClosed ? .some(nil) : nil }
+        while true {
+            switch take(by: nil) {
+            case .frame(let frame): return frame
+            case .nothing: continue
+            case .end: return nil
+            }
+        }
+    }
+
+    /// Waits for the next frame until `deadline`, and takes it; `nil` stands for no deadline.
+    func take(by deadline: MonotonicInstant?) -> Taken {
+        state.wait(until: deadline) { state -> Taken? in
+            if let first = state.earlier.popFirst() { return .frame(first) }
+            guard let newest = state.frames.last else { return state.isClosed ? .end : nil }
             let first = state.frames.removeFirst()
             state.size -= first.frame.size
             // The arrival of the newest frame stands for the present; the queue reads no clock.
             if first.isCatchUp { state.caughtUp = newest.received }
-            return .some(first)
-        } ?? nil
+            return .frame(first)
+        } ?? .nothing
     }
 
     /// Discards the waiting frames up to a keyframe, because a frame that was taken could not be decoded.

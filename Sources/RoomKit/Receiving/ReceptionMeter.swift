@@ -27,6 +27,9 @@ struct ReceptionMeter: Sendable {
     private var recent = RecentFrames()
     private var freezes: FreezeDetector
     private var lastShown: MonotonicInstant?
+    private let expectedGap: Duration
+    /// When the picture was shown that has stood still for too long since; `nil` if none has.
+    private(set) var frozenSince: MonotonicInstant?
 
     /// The time between the frames of a screen that stands still, which is no freeze; for publishers that do not mark
     /// repeats.
@@ -34,9 +37,12 @@ struct ReceptionMeter: Sendable {
 
     /// Creates the meter of a track before its first frame.
     ///
-    /// - Parameter leastAverageGap: A shorter average of the gaps between frames counts as this one.
-    init(leastAverageGap: Duration = .zero) {
+    /// - Parameters:
+    ///   - leastAverageGap: A shorter average of the gaps between frames counts as this one.
+    ///   - expectedGap: What the average counts as while there are few gaps.
+    init(leastAverageGap: Duration = .zero, expectedGap: Duration = .zero) {
         freezes = FreezeDetector(leastAverageGap: leastAverageGap)
+        self.expectedGap = expectedGap
     }
 
     /// Notes a whole frame of `size` that arrived at `now`.
@@ -77,6 +83,17 @@ struct ReceptionMeter: Sendable {
         countShown(frame)
         ages.record(age)
         freezes.shown(FreezeDetector.Frame(frame.info), at: frame.at)
+        frozenSince = nil
+    }
+
+    /// When the picture counts as frozen, unless another one is shown before; `nil` if it does, and if none is expected.
+    var standstill: MonotonicInstant? {
+        frozenSince == nil ? freezes.standstill(expectedGap: expectedGap) : nil
+    }
+
+    /// Notes that it is `now`: the picture may stand still for so long that it counts as frozen.
+    mutating func noteStandstill(at now: MonotonicInstant) {
+        if let standstill, now >= standstill { frozenSince = freezes.lastFrame }
     }
 
     private mutating func countShown(_ frame: Decoded) {
@@ -93,6 +110,7 @@ struct ReceptionMeter: Sendable {
     mutating func interrupt() {
         freezes.paused()
         lastShown = nil
+        frozenSince = nil
     }
 
     /// The statistics, with rates and recent ages as of `now`.

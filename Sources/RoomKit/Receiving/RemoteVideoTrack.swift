@@ -55,10 +55,26 @@ public final class RemoteVideoTrack: Sendable {
         }
     }
 
+    /// How the reception goes.
+    private struct Reception: Sendable {
+        var meter: ReceptionMeter
+        /// Reports that the picture is frozen from now on, or was for a time; `nil` while the track is not received.
+        ///
+        /// It is called under the lock, so that the reports come in order.
+        var reportFreeze: (@Sendable (Freeze) -> Void)?
+    }
+
+    /// A change of `isFrozen`.
+    enum Freeze: Sendable {
+        case began
+        /// A picture was shown, or none is expected any more, this long after the last one.
+        case ended(Duration)
+    }
+
     private let state: Monitor<State>
     /// Separate from `state`, so that reading the statistics delays only the threads that count, for the time of a
     /// copy.
-    private let meter: Monitor<ReceptionMeter>
+    private let reception: Monitor<Reception>
     private let finished = Promise<Void>()
     /// Renderers that receive each decoded picture.
     let renderers = TrackRenderers()
@@ -77,7 +93,11 @@ public final class RemoteVideoTrack: Sendable {
         frameRate = info.video?.frameRate ?? 0
         codec = info.codec
         let isScreen = info.source == VideoSourceKind.screen.rawValue
-        meter = Monitor(ReceptionMeter(leastAverageGap: isScreen ? ReceptionMeter.screenGap : .zero))
+        let meter = ReceptionMeter(
+            leastAverageGap: isScreen ? ReceptionMeter.screenGap : .zero,
+            expectedGap: FrameRate(frameRate)?.interval ?? .zero
+        )
+        reception = Monitor(Reception(meter: meter))
         trackCodec = TrackCodec.named(info.codec, kind: info.kind)
         state = Monitor(State(isEnabled: info.enabled))
     }
@@ -85,7 +105,7 @@ public final class RemoteVideoTrack: Sendable {
     /// The size of the last picture, made upright; before the first one, that with which the track was published.
     ///
     /// `RoomEvent.trackDimensionsChanged` reports changes.
-    public var dimensions: Dimensions { meter.withLock { $0.dimensions } ?? publishedDimensions }
+    public var dimensions: Dimensions { reception.withLock { $0.meter.dimensions } ?? publishedDimensions }
 
     /// Whether this library decodes the codec; a track with another codec is listed but cannot be received.
     public var isSupported: Bool { trackCodec != nil }
@@ -99,6 +119,11 @@ public final class RemoteVideoTrack: Sendable {
     /// Whether the server does not send the track for now, although it is subscribed to (`RoomEvent.trackSwitchedOff`).
     public var isSwitchedOff: Bool { state.withLock { $0.isSwitchedOff } }
 
+    /// Whether no picture has been shown for 1.5 s, or for three times their usual interval if that is longer.
+    ///
+    /// `RoomEvent.trackFrozen` reports it. It is `false` before the first picture, and while none is expected.
+    public var isFrozen: Bool { reception.withLock { $0.meter.frozenSince != nil } }
+
     /// What this program needs of the track, as set with `Room.setPreferences(_:of:)`.
     public var preferences: VideoSubscriptionPreferences { state.withLock { $0.preferences } }
 
@@ -106,7 +131,7 @@ public final class RemoteVideoTrack: Sendable {
     ///
     /// Reading takes some microseconds, and does not hold up the track's threads: only a copy is made under a lock.
     public var statistics: RemoteVideoTrackStatistics {
-        let meter = meter.withLock { $0 }
+        let meter = reception.withLock { $0.meter }
         var statistics = meter.statistics(at: MonotonicClock.now)
         // A frame that was on its way when the publisher paused does not begin a wait for the next one.
         if !isEnabled { statistics.timeSinceLastFrame = nil }
@@ -161,7 +186,7 @@ public final class RemoteVideoTrack: Sendable {
 
     func receiverBegan() {
         change { $0.receivers += 1 }
-        meter.withLock { $0.interrupt() }
+        measure { $0.interrupt() }
     }
 
     /// Notes that a receiver has passed on its last frame.
@@ -213,7 +238,7 @@ public final class RemoteVideoTrack: Sendable {
     func expectNothing() {
         renderers.forgetStill()
         // The time without pictures is wanted, and no freeze. It may begin with frames that were still on their way.
-        meter.withLock { $0.interrupt() }
+        measure { $0.interrupt() }
     }
 
     /// Notes that the server does not send the track for now, although it is subscribed to, or sends it again.
@@ -223,9 +248,19 @@ public final class RemoteVideoTrack: Sendable {
         if isSwitchedOff { renderers.forgetStill() }
     }
 
-    /// Notes that the server sends the track from now on, or does so no longer.
-    func setSubscribed(_ isSubscribed: Bool) {
-        state.withLock { ($0.isSubscribed, $0.isSwitchedOff) = (isSubscribed, false) }
+    /// Notes that the server sends the track from now on, and that freezes are to be reported.
+    func beginSubscription(reportFreeze: @escaping @Sendable (Freeze) -> Void) {
+        reception.withLock { $0.reportFreeze = reportFreeze }
+        state.withLock { ($0.isSubscribed, $0.isSwitchedOff) = (true, false) }
+    }
+
+    /// Notes that the server sends the track no longer.
+    func endSubscription() {
+        reception.withLock { reception in
+            reception.reportFreeze = nil
+            reception.meter.interrupt()
+        }
+        state.withLock { ($0.isSubscribed, $0.isSwitchedOff) = (false, false) }
     }
 
     func setKeyframeRequest(_ request: (@Sendable (KeyframeNeed) -> Void)?) {
@@ -239,6 +274,25 @@ public final class RemoteVideoTrack: Sendable {
 
     /// Notes in the statistics what has happened to a frame.
     func measure(_ body: (inout ReceptionMeter) -> Void) {
-        meter.withLock { body(&$0) }
+        reception.withLock { reception in
+            let since = reception.meter.frozenSince
+            body(&reception.meter)
+            switch (since, reception.meter.frozenSince) {
+            case (nil, _?): reception.reportFreeze?(.began)
+            case (let since?, nil): reception.reportFreeze?(.ended(MonotonicClock.now.duration(since: since)))
+            default: break
+            }
+        }
     }
+
+    /// When the picture counts as frozen, unless another one is shown before; `nil` if none is expected.
+    var standstill: MonotonicInstant? { isPictureExpected ? reception.withLock { $0.meter.standstill } : nil }
+
+    /// Notes that it is `now`: the picture may stand still for so long that it counts as frozen.
+    func noteStandstill(at now: MonotonicInstant) {
+        // A frame that was on its way when the publisher paused is not followed by others.
+        if isPictureExpected { measure { $0.noteStandstill(at: now) } }
+    }
+
+    private var isPictureExpected: Bool { state.withLock { $0.isEnabled && !$0.preferences.isPaused } }
 }

@@ -66,7 +66,13 @@ extension Room {
             let request = KeyframeRequest(trackId: trackID, skip: need == .recorder ? false : nil)
             Task { await self.send(.keyframeRequest(request)) }
         }
-        entry.track.setSubscribed(true)
+        entry.track.beginSubscription { [weak eventQueue, weak track, weak participant] change in
+            guard let track, let participant else { return }
+            switch change {
+            case .began: eventQueue?.put(.trackFrozen(track, participant))
+            case .ended(let duration): eventQueue?.put(.trackUnfrozen(track, participant, duration))
+            }
+        }
         path.value.begin(receiver, alias: alias)
         remote.entries[trackID]?.former = nil
         remote.entries[trackID]?.alias = alias
@@ -105,7 +111,7 @@ extension Room {
         remote.entries[trackID]?.alias = nil
         guard let receiver = path.value.endReception(of: alias) else { return }
         entry.track.setKeyframeRequest(nil)
-        entry.track.setSubscribed(false)
+        entry.track.endSubscription()
         receiver.close()
         remote.entries[trackID]?.former = receiver
         remote.endingReceivers += 1

@@ -149,7 +149,7 @@ final class VideoReceiver: Sendable {
         var (opening, display) = (OpeningGate(), DisplayGate())
         var badKeyframes = 0
         var (dimensions, uprightDimensions): (Dimensions?, Dimensions?)
-        while var received = queue.take() {
+        while var received = nextFrame() {
             let began = now()
             let isInTime = isLive(received, &opening) && isInTime(received, &display, at: began)
             // A file takes each picture, however late. One that stands still is for renderers that come later, too.
@@ -184,6 +184,17 @@ final class VideoReceiver: Sendable {
                 track.renderers.forgetStill()
             }
             for sink in track.note(received) { sink.receive(received) }
+        }
+    }
+
+    /// Waits for the next frame, and notes meanwhile if the picture stands still for too long.
+    private func nextFrame() -> ReceivedFrame? {
+        while true {
+            switch queue.take(by: track.standstill) {
+            case .frame(let received): return received
+            case .nothing: track.noteStandstill(at: MonotonicClock.now)
+            case .end: return nil
+            }
         }
     }
 
@@ -257,6 +268,8 @@ final class VideoReceiver: Sendable {
             meter.decoded(decoded)
             isResized = decoded.dimensions.map { $0 != former } ?? false
         }
+        // Frames that come too late to be shown do not end a standstill.
+        if !decoded.isShown { track.noteStandstill(at: now) }
         if isResized, let size = decoded.dimensions { reportDimensions(size) }
     }
 }

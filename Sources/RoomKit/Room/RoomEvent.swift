@@ -31,6 +31,16 @@ public enum RoomEvent: Sendable {
     /// The pictures of a track, made upright, have another size from now on: its source has changed or was turned, or
     /// what the networks carry has changed.
     case trackDimensionsChanged(RemoteVideoTrack, RemoteParticipant, Dimensions)
+    /// A track shows no new picture although some are expected, for whatever reason.
+    ///
+    /// It comes 1.5 s after the last picture, or three times their usual interval if that is longer. Frames that are
+    /// late are not shown. A picture that stands still at its source is shown again each second. `trackUnfrozen` follows, unless the track is
+    /// unsubscribed first.
+    case trackFrozen(RemoteVideoTrack, RemoteParticipant)
+    /// A track shows pictures again after `trackFrozen`, or none is expected any more, because the track is paused.
+    ///
+    /// The duration is the time since the last picture before.
+    case trackUnfrozen(RemoteVideoTrack, RemoteParticipant, Duration)
     /// The publisher of a track sends again.
     case trackEnabled(RemoteVideoTrack, RemoteParticipant)
     /// The publisher of a track pauses it.

@@ -1,0 +1,112 @@
+import MediaCore
+import RoomKit
+import RoomProtocol
+import TestSupport
+import Testing
+import Threading
+
+/// A server that sends pictures of a track now and then.
+@Suite("Events of a track that freezes", .timeLimit(.minutes(2)))
+struct FrozenTrackTests {
+    /// What a member was told of the freezes of a track: `nil` for one that begins, and how long it was for one that ends.
+    private func told(_ member: Member) -> [Duration?] {
+        member.events.compactMap { event -> Duration?? in
+            switch event {
+            case .trackFrozen: .some(nil)
+            case .trackUnfrozen(_, _, let duration): .some(duration)
+            default: nil
+            }
+        }
+    }
+
+    private func viewer(of server: ScriptedServer) async throws -> (Member, SocketPeer, RemoteVideoTrack) {
+        var options = ConnectOptions(roomName: "stage")
+        options.url = server.url
+        let member = try await Member(options)
+        return (member, try await server.peer(), try await member.subscribedTrack())
+    }
+
+    /// Sends pictures until some more are shown; one from before a stop of this machine is rightly not.
+    private func show(
+        _ count: Int,
+        more pattern: inout EncodedPattern,
+        of track: RemoteVideoTrack,
+        _ peer: SocketPeer
+    ) async throws {
+        let before = track.statistics.framesRendered
+        try await eventually("pictures are shown") {
+            if track.statistics.framesRendered >= before + count { return true }
+            for packet in try pattern.next() { peer.send(packet) }
+            try await Task.sleep(for: .milliseconds(33))
+            return false
+        }
+    }
+
+    @Test("A track of which nothing comes is frozen until a picture is shown, and each of them is told once")
+    func freezes() async throws {
+        let server = try ScriptedServer()
+        defer { server.stop() }
+        let (member, peer, track) = try await viewer(of: server)
+        // Before the first picture, nothing stands still.
+        #expect(!track.isFrozen && told(member).isEmpty)
+        var pattern = try EncodedPattern(alias: 7)
+        try await show(12, more: &pattern, of: track, peer)
+        for _ in 0..<2 {
+            let before = told(member).count
+            try await eventually("it is frozen") { track.isFrozen && told(member).count > before }
+            try await show(1, more: &pattern, of: track, peer)
+            try await eventually("it is not") { told(member).last.flatMap(\.self) != nil }
+        }
+        let all = told(member)
+        #expect(all.count >= 4 && all.count.isMultiple(of: 2))
+        for (index, duration) in all.enumerated() {
+            #expect(duration.map { $0 >= .milliseconds(1500) } == (index.isMultiple(of: 2) ? nil : true))
+        }
+        await member.room.disconnect()
+    }
+
+    @Test("A frozen track whose publisher pauses it is frozen no longer, and one that is paused never")
+    func paused() async throws {
+        let server = try ScriptedServer()
+        defer { server.stop() }
+        let (member, peer, track) = try await viewer(of: server)
+        var pattern = try EncodedPattern(alias: 7)
+        try await show(12, more: &pattern, of: track, peer)
+        try await eventually("it is frozen") { track.isFrozen }
+        let pause = TrackDisabled(participantId: "PA_theirs", trackId: "TR_theirs")
+        peer.tell(.trackDisabled(pause))
+        try await eventually("the pause is told, and that the freeze is over") {
+            !track.isEnabled && told(member).last.flatMap(\.self) != nil
+        }
+        // Pictures that were on their way do not begin another one.
+        try await show(2, more: &pattern, of: track, peer)
+        let before = told(member).count
+        try await Task.sleep(for: .seconds(2))
+        #expect(!track.isFrozen && told(member).count == before)
+        await member.room.disconnect()
+    }
+
+    @Test("A picture that stands still at its source does not freeze")
+    func still() async throws {
+        let stage = try Stage()
+        let (robot, viewer) = (try await stage.join("robot"), try await stage.join("viewer"))
+        let track = LocalVideoTrack(writtenAs: "still")
+        let picture = VideoBuffer(dimensions: testSize)
+        picture.withMutablePlanes { plane, chromaU, chromaV in
+            plane.update(repeating: 80)
+            chromaU.update(repeating: 128)
+            chromaV.update(repeating: 128)
+        }
+        let publishing = Task { try await robot.room.localParticipant.publish(track) }
+        try await eventually("its only picture is taken") {
+            track.write(VideoFrame(buffer: picture, timestamp: MonotonicClock.now))
+        }
+        try await publishing.value
+        let remote = try await viewer.subscribedTrack()
+        // Shown again each second: without that it would have frozen.
+        try await eventually("it is shown for some seconds") { remote.statistics.framesRepeated >= 6 }
+        let isDelayed = remote.statistics.freezeCount > 0
+        #expect(told(viewer).isEmpty || isDelayed)
+        for member in [robot, viewer] { await member.room.disconnect() }
+    }
+}
