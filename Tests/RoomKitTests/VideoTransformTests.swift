@@ -110,7 +110,7 @@ struct VideoTransformTests {
         await bench.publisher.stop()
     }
 
-    @Test("A slate stays as it is, so that it can be read")
+    @Test("A slate is neither turned nor mirrored, so that it can be read")
     func slate() async throws {
         let bench = try PublisherBench()
         bench.publisher.setTransform(transform(.half, isMirrored: true, crop: Dimensions(width: 48, height: 32)))
@@ -124,17 +124,47 @@ struct VideoTransformTests {
         await bench.publisher.stop()
     }
 
-    // A crop of another shape cut off what the slate says.
-    @Test("Whatever the crop, the whole slate is shown", arguments: [(100, 480), (320, 240), (640, 100), (2, 2)])
-    func wholeSlate(width: Int, height: Int) {
-        var slate = picture(640, 480)
-        slate.isSubstitute = true
+    // A crop of another shape cut off what the slate says. After a quarter turn the slate had another size than the
+    // pictures: two changes of size in each outage.
+    @Test(
+        "A slate has the size of the pictures and is whole, whatever the crop and the turn",
+        arguments: [nil, (100, 480), (320, 240), (640, 100), (102, 50), (16, 16)],
+        VideoRotation.allCases
+    )
+    func wholeSlate(crop: (width: Int, height: Int)?, rotation: VideoRotation) {
         var shape = PictureShape()
-        shape.transform.crop = Dimensions(width: width, height: height)
-        let sizing = shape.sizing(of: slate)
-        #expect(sizing.crop == nil && (sizing.isFitted || sizing.size == nil))
-        let made = sizing.outputDimensions(for: slate.dimensions)
-        #expect(made.width <= width && made.height <= height)
+        shape.transform.crop = crop.map { Dimensions(width: $0.width, height: $0.height) }
+        shape.transform.rotation = rotation
+        let picture = shape.tagged(picture(640, 480))
+        let size = shape.sizing(of: picture).outputDimensions(for: picture.uprightDimensions)
+        // White in the middle of grey, and black in its corners but the first.
+        var slate = VideoFrame(
+            buffer: VideoBuffer(dimensions: Dimensions(width: 640, height: 480)),
+            timestamp: timestamp(at: 0)
+        )
+        slate.isSubstitute = true
+        slate.buffer.withMutablePlanes { luma, chromaU, chromaV in
+            for index in luma.indices {
+                let (row, column) = (index / slate.buffer.lumaStride, index % slate.buffer.lumaStride)
+                luma[index] = row < 240 && column < 320 ? 100 : 200
+            }
+            chromaU.update(repeating: 90)
+            chromaV.update(repeating: 140)
+        }
+        let shown = shape.tagged(slate)
+        #expect(shown.isSubstitute && shown.rotation == .none && !shown.isMirrored)
+        #expect(shown.dimensions == size && shape.sizing(of: shown).outputDimensions(for: size) == size)
+        // Wherever it is, it has its four quarters, and the rest has the colour of the first one.
+        shown.buffer.withPlanes { luma, chromaU, chromaV in
+            var bright = 0
+            for row in 0..<size.height {
+                for column in 0..<size.width where luma[row * shown.buffer.lumaStride + column] > 150 { bright += 1 }
+            }
+            let whole = Dimensions(width: 640, height: 480).scaledDown(toFit: size).area
+            // Sides are even ones.
+            #expect(abs(bright - whole * 3 / 4) <= whole / 4 + 4, "\(bright) of \(whole)")
+            #expect(abs(Int(chromaU[0]) - 90) <= 4 && abs(Int(chromaV[0]) - 140) <= 4, "\(chromaU[0]) \(chromaV[0])")
+        }
     }
 
     @Test("The packets of frames that are compressed already say how to turn and mirror them")
