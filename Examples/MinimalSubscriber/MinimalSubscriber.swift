@@ -38,6 +38,11 @@ struct MinimalSubscriber: AsyncParsableCommand {
                 case .trackUnsubscribed(let track, let participant):
                     let age = track.statistics.frameAge?.p50.milliseconds ?? 0
                     print("\(track.name) of \(participant.identity) is over; median frame age \(age) ms.")
+                case .eventsMissed:
+                    // More than 1,024 events waited here. A track takes the same renderer only once.
+                    for track in await room.remoteParticipants.flatMap(\.videoTracks) where track.isSubscribed {
+                        track.addRenderer(counter)
+                    }
                 case .disconnected(let error?): print("The session is over: \(error)")
                 default: break
                 }

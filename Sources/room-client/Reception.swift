@@ -8,7 +8,12 @@ import Threading
 final class Reception: Sendable {
     private struct Item: Sendable {
         var track: RemoteVideoTrack
+        var participant: RemoteParticipant
         var recorder: TrackRecorder?
+        /// Whether the last report of it is that it is received.
+        var isReceived = true
+        /// Whether its recording is being completed.
+        var isEnding = false
         /// Whether a failure of the recording has been reported.
         var isFailureReported = false
     }
@@ -73,9 +78,23 @@ final class Reception: Sendable {
         return SubscriberStatus(interval: interval.seconds, tracks: tracks.map { SubscriberStatus.Track($0) })
     }
 
-    /// Begins to record a track.
-    func begin(_ track: RemoteVideoTrack) {
-        guard !state.withLock({ state in state.items.contains { $0.track === track } }) else { return }
+    /// Reports that a track is received, and begins to record it; does nothing if both were done.
+    func begin(_ track: RemoteVideoTrack, of participant: RemoteParticipant) {
+        let (isKnown, isReported) = state.withLock { state in
+            guard let index = state.items.firstIndex(where: { $0.track === track }) else { return (false, false) }
+            defer { state.items[index].isReceived = true }
+            return (true, state.items[index].isReceived)
+        }
+        if !isReported {
+            reporter.report(
+                TrackEvent("trackSubscribed", track, of: participant),
+                "Receiving \"\(track.name)\" of \(track.publisherIdentity) (\(track.publishedDimensions))."
+            )
+        }
+        if !isKnown { record(track, of: participant) }
+    }
+
+    private func record(_ track: RemoteVideoTrack, of participant: RemoteParticipant) {
         if let snapshot { track.addRenderer(snapshot) }
         var recorder: TrackRecorder?
         if let directory {
@@ -85,8 +104,38 @@ final class Reception: Sendable {
                 report(error)
             }
         }
-        state.withLock { state in state.items.append(Item(track: track, recorder: recorder)) }
+        state.withLock { $0.items.append(Item(track: track, participant: participant, recorder: recorder)) }
         presentNext()
+    }
+
+    /// Reports that a track is not received any more; its recording goes on if it is received again.
+    func interrupt(_ track: RemoteVideoTrack) {
+        let participant = state.withLock { state -> RemoteParticipant? in
+            guard let index = state.items.firstIndex(where: { $0.track === track && $0.isReceived }) else { return nil }
+            state.items[index].isReceived = false
+            return state.items[index].participant
+        }
+        guard let participant else { return }
+        reporter.report(
+            TrackEvent("trackUnsubscribed", track, of: participant),
+            "\"\(track.name)\" of \(track.publisherIdentity) is over."
+        )
+    }
+
+    /// Makes up for events that were missed.
+    ///
+    /// It ends the tracks that are not among `present`, the tracks that are published now, and begins those that are
+    /// received now.
+    func makeUp(with present: [(track: RemoteVideoTrack, participant: RemoteParticipant, isSubscribed: Bool)]) {
+        let known = state.withLock { state in state.items.map(\.track) + (state.claimed.map { [$0] } ?? []) }
+        for track in known where !present.contains(where: { $0.track === track }) {
+            interrupt(track)
+            end(track)
+            _ = abandon(track)
+        }
+        for item in present {
+            if item.isSubscribed { begin(item.track, of: item.participant) } else { interrupt(item.track) }
+        }
     }
 
     /// Claims `track` as the only one that is received; `false` if another one is.
@@ -135,7 +184,8 @@ final class Reception: Sendable {
     /// Completes the files of a track that has ended and removes the track, in the background.
     func end(_ track: RemoteVideoTrack) {
         state.withLock { state in
-            guard state.items.contains(where: { $0.track === track }) else { return }
+            guard let index = state.items.firstIndex(where: { $0.track === track && !$0.isEnding }) else { return }
+            state.items[index].isEnding = true
             let number = state.nextEnding
             state.nextEnding += 1
             state.endings[number] = Task {

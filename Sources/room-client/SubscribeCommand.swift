@@ -235,17 +235,8 @@ struct SubscribeCommand: AsyncParsableCommand {
             case .trackPublished(let track, let participant):
                 if let preferences = preferring.preferences { await room.setPreferences(preferences, of: track) }
                 await consider(track, of: participant, in: room, for: reception)
-            case .trackSubscribed(let track, let participant):
-                reporter.report(
-                    TrackEvent("trackSubscribed", track, of: participant),
-                    "Receiving \"\(track.name)\" of \(track.publisherIdentity) (\(track.publishedDimensions))."
-                )
-                reception.begin(track)
-            case .trackUnsubscribed(let track, let participant):
-                reporter.report(
-                    TrackEvent("trackUnsubscribed", track, of: participant),
-                    "\"\(track.name)\" of \(track.publisherIdentity) is over."
-                )
+            case .trackSubscribed(let track, let participant): reception.begin(track, of: participant)
+            case .trackUnsubscribed(let track, _): reception.interrupt(track)
             case .trackUnpublished(let track, _):
                 reception.end(track)
                 if reception.abandon(track) { await considerAll(of: room, for: reception) }
@@ -253,7 +244,9 @@ struct SubscribeCommand: AsyncParsableCommand {
                 reporter.reportFailure(FailureEvent(error, track, of: participant))
                 if reception.abandon(track) { await considerAll(of: room, for: reception, but: track) }
             case .requestRefused(let error): reporter.reportFailure(FailureEvent(error))
-            case .eventsMissed(let count): reporter.reportMissed(count)
+            case .eventsMissed(let count):
+                reporter.reportMissed(count)
+                await makeUp(for: reception, in: room)
             case .disconnected(let error):
                 reporter.reportDisconnection(error)
                 stop.end(.session(error))
@@ -291,6 +284,19 @@ struct SubscribeCommand: AsyncParsableCommand {
                 break
             }
         }
+    }
+
+    /// Makes up for events that were missed, by the tracks that the room has now.
+    ///
+    /// Events that still wait may tell the same once more, and `reception` heeds only what is new to it.
+    private func makeUp(for reception: Reception, in room: Room) async {
+        let present = await room.remoteParticipants.flatMap { participant in
+            participant.videoTracks.map { (track: $0, participant: participant, isSubscribed: $0.isSubscribed) }
+        }
+        // The end of the session ends all tracks, and is told by an event that is not missed.
+        guard await room.state == .connected else { return }
+        reception.makeUp(with: present)
+        await considerAll(of: room, for: reception)
     }
 
     /// Considers all tracks of the room but one that has failed.

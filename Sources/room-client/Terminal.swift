@@ -299,11 +299,10 @@ struct Reporter: Sendable {
         report(DisconnectedEvent(error), nil)
     }
 
-    /// Reports that a slow terminal or pipe made the program miss events.
+    /// Reports that so many events came at once that the program missed some.
     func reportMissed(_ count: Int) {
         let missed = "\(counted(count, "event")) \(count == 1 ? "was" : "were") missed"
-        let problem = "\(missed): the program's output is read too slowly"
-        reportFailure(FailureEvent("\(problem); write it to a file."))
+        reportFailure(FailureEvent("\(missed), because they came faster than the program read them."))
     }
 
     /// Whether there is a live status line: only for text output at a terminal.

@@ -131,9 +131,7 @@ final class RoomSession: Sendable {
     // MARK: Following the room
 
     private func follow(_ room: Room) async {
-        for participant in await room.remoteParticipants {
-            for track in participant.videoTracks { await consider(track, of: participant, in: room) }
-        }
+        await considerAll(of: room)
         for await event in room.events {
             switch event {
             case .trackPublished(let track, let participant): await consider(track, of: participant, in: room)
@@ -145,10 +143,26 @@ final class RoomSession: Sendable {
                 remove(track)
                 tell(error)
             case .requestRefused(let error): tell(error)
+            case .eventsMissed: await makeUp(in: room)
             case .disconnected(let error): end(error.map { .failed($0) } ?? .wanted)
             default: break
             }
         }
+    }
+
+    private func considerAll(of room: Room) async {
+        for participant in await room.remoteParticipants {
+            for track in participant.videoTracks { await consider(track, of: participant, in: room) }
+        }
+    }
+
+    /// Makes up for events that were missed, by the tracks that the room has now.
+    private func makeUp(in room: Room) async {
+        let received = await room.remoteParticipants.flatMap(\.videoTracks).filter(\.isSubscribed)
+        for view in now.views where !received.contains(where: { $0 === view.track }) { remove(view.track) }
+        for track in received { add(track) }
+        change { $0.heldBack = Set(received.filter(\.isSwitchedOff).map(\.sid)) }
+        await considerAll(of: room)
     }
 
     /// Subscribes to a track that was asked for by name; without names, the server sends every track by itself.

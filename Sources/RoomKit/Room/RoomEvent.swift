@@ -81,7 +81,18 @@ public enum RoomEvent: Sendable {
     case requestRefused(RoomError)
     /// This reader was too slow: this many events were left out here, because 1,024 were already waiting.
     ///
-    /// `Room.remoteParticipants` and `RemoteParticipant.videoTracks` show the present participants and tracks.
+    /// No later event tells what they told. To make up for them, compare what you keep with what the room has now:
+    ///
+    /// - Let go of each participant that is not in `Room.remoteParticipants`, and of each track that is in no
+    ///   participant's `videoTracks`. The objects are the same as long as a participant stays or a track is published.
+    /// - Begin with each track whose `isSubscribed` is true. `addRenderer` does nothing for a renderer that the track
+    ///   has.
+    /// - Without automatic subscription, call `Room.subscribe(to:)` for the tracks that you want.
+    /// - Read `isEnabled`, `isSwitchedOff`, `dimensions` and `networkQualityLevel` anew.
+    /// - Look at the `failure` of each local track and of its source: `localTrackFailed` may be among what was missed.
+    ///
+    /// The room may be ahead of the events that still wait, so that one of these tells what you know already.
+    /// A recorder ends by itself with its track, as does `RemoteVideoTrack.ended()`.
     case eventsMissed(Int)
     /// The session is over; the error is `nil` if this program left. This is the last event.
     case disconnected(RoomError?)
