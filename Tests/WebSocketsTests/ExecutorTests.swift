@@ -84,31 +84,13 @@ struct ExecutorTests {
         }
     }
 
-    @Test("A loop's parts trap off its thread")
-    func confinement() async {
-        await #expect(processExitsWith: .failure) {
-            let loop = try WebSocketLoop(name: "loop")
-            loop.service.connect(ClientOptions(url: try WebSocketURL("ws://127.0.0.1:1")), handler: Recorder())
-        }
-        await #expect(processExitsWith: .failure) {
+    @Test("A loop's parts trap off its thread", arguments: ConfinedUse.allCases)
+    func confinement(use: ConfinedUse) async {
+        await #expect(processExitsWith: .failure) { [use] in
             let loop = try WebSocketLoop(name: "loop")
             _ = try loop.listen(ListenerOptions()) { Recorder() }
-            loop.service.listeners.first?.acceptAll()
-        }
-        await #expect(processExitsWith: .failure) {
-            let loop = try WebSocketLoop(name: "loop")
-            let options = ClientOptions(url: try WebSocketURL("ws://127.0.0.1:1"))
-            ConnectAttempt(options: options, on: loop.service).resolved(to: [])
-        }
-        await #expect(processExitsWith: .failure) {
-            let loop = try WebSocketLoop(name: "loop")
-            let options = ClientOptions(url: try WebSocketURL("ws://127.0.0.1:1"))
-            _ = ConnectAttempt(options: options, on: loop.service).isBegun
-        }
-        await #expect(processExitsWith: .failure) {
-            let loop = try WebSocketLoop(name: "loop")
-            let options = ClientOptions(url: try WebSocketURL("ws://127.0.0.1:1"))
-            ConnectAttempt(options: options, on: loop.service).isConnected = true
+            // A use that does not trap ends the process in good order.
+            use.perform(on: loop.service, for: ClientOptions(url: try WebSocketURL("ws://127.0.0.1:1")))
         }
     }
 
@@ -139,5 +121,46 @@ struct ExecutorTests {
             withUnsafeBytes(of: &after.__sigaction_handler) { old.elementsEqual($0) }
         }
         #expect(isSame)
+    }
+}
+
+/// A use of one of a loop's parts, which only the loop's thread may make.
+enum ConfinedUse: String, CaseIterable, Codable {
+    case connect, keep, release, wake, sendRequested, holdDeferring
+    case acceptAll, connectionEnded, stopListening
+    case resolved, isBegun, setConnected
+    case isOpen, requestWrite, ping, close, hangUp
+
+    func perform(on service: Service, for options: ClientOptions) {
+        let listener = service.listeners[0]
+        let attempt = ConnectAttempt(options: options, on: service)
+        let connection = WebSocketConnection(
+            service: service,
+            role: .connecting(attempt),
+            limits: options.limits,
+            idle: options.idle,
+            congestionControl: nil,
+            peerAddress: "",
+            handler: Recorder()
+        )
+        switch self {
+        case .connect: service.connect(options, handler: Recorder())
+        case .keep: service.keep(connection)
+        case .release: service.release(connection)
+        case .wake: service.wake(after: .seconds(600))
+        case .sendRequested: service.sendRequested()
+        case .holdDeferring: service.holdDeferring()
+        case .acceptAll: listener.acceptAll()
+        case .connectionEnded: listener.connectionEnded()
+        case .stopListening: listener.stop()
+        case .resolved: attempt.resolved(to: [])
+        case .isBegun: _ = attempt.isBegun
+        case .setConnected: attempt.isConnected = true
+        case .isOpen: _ = connection.isOpen
+        case .requestWrite: connection.requestWrite()
+        case .ping: connection.ping()
+        case .close: connection.close(code: 1000, reason: "")
+        case .hangUp: connection.hangUp(reason: "")
+        }
     }
 }
