@@ -39,6 +39,14 @@ private func pattern(_ name: String? = nil) -> LocalVideoTrack {
     LocalVideoTrack(source: PatternSource(dimensions: Dimensions(width: 64, height: 48)), name: name)
 }
 
+/// A source that says that it has failed before its pictures end.
+private final class SlowlyFailingSource: VideoSource {
+    let sinks = VideoSinks()
+    let events = AsyncStream<CaptureEvent>.makeStream()
+
+    func captureEvents() -> AsyncStream<CaptureEvent> { events.stream }
+}
+
 extension RoomEvent {
     /// The event's name and whom it is about.
     fileprivate var words: String {
@@ -302,14 +310,33 @@ struct RoomTests {
         let expected = ["warning arm", "warning arm", "interrupted arm", "goes on arm", "failed arm"]
         try await eventually("all events") { told.withLock { $0 } == expected }
         await robot.localParticipant.unpublish(track)
-        // A source that fails before its first picture is told by the call alone.
+        await robot.disconnect()
+        await listening.value
+        #expect(told.withLock { $0 } == expected + ["left"])
+    }
+
+    @Test("A source that fails before its first picture is told by the call alone")
+    func failsBeforePublished() async throws {
+        let stage = try Stage()
+        let robot = try await stage.join("robot")
+        let events = robot.events
+        let source = EventSource()
+        let track = LocalVideoTrack(source: source, name: "arm")
         let failing = Task { try await robot.localParticipant.publish(track) }
         try await eventually { source.isCapturing }
         source.give(.failure)
         #expect(await error(of: failing) is EventSource.Trouble)
+        // Here the event of the failure comes while the call still waits for a picture.
+        let slow = SlowlyFailingSource()
+        let waiting = Task { try await robot.localParticipant.publish(LocalVideoTrack(source: slow)) }
+        try await eventually { slow.sink != nil }
+        slow.events.continuation.yield(.failed(EventSource.Trouble()))
+        // Jobs of the room run one after another: what the event causes is done when these are.
+        for _ in 0..<100 { #expect(await robot.state == .connected) }
+        waiting.cancel()
+        #expect(await error(of: waiting) is CancellationError)
         await robot.disconnect()
-        await listening.value
-        #expect(told.withLock { $0 } == expected + ["left"])
+        #expect(await words(events, through: "") == ["left"])
     }
 
     @Test("A server that goes down ends a publishing with what ended the session")
