@@ -117,4 +117,16 @@ struct QuantitiesTests {
         statistics.age(to: last + delay + .seconds(3))
         #expect(statistics.framesPerSecond == 0)
     }
+
+    @Test(
+        "A picture covers a box if one of its sides has nine tenths of the pixels",
+        arguments: [
+            (640, 360, true), (628, 353, true), (711, 400, true), (712, 401, false), (640, 4000, true),
+            (4000, 360, true), (1280, 720, false), (Int.max, Int.max, false),
+        ]
+    )
+    func covering(width: Int, height: Int, isCovered: Bool) {
+        let picture = Dimensions(width: 640, height: 360)
+        #expect(picture.covers(Dimensions(width: width, height: height)) == isCovered)
+    }
 }
