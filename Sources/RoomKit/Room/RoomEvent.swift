@@ -88,7 +88,7 @@ public enum RoomEvent: Sendable {
     /// - Begin with each track whose `isSubscribed` is true. `addRenderer` does nothing for a renderer that the track
     ///   has.
     /// - Without automatic subscription, call `Room.subscribe(to:)` for the tracks that you want.
-    /// - Read `isEnabled`, `isSwitchedOff`, `dimensions` and `networkQualityLevel` anew.
+    /// - Read `isEnabled`, `isSwitchedOff`, `isFrozen`, `dimensions` and `networkQualityLevel` anew.
     /// - Look at the `failure` of each local track and of its source: `localTrackFailed` may be among what was missed.
     ///
     /// The room may be ahead of the events that still wait, so that one of these tells what you know already.
