@@ -39,12 +39,18 @@ private func pattern(_ name: String? = nil) -> LocalVideoTrack {
     LocalVideoTrack(source: PatternSource(dimensions: Dimensions(width: 64, height: 48)), name: name)
 }
 
-/// A source that says that it has failed before its pictures end.
+/// A source that says to the room, its first reader, that it has failed, and to nobody else.
 private final class SlowlyFailingSource: VideoSource {
     let sinks = VideoSinks()
-    let events = AsyncStream<CaptureEvent>.makeStream()
+    private let readers = Monitor<[AsyncStream<CaptureEvent>.Continuation]>([])
 
-    func captureEvents() -> AsyncStream<CaptureEvent> { events.stream }
+    func captureEvents() -> AsyncStream<CaptureEvent> {
+        let (stream, continuation) = AsyncStream<CaptureEvent>.makeStream()
+        readers.withLock { $0.append(continuation) }
+        return stream
+    }
+
+    func fail() { readers.withLock { $0.first }?.yield(.failed(EventSource.Trouble())) }
 }
 
 extension RoomEvent {
@@ -330,7 +336,7 @@ struct RoomTests {
         let slow = SlowlyFailingSource()
         let waiting = Task { try await robot.localParticipant.publish(LocalVideoTrack(source: slow)) }
         try await eventually { slow.sink != nil }
-        slow.events.continuation.yield(.failed(EventSource.Trouble()))
+        slow.fail()
         // Jobs of the room run one after another: what the event causes is done when these are.
         for _ in 0..<100 { #expect(await robot.state == .connected) }
         waiting.cancel()
