@@ -3,6 +3,11 @@ public import MediaCore
 /// A source whose frames the application writes, whenever it has one.
 ///
 /// Nothing is queued: a frame is either taken at once or dropped. May be used from any thread.
+///
+/// Between two frames that come now and then, a published track shows the last one each second: it is the present one.
+/// After 30 frames in a row, each at most half a second after the one before, it does so for three seconds only. The
+/// source is a steady feed then, whose silence means that it has stalled, and viewers learn that it is frozen. If its
+/// pictures do stand still at times, as those of a drawing, give it the content hint `.detail` or `.text`.
 public final class PushedSource: VideoSource {
     /// The sinks of the source.
     public let sinks = VideoSinks()

@@ -1,6 +1,7 @@
 import MediaCore
 import RoomKit
 import RoomProtocol
+import Synchronization
 import TestSupport
 import Testing
 import Threading
@@ -86,21 +87,23 @@ struct FrozenTrackTests {
         await member.room.disconnect()
     }
 
+    private func picture(_ luma: Int) -> VideoFrame {
+        let buffer = VideoBuffer(dimensions: testSize)
+        buffer.withMutablePlanes { plane, chromaU, chromaV in
+            plane.update(repeating: UInt8(truncatingIfNeeded: luma))
+            chromaU.update(repeating: 128)
+            chromaV.update(repeating: 128)
+        }
+        return VideoFrame(buffer: buffer, timestamp: MonotonicClock.now)
+    }
+
     @Test("A picture that stands still at its source does not freeze")
     func still() async throws {
         let stage = try Stage()
         let (robot, viewer) = (try await stage.join("robot"), try await stage.join("viewer"))
         let track = LocalVideoTrack(writtenAs: "still")
-        let picture = VideoBuffer(dimensions: testSize)
-        picture.withMutablePlanes { plane, chromaU, chromaV in
-            plane.update(repeating: 80)
-            chromaU.update(repeating: 128)
-            chromaV.update(repeating: 128)
-        }
         let publishing = Task { try await robot.room.localParticipant.publish(track) }
-        try await eventually("its only picture is taken") {
-            track.write(VideoFrame(buffer: picture, timestamp: MonotonicClock.now))
-        }
+        try await eventually("its only picture is taken") { track.write(picture(80)) }
         try await publishing.value
         let remote = try await viewer.subscribedTrack()
         // Shown again each second: without that it would have frozen.
@@ -108,5 +111,43 @@ struct FrozenTrackTests {
         let isDelayed = remote.statistics.freezeCount > 0
         #expect(told(viewer).isEmpty || isDelayed)
         for member in [robot, viewer] { await member.room.disconnect() }
+    }
+
+    // Its last picture was shown again with the present as its time, and nobody could see that the feed had stalled.
+    @Test("A steady feed of an application that stalls is frozen, and shown again when it goes on")
+    func stalledFeed() async throws {
+        let stage = try Stage()
+        let (robot, viewer) = (try await stage.join("robot"), try await stage.join("viewer"))
+        let track = LocalVideoTrack(writtenAs: "feed")
+        let isFeeding = Atomic(true)
+        let feeding = Task {
+            for luma in 0... {
+                if isFeeding.load(ordering: .relaxed) { _ = track.write(picture(luma)) }
+                try await Task.sleep(for: .milliseconds(20))
+            }
+        }
+        defer { feeding.cancel() }
+        try await robot.room.localParticipant.publish(track)
+        let remote = try await viewer.subscribedTrack()
+        // A feed that a stop of this machine has interrupted is not steady, and fed anew.
+        try await eventually("it is frozen") {
+            isFeeding.store(true, ordering: .relaxed)
+            try await Task.sleep(for: .milliseconds(1500))
+            isFeeding.store(false, ordering: .relaxed)
+            for _ in 0..<80 where !remote.isFrozen { try await Task.sleep(for: .milliseconds(100)) }
+            return remote.isFrozen
+        }
+        // One that comes now sees how old the picture is.
+        try await Task.sleep(for: .milliseconds(1500))
+        let latecomer = try await stage.join("latecomer")
+        let late = try await latecomer.subscribedTrack()
+        let renderer = CountingRenderer()
+        late.addRenderer(renderer)
+        try await eventually("the latecomer sees it") { renderer.frames >= 1 }
+        #expect(remote.isFrozen)
+        #expect(try #require(late.statistics.frameAge).maximum > .seconds(3))
+        isFeeding.store(true, ordering: .relaxed)
+        try await eventually("it goes on") { !remote.isFrozen && told(viewer).last.flatMap(\.self) != nil }
+        for member in [robot, viewer, latecomer] { await member.room.disconnect() }
     }
 }

@@ -1,5 +1,6 @@
 import MediaCore
 import Testing
+import Threading
 
 @testable import RoomKit
 
@@ -159,8 +160,11 @@ struct OptionsTests {
         #expect(!track.write(picture(64, 48)), "nobody receives it")
         let bench = try PublisherBench()
         track.source.sinks.add(bench.publisher)
-        #expect(track.write(picture(64, 48, at: 2)))
-        #expect(!track.write(picture(64, 48, at: 1)), "it is older than the one before")
+        var (newer, older) = (picture(64, 48, at: 2), picture(64, 48, at: 1))
+        newer.timestamp = MonotonicClock.now
+        older.timestamp = newer.timestamp - .milliseconds(33)
+        #expect(track.write(newer))
+        #expect(!track.write(older), "it is older than the one before")
         #expect(track.writeStatistics.framesCaptured == 3 && track.writeStatistics.framesDropped.total == 2)
         track.source.sinks.remove(bench.publisher)
         await bench.publisher.stop()

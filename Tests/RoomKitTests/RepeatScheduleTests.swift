@@ -1,6 +1,7 @@
 import MediaCore
 import TestTools
 import Testing
+import VideoProcessing
 
 @testable import RoomKit
 
@@ -10,12 +11,62 @@ struct RepeatScheduleTests {
     func settling() {
         var repeats = RepeatSchedule()
         #expect(repeats.time == nil)
-        repeats.encoded(isRepeat: false, isSharp: false, at: timestamp(at: 0))
+        repeats.encoded(isRepeat: false, isSharp: false, standsStill: true, at: timestamp(at: 0))
         #expect(repeats.time == timestamp(at: 0) + RepeatSchedule.settling)
-        repeats.encoded(isRepeat: true, isSharp: false, at: timestamp(at: 50))
+        repeats.encoded(isRepeat: true, isSharp: false, standsStill: true, at: timestamp(at: 50))
         #expect(repeats.time == timestamp(at: 50) + RepeatSchedule.sharpening)
-        repeats.encoded(isRepeat: true, isSharp: true, at: timestamp(at: 60))
+        repeats.encoded(isRepeat: true, isSharp: true, standsStill: true, at: timestamp(at: 60))
         #expect(repeats.time == timestamp(at: 60) + RepeatSchedule.standstill)
+    }
+
+    @Test("A picture of a feed that has stalled is shown again only to who needs a keyframe")
+    func stalled() {
+        var repeats = RepeatSchedule()
+        repeats.encoded(isRepeat: false, isSharp: false, standsStill: false, at: timestamp(at: 0))
+        #expect(repeats.time == nil)
+        repeats.demanded(at: timestamp(at: 5))
+        #expect(repeats.time == timestamp(at: 5) + RepeatSchedule.patience)
+        repeats.encoded(isRepeat: true, isSharp: false, standsStill: false, at: timestamp(at: 20))
+        #expect(repeats.time == nil)
+    }
+
+    @Test("The last picture of a steady feed is old after a long silence, unless pictures stand still by nature")
+    func feed() throws {
+        let (camera, screen) = (NewestPicture(), NewestPicture(isStillByNature: true))
+        var now = timestamp(at: 0)
+        func keep(_ count: Int, every milliseconds: Int) {
+            for _ in 0..<count {
+                now += .milliseconds(milliseconds)
+                for newest in [camera, screen] {
+                    var frame = picture(16, 16)
+                    frame.timestamp = now
+                    newest.keep(frame, sizing: FrameTransform(), at: now)
+                }
+            }
+        }
+        func isPresent(_ newest: NewestPicture, after silence: Duration) throws -> Bool {
+            let (before, again) = (now, try #require(newest.again(at: now + silence)).frame)
+            #expect(again.isRepeat == newest.standsStill(at: now + silence))
+            guard again.isRepeat else {
+                #expect(again.timestamp > before && again.timestamp < before + .milliseconds(1))
+                return false
+            }
+            #expect(again.timestamp == before + silence)
+            return true
+        }
+        #expect(camera.again(at: now) == nil)
+        keep(29, every: 500)
+        #expect(try isPresent(camera, after: .seconds(60)))
+        keep(1, every: 500)
+        #expect(try isPresent(camera, after: .seconds(3)))
+        for _ in 0..<3 { #expect(try !isPresent(camera, after: .milliseconds(3001))) }
+        #expect(try isPresent(screen, after: .seconds(60)))
+        keep(1, every: 501)
+        #expect(try isPresent(camera, after: .seconds(60)))
+        keep(29, every: 33)
+        #expect(try !isPresent(camera, after: .seconds(60)) && isPresent(screen, after: .seconds(60)))
+        camera.forget()
+        #expect(camera.again(at: now) == nil)
     }
 
     @Test("Who needs a keyframe waits no longer than that, however often it is asked for")
@@ -24,11 +75,11 @@ struct RepeatScheduleTests {
         repeats.demanded(at: timestamp(at: 0))
         repeats.demanded(at: timestamp(at: 5))
         #expect(repeats.time == timestamp(at: 0) + RepeatSchedule.patience)
-        repeats.encoded(isRepeat: false, isSharp: true, at: timestamp(at: 10))
+        repeats.encoded(isRepeat: false, isSharp: true, standsStill: true, at: timestamp(at: 10))
         repeats.demanded(at: timestamp(at: 11))
         #expect(repeats.time == timestamp(at: 11) + RepeatSchedule.patience)
         // A repeat that could not be the keyframe yet leaves somebody waiting.
-        repeats.encoded(isRepeat: true, isSharp: true, at: timestamp(at: 20))
+        repeats.encoded(isRepeat: true, isSharp: true, standsStill: true, at: timestamp(at: 20))
         repeats.demanded(at: timestamp(at: 20))
         #expect(repeats.time == timestamp(at: 20) + RepeatSchedule.patience)
         repeats.pause()

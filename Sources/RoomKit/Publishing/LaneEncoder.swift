@@ -170,7 +170,8 @@ struct LaneEncoder: ~Copyable {
     /// Decides when the picture is shown again, if no other one comes.
     private mutating func plan(after picture: VideoFrame, isSharp: Bool) {
         let now = MonotonicClock.now
-        repeats.encoded(isRepeat: picture.isRepeat, isSharp: isSharp, at: now)
+        let standsStill = track.newest.standsStill(at: now + RepeatSchedule.settling)
+        repeats.encoded(isRepeat: picture.isRepeat, isSharp: isSharp, standsStill: standsStill, at: now)
         // A keyframe that was asked for was not due yet.
         if lane.demand.withLock({ $0.isPending }) { repeats.demanded(at: now) }
     }

@@ -34,9 +34,13 @@ struct RepeatSchedule: Hashable, Sendable {
     /// - Parameters:
     ///   - isRepeat: Whether the encoding has shown the picture before.
     ///   - isSharp: Whether a further repeat would make it no sharper.
+    ///   - standsStill: Whether it stays the present one while no other one comes; else it is shown again only on
+    ///     demand.
     ///   - now: The time.
-    mutating func encoded(isRepeat: Bool, isSharp: Bool, at now: MonotonicInstant) {
-        if isRepeat {
+    mutating func encoded(isRepeat: Bool, isSharp: Bool, standsStill: Bool, at now: MonotonicInstant) {
+        if !standsStill {
+            time = nil
+        } else if isRepeat {
             time = now + (isSharp ? Self.standstill : Self.sharpening)
         } else {
             time = now + Self.settling

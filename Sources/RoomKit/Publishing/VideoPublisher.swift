@@ -43,7 +43,7 @@ final class VideoPublisher: EncodedVideoSink, Sendable {
     /// The upright size in which the last picture was published: width in the upper half, height in the lower.
     private let lastSize = Atomic<UInt64>(0)
     let tally = PictureTally()
-    private let newest = NewestPicture()
+    private let newest: NewestPicture
     /// Holds the frames of a source that compresses them itself; `nil` for a source of pictures.
     let relay: RelaySlot?
     private let state: Monitor<State>
@@ -71,6 +71,7 @@ final class VideoPublisher: EncodedVideoSink, Sendable {
         self.contentHint = contentHint
         state = Monitor(State(parameters: options.encodingParameters))
         shape = Monitor(PictureShape(isFitted: isScreencast))
+        newest = NewestPicture(isStillByNature: isScreencast || contentHint == .detail || contentHint == .text)
         self.requestFrame = requestFrame
     }
 
