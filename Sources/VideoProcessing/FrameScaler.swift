@@ -57,4 +57,40 @@ package final class FrameScaler: Sendable {
         upright.isMirrored = false
         return upright
     }
+
+    /// Puts the frame's upright picture, as large as fits, into the middle of one of `size`.
+    ///
+    /// The rest has the colour of the upper left corner. A frame whose upright picture has that size is returned
+    /// unchanged. This is for frames that are rare: pixels are copied one by one.
+    package func place(_ frame: VideoFrame, in size: Dimensions) -> VideoFrame {
+        guard frame.uprightDimensions != size else { return frame }
+        let upright = upright(frame)
+        let part = scale(upright, to: upright.dimensions.scaledDown(toFit: size)).buffer
+        let buffer = pool.take(size)
+        // Even ones, because two rows and columns share their colours.
+        let (left, top) = ((size.width - part.dimensions.width) / 4 * 2, (size.height - part.dimensions.height) / 4 * 2)
+        part.withPlanes { luma, chromaU, chromaV in
+            buffer.withMutablePlanes { ownLuma, ownU, ownV in
+                let colour = (luma[0], chromaU[0], chromaV[0])
+                ownLuma.update(repeating: colour.0)
+                ownU.update(repeating: colour.1)
+                ownV.update(repeating: colour.2)
+                for row in 0..<min(part.dimensions.height, size.height) {
+                    for column in 0..<min(part.dimensions.width, size.width) {
+                        let place = (top + row) * buffer.lumaStride + left + column
+                        ownLuma[place] = luma[row * part.lumaStride + column]
+                    }
+                }
+                let (chroma, ownChroma) = (part.chromaDimensions, buffer.chromaDimensions)
+                for row in 0..<min(chroma.height, ownChroma.height) {
+                    for column in 0..<min(chroma.width, ownChroma.width) {
+                        let place = (top / 2 + row) * buffer.chromaStride + left / 2 + column
+                        let source = row * part.chromaStride + column
+                        (ownU[place], ownV[place]) = (chromaU[source], chromaV[source])
+                    }
+                }
+            }
+        }
+        return upright.with(buffer)
+    }
 }

@@ -54,27 +54,17 @@ struct TrackFreezeEvent: Encodable {
     /// How long the picture stood still; `null` when the freeze begins.
     @Nullable var frozenMs: Double?
 
-    init(_ event: String, participant: String, participantId: String, track: String, _ duration: Duration? = nil) {
-        self.event = event
-        self.participant = participant
-        self.participantId = participantId
-        self.track = track
-        frozenMs = duration?.milliseconds
-    }
-
     init(
         _ event: String,
         _ track: RemoteVideoTrack,
         of participant: RemoteParticipant,
         _ duration: Duration? = nil
     ) {
-        self.init(
-            event,
-            participant: participant.identity,
-            participantId: participant.sid,
-            track: track.name,
-            duration
-        )
+        self.event = event
+        self.participant = participant.identity
+        participantId = participant.sid
+        self.track = track.name
+        frozenMs = duration?.milliseconds
     }
 }
 

@@ -78,13 +78,6 @@ enum DeviceEvents {
         return [try object(DimensionsEvent(track, Dimensions(width: 640, height: 480)))]
     }
 
-    /// The events of `subscribe` about a track that freezes.
-    static func ofFreezes() throws -> [JSONObject] {
-        try ["trackFrozen", "trackUnfrozen"].map { name in
-            try object(TrackFreezeEvent(name, participant: "robot", participantId: "PA_1", track: "front"))
-        }
-    }
-
     private static func object(_ event: some Encodable) throws -> JSONObject {
         let line = try JSONEncoder().encode(TimedEvent(event: event))
         return try JSONObject(reading: String(decoding: line, as: UTF8.self))

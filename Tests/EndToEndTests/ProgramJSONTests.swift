@@ -127,7 +127,7 @@ struct ProgramJSONTests {
         keys.add(try DeviceEvents.cameras() + DeviceEvents.screens(), by: "devices")
         keys.add(try DeviceEvents.ofSources(), by: "connect")
         keys.add(try await ProgramDoctorTests.events(of: server), by: "doctor")
-        keys.add(try DeviceEvents.ofFreezes(), by: "subscribe")
+        keys.add(try await freezeEvents(), by: "subscribe")
         for command in ["connect", "subscribe"] { keys.add(try DeviceEvents.ofSizes(), by: command) }
         keys.add(try await events(of: ["adapt", "plot", directory("run.log")]), by: "adapt plot")
         keys.add(try await events(of: ["adapt", "replay", directory("run.log")]), by: "adapt replay")
@@ -143,6 +143,27 @@ struct ProgramJSONTests {
         let program = try Program("room-client", arguments + ["--json"])
         #expect(try await program.end() == .exit(0), "\(arguments): \(program.errors)")
         return try program.events()
+    }
+
+    /// What `subscribe` writes about a track whose publisher stands still for a time.
+    private func freezeEvents() async throws -> [JSONObject] {
+        let publisher = try await server.publisher(["--identity", "still"])
+        let viewer = try await server.subscriber(["--json", "--participant", "still"])
+        try await viewer.says("\"trackSubscribed\"")
+        // Something must have been shown before it can freeze.
+        try await Task.sleep(for: .seconds(1))
+        publisher.send(SIGSTOP)
+        defer { publisher.send(SIGCONT) }
+        try await viewer.says("\"trackFrozen\"")
+        publisher.send(SIGCONT)
+        try await viewer.says("\"trackUnfrozen\"")
+        #expect(try await end([publisher, viewer], with: SIGINT) == [.exit(0), .exit(0)])
+        let events = try viewer.events().filter { ["trackFrozen", "trackUnfrozen"].contains($0.string("event")) }
+        for event in events {
+            #expect(event.string("participant") == "still" && event.string("track") == "pattern")
+            #expect((event.number("frozenMs") ?? 0) >= 1500 || event.string("event") == "trackFrozen")
+        }
+        return events
     }
 
     /// What a command writes when the server tells how the network is.

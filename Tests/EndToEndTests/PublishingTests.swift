@@ -81,6 +81,14 @@ struct PublishingTests {
         await viewer.room.disconnect()
     }
 
+    /// Accepts a track as `TR_own`, and wants its only encoding.
+    private static func accept(_ request: Publish, at peer: SocketPeer) {
+        var info = ScriptedServer.theirTrack
+        (info.id, info.alias, info.name) = ("TR_own", 9, request.name)
+        peer.tell(.published(Published(requestId: request.requestId, track: info)))
+        peer.tell(.layersWanted(LayersWanted(trackId: "TR_own", simulcastLayers: [0])))
+    }
+
     // What the server wanted of tracks that never came to be filled the list, and a later track was not encoded.
     @Test("A track is encoded although the server wanted encodings of many tracks whose publication failed")
     func unclaimedWishes() async throws {
@@ -92,11 +100,7 @@ struct PublishingTests {
                     peer.tell(.layersWanted(LayersWanted(trackId: "TR_\(number)", simulcastLayers: [0])))
                 }
                 peer.tell(.error(ErrorMessage(.limitReached, "no", fatal: false, requestId: request.requestId)))
-            case .publish(let request):
-                var info = ScriptedServer.theirTrack
-                (info.id, info.alias, info.name) = ("TR_own", 9, request.name)
-                peer.tell(.published(Published(requestId: request.requestId, track: info)))
-                peer.tell(.layersWanted(LayersWanted(trackId: "TR_own", simulcastLayers: [0])))
+            case .publish(let request): Self.accept(request, at: peer)
             default: break
             }
         }
@@ -122,11 +126,7 @@ struct PublishingTests {
         let server = try ScriptedServer { peer, text in
             switch try? ClientMessage(reading: text) {
             case .join: ScriptedServer.welcome(peer, text)
-            case .publish(let request):
-                var info = ScriptedServer.theirTrack
-                (info.id, info.alias, info.name) = ("TR_own", 9, request.name)
-                peer.tell(.published(Published(requestId: request.requestId, track: info)))
-                peer.tell(.layersWanted(LayersWanted(trackId: "TR_own", simulcastLayers: [0])))
+            case .publish(let request): Self.accept(request, at: peer)
             default: break
             }
         }
@@ -163,11 +163,7 @@ struct PublishingTests {
         let server = try ScriptedServer { peer, text in
             switch try? ClientMessage(reading: text) {
             case .join: ScriptedServer.welcome(peer, text)
-            case .publish(let request):
-                var info = ScriptedServer.theirTrack
-                (info.id, info.alias, info.name) = ("TR_own", 9, request.name)
-                peer.tell(.published(Published(requestId: request.requestId, track: info)))
-                peer.tell(.layersWanted(LayersWanted(trackId: "TR_own", simulcastLayers: [0])))
+            case .publish(let request): Self.accept(request, at: peer)
             case .unsubscribe:
                 // Nothing is read as long as this takes.
                 isReading.withLock { $0 = false }

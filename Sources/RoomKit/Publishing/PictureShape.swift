@@ -19,7 +19,7 @@ struct PictureShape: Hashable, Sendable {
         transform.turn(&picture.rotation, &picture.isMirrored)
         guard frame.isSubstitute else { return picture }
         picture.isSubstitute = false
-        return frame.placed(in: sizing(of: picture).outputDimensions(for: picture.uprightDimensions))
+        return FrameScaler().place(frame, in: sizing(of: picture).outputDimensions(for: picture.uprightDimensions))
     }
 
     /// How the upright picture of the frame that `tagged` returned is scaled and cropped.
@@ -28,43 +28,5 @@ struct PictureShape: Hashable, Sendable {
         let sizing = FrameTransform(size: size, isFitted: isFitted, crop: transform.crop)
         guard transform.rotation.swapsDimensions else { return sizing }
         return FrameTransform(size: size?.transposed, isFitted: isFitted, crop: transform.crop?.transposed)
-    }
-}
-
-extension VideoFrame {
-    /// The upright picture as large as fits into the middle of one of `size`, with even sides, in the colour of its
-    /// upper left corner.
-    ///
-    /// A frame whose upright picture has that size is returned unchanged. This takes new memory each time, for frames that
-    /// are rare.
-    fileprivate func placed(in size: Dimensions) -> VideoFrame {
-        guard uprightDimensions != size else { return self }
-        let scaler = FrameScaler()
-        let upright = scaler.upright(self)
-        let part = scaler.scale(upright, to: upright.dimensions.scaledDown(toFit: size))
-        let buffer = VideoBuffer(dimensions: size)
-        let (left, top) = ((size.width - part.dimensions.width) / 4 * 2, (size.height - part.dimensions.height) / 4 * 2)
-        part.buffer.withPlanes { luma, chromaU, chromaV in
-            buffer.withMutablePlanes { ownLuma, ownU, ownV in
-                let colour = (luma[0], chromaU[0], chromaV[0])
-                ownLuma.update(repeating: colour.0)
-                ownU.update(repeating: colour.1)
-                ownV.update(repeating: colour.2)
-                for row in 0..<min(part.dimensions.height, size.height) {
-                    for column in 0..<min(part.dimensions.width, size.width) {
-                        ownLuma[(top + row) * buffer.lumaStride + left + column] =
-                            luma[row * part.buffer.lumaStride + column]
-                    }
-                }
-                for row in 0..<min(part.buffer.chromaDimensions.height, buffer.chromaDimensions.height) {
-                    for column in 0..<min(part.buffer.chromaDimensions.width, buffer.chromaDimensions.width) {
-                        let place = (top / 2 + row) * buffer.chromaStride + left / 2 + column
-                        let source = row * part.buffer.chromaStride + column
-                        (ownU[place], ownV[place]) = (chromaU[source], chromaV[source])
-                    }
-                }
-            }
-        }
-        return upright.with(buffer)
     }
 }
