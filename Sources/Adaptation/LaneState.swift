@@ -72,6 +72,8 @@ struct LaneState: Sendable {
 
     /// Larger bitrates than 10 Gbit/s are not told apart, so that no sum or product can overflow.
     private static let highestBitrate = 10_000_000_000
+    /// The time between two pictures at 15 a second, in microseconds; see `allowedInterval`.
+    private static let longestAllowedInterval: Int64 = 66_667
     /// A frame gets no more bytes than the rate carries in this time, in microseconds, however few there are: it would be
     /// old when it is whole.
     private static let longestFrame: Int64 = 200_000
@@ -161,6 +163,12 @@ struct LaneState: Sendable {
         guard let seen = arrivals.shortestInterval, seen > frameInterval * 3 / 2 else { return frameInterval }
         return max(frameInterval, min(seen, longestFrameTime))
     }
+
+    /// The time from one frame to the next for which the rate law allows, in microseconds.
+    ///
+    /// A frame of a source that is slower than it was said to be takes longer, which is no queue. It is allowed for
+    /// down to 15 a second: with all of it, the pictures of 5 a second would be half a second old.
+    var allowedInterval: Int64 { min(pictureInterval, max(frameInterval, Self.longestAllowedInterval)) }
 
     /// How long the rate may take for a frame at most, in microseconds.
     private var longestFrameTime: Int64 {

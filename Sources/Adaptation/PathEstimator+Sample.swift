@@ -23,6 +23,19 @@ extension PathEstimator {
         package var isThin = false
         /// What was sent, in bits per second, if that were a few bytes at a time over an empty path (`loneBytes`).
         package var loneRate: Double?
+        /// The gap before these bytes, if it was long (`slowGap`).
+        package var gap: Gap?
+    }
+
+    /// A time in which bytes were on their way and none came.
+    package struct Gap: Hashable, Sendable {
+        /// Microseconds.
+        package var time: Int64
+        /// The bytes that came after it, at once.
+        package var bytes: Int64
+
+        /// Bits per second.
+        var rate: Double { Double(bytes) * 8e6 / Double(time) }
     }
 
     /// A large frame whose bytes came one after another.

@@ -22,6 +22,8 @@ extension PathEstimator {
         package var heldSilence: Int64 = 20_000
         /// A silence of the receiver from this length on is a stall: what waited for its end says nothing of the queue.
         package var stall: Int64 = 250_000
+        /// A gap from this length on, before three messages in a row, shows that the path is slow (`Slowness`).
+        package var slowGap: Int64 = 150_000
         /// For receivers that count whole messages: a silence in which a message arrives is none if it is at most this
         /// many times as long as its bytes took before; 0 for never.
         ///

@@ -206,8 +206,9 @@ package struct PathEstimator: Hashable, Sendable {
         // Silence in which nothing was on its way is no stall.
         let waited = oldest.map { now - $0 - (shortestRoundTrip ?? 0) } ?? 0
         let silence = received - (lastReceiveTime ?? received)
-        let slowness = slowness(of: bytes - acknowledgedBytes, silence: silence, waited: waited)
-        let loneRate = loneRate(of: bytes - acknowledgedBytes, writtenAt: oldest, silence: silence)
+        let arrived = bytes - acknowledgedBytes
+        let slowness = slowness(of: arrived, silence: silence, waited: waited)
+        let loneRate = loneRate(of: arrived, writtenAt: oldest, silence: silence)
         if !isThinned, silence > max(settings.stall, thinning + settings.longestGap), waited > settings.stall,
             bytes > acknowledgedBytes
         {
@@ -221,7 +222,7 @@ package struct PathEstimator: Hashable, Sendable {
         if firstWrite < writes.count, writes[firstWrite].isMessage, writes[firstWrite].start < bytes {
             countsParts = true
         }
-        let transmission = waited >= silence ? transmission(of: bytes - acknowledgedBytes) : 0
+        let transmission = waited >= silence ? transmission(of: arrived) : 0
         acknowledgedBytes = bytes
         wallRate.add(bytes: bytes, at: received)
         let span = (newest ?? 0) - (newest == nil ? 0 : oldest ?? 0)
@@ -242,7 +243,7 @@ package struct PathEstimator: Hashable, Sendable {
             if found <= settings.headQueue { (queue, written, beyond) = (found, beginning.written, found) }
         }
         let smallest = reference.add(delay, at: now)
-        noteLateness(roundTrip: now - newest, queue: delay - smallest, at: now)
+        noteLateness(roundTrip: now - newest, queue: delay - (heldReference == nil ? base : smallest), at: now)
         let shortest = min(smallest, heldReference ?? delay)
         if heldReference != nil { heldReference = shortest }
         let isAfterStall = bytes <= stalledThrough
@@ -263,8 +264,14 @@ package struct PathEstimator: Hashable, Sendable {
             activeRate: active,
             isAfterStall: isAfterStall,
             isThin: thinness.isThin,
-            loneRate: loneRate
+            loneRate: loneRate,
+            // What delays acknowledgements alone is no gap.
+            gap: gap(of: arrived, after: min(silence, waited, Int64(delay - smallest)))
         )
+    }
+
+    private func gap(of bytes: Int64, after time: Int64) -> Gap? {
+        bytes > 0 && time > settings.slowGap ? Gap(time: time, bytes: bytes) : nil
     }
 
     /// Bits per second over the silence before, if few bytes came alone: what was before them had been acknowledged.

@@ -94,6 +94,8 @@ package struct RateController: Hashable, Sendable {
     private var lastFull: Int64?
     /// Since when the queue has been above the allowed one, and what the receiver had had by then.
     private var overfull: Overfull?
+    /// What messages that come after gaps tell.
+    private var slowness = Slowness()
     private var meanQueue = 0.0
     private var jitter = 0.0
     private var recentDelivery = SlidingExtremum.maximum(over: 2_000_000)
@@ -187,6 +189,7 @@ package struct RateController: Hashable, Sendable {
         lastSample = now
         if lastFull == nil { lastFull = now }
         let isAlone = sample.loneRate.map { $0 < settings.loneShare * rate } ?? false
+        slowness.note(isAlone ? nil : sample.gap, at: now)
         if sample.isAfterStall { return isAlone ? ease(at: now) : updateAfterStall(sample, at: now) }
         observeJitter(Double(sample.queue), min(0.3, elapsed))
         if !isAlone { observeCapacity(sample, min(0.3, elapsed), at: now) }
@@ -241,10 +244,15 @@ package struct RateController: Hashable, Sendable {
             reason = .stall
             return rate = max(settings.lowestRate, 0.7 * rate)
         }
-        guard rate > settings.cutFactor * sample.activeRate else { return }
+        // Where a message takes longer than a silence may, as with few frames a second on a thin path, each looks like a
+        // stall, of which the active rate leaves most out.
+        let slowRate = slowness.rate
+        let delivered = min(sample.activeRate, slowRate ?? .infinity)
+        guard rate > settings.cutFactor * delivered else { return }
+        if slowRate == delivered { slowness.wasHeeded() }
         reason = .stall
         hasFoundLimit = true
-        rate = max(settings.lowestRate, settings.cutFactor * sample.activeRate)
+        rate = max(settings.lowestRate, settings.cutFactor * delivered)
     }
 
     /// Goes down a little, because bytes that were alone on the path were late: the queue is not ours, and what was

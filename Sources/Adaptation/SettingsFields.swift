@@ -85,6 +85,7 @@ extension UplinkController.Settings {
         SettingsField("path.longestGap", \.path.longestGap),
         SettingsField("path.heldSilence", \.path.heldSilence),
         SettingsField("path.stall", \.path.stall),
+        SettingsField("path.slowGap", \.path.slowGap),
         SettingsField("path.slowMargin", \.path.slowMargin),
         SettingsField("path.thinRate", \.path.thinRate),
         SettingsField("path.thinWindow", \.path.thinWindow),

@@ -8,7 +8,7 @@ extension UplinkController {
         var interval = Int64.max
         for lane in lanes where lane.isWanted {
             demand += lane.demand + overhead(lane)
-            interval = min(interval, lane.frameInterval)
+            interval = min(interval, lane.allowedInterval)
         }
         guard demand > 0 else {
             // The rate is kept for the time when somebody wants something again.

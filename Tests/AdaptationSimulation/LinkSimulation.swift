@@ -41,7 +41,7 @@ package enum LinkSimulation {
                     }
                     let flow = flows[packet.flow]
                     flow.left(packet)
-                    pipes[packet.flow].append(Flying(at: now + flow.timeOnPath(), packet: packet))
+                    pipes[packet.flow].append(Flying(at: now + flow.timeOnPath(at: now), packet: packet))
                 }
                 index += 1
                 if index == trace.opportunities.count { (index, round) = (0, round + 1) }

@@ -46,8 +46,11 @@ struct SimulatedEncoder: Sendable {
     }
 
     /// The frame, without its packets' headers; `nil` if the encoder leaves it out.
-    mutating func encode(_ target: EncodingTarget, forceKeyframe: Bool) -> EncodingReport? {
-        let wanted = Double(target.bitrate.bitsPerSecond) / 8 / target.frameRate.framesPerSecond
+    ///
+    /// As libvpx, it takes for a frame what the rate gives in the time between two: pictures come at `rate`.
+    mutating func encode(_ target: EncodingTarget, at rate: FrameRate, forceKeyframe: Bool) -> EncodingReport? {
+        let slower = min(rate.framesPerSecond, target.frameRate.framesPerSecond)
+        let wanted = Double(target.bitrate.bitsPerSecond) / 8 / slower
         let isKeyframe = forceKeyframe || dimensions != target.dimensions
         // libvpx leaves frames out when its buffer is empty: 300 ms here.
         excess = max(0, excess - wanted)

@@ -20,6 +20,10 @@ package final class SimulatedFlow {
         package var ceiling = 0.6
         /// The time from the sender to the receiver and back beside the queue, each, in milliseconds.
         package var delay = 20
+        /// What `delay` becomes at a time in seconds; `nil` if it stays.
+        package var laterDelay: (milliseconds: Int, from: Double)?
+        /// The rate at which pictures come, if it is not the one that the encoding states.
+        package var cameraFrameRate: FrameRate?
         /// When it begins, in seconds.
         package var start = 0.0
         /// What subscribers want, from when on; at first one that can use everything.
@@ -174,7 +178,7 @@ package final class SimulatedFlow {
         var isNudged = takeAcknowledgements(at: now)
         var isNew = false
         if Double(now) >= nextFrame {
-            nextFrame += 1000 / configuration.lane.frameRate.framesPerSecond
+            nextFrame += 1000 / cameraFrameRate.framesPerSecond
             if held != nil { picturesLeftOut += 1 }
             held = now
             isNew = true
@@ -185,6 +189,8 @@ package final class SimulatedFlow {
         _ = write(at: now, put: put)
         if now % 100 == 0 { note(at: now) }
     }
+
+    private var cameraFrameRate: FrameRate { configuration.cameraFrameRate ?? configuration.lane.frameRate }
 
     private func noteWanted(at now: MonotonicInstant) {
         let seconds = Double(now.microseconds) / 1e6
@@ -212,7 +218,7 @@ package final class SimulatedFlow {
         let decision = uplink.decide(id, isNewFrame: isNew, keyframeDue: keyframeDue, at: instant)
         guard case .encode(let target) = decision else { return }
         held = nil
-        guard var report = encoder.encode(target, forceKeyframe: keyframeDue) else {
+        guard var report = encoder.encode(target, at: cameraFrameRate, forceKeyframe: keyframeDue) else {
             return uplink.encoded(nil, of: id, at: instant)
         }
         keyframeDue = false
@@ -293,9 +299,14 @@ package final class SimulatedFlow {
     func left(_ packet: Packet) { inSocket -= packet.payload }
 
     /// The milliseconds from the link to the receiver for the next packet, without the wait for those before.
-    func timeOnPath() -> Int {
+    func timeOnPath(at now: Int) -> Int {
         let isLost = configuration.lostPart > 0 && losses.uniform() < configuration.lostPart
-        return isLost ? 3 * configuration.delay : configuration.delay
+        return isLost ? 3 * delay(at: now) : delay(at: now)
+    }
+
+    private func delay(at now: Int) -> Int {
+        guard let later = configuration.laterDelay, Double(now) >= later.from * 1000 else { return configuration.delay }
+        return later.milliseconds
     }
 
     func arrived(_ packet: Packet, at now: Int) {
@@ -330,7 +341,7 @@ package final class SimulatedFlow {
         guard configuration.acknowledges, let value = schedule.acknowledgement(at: instant) else { return }
         acknowledgements += 1
         // None overtakes another.
-        lastReturn = max(lastReturn, configuration.lateness.arrival(of: now + configuration.delay))
+        lastReturn = max(lastReturn, configuration.lateness.arrival(of: now + delay(at: now)))
         returning.append((lastReturn, value))
     }
 }

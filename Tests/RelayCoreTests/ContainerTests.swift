@@ -32,6 +32,25 @@ struct RingBufferTests {
         #expect(ring.isEmpty && ring.first == nil)
     }
 
+    // What the history of an encoding had taken in a burst was kept as long as its track.
+    @Test("Gives the memory back that it took when it was long")
+    func shrinks() {
+        var ring = RingBuffer<Int>()
+        var (added, removed) = (0, 0)
+        for most in [10, 100_000, 300, 20_000, 0] {
+            while ring.count < most {
+                ring.append(added)
+                added += 1
+            }
+            while ring.count > most {
+                ring.removeFirst()
+                removed += 1
+            }
+            #expect((0..<ring.count).map { ring[$0] } == Array(removed..<added))
+            #expect(ring.capacity <= max(256, 8 * most), "\(ring.capacity) slots for \(most)")
+        }
+    }
+
     @Test("Lets go of what was removed")
     func releases() {
         final class Token: Sendable {}

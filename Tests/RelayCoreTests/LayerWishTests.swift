@@ -41,6 +41,163 @@ struct LayerWishTests {
         for viewer in room.viewers { #expect(viewer.peer.allProblems.isEmpty) }
     }
 
+    // Each time it asked for the smaller encoding anew at once, and the wait for the larger one was over before.
+    @Test(
+        "A viewer that wishes for less for a moment, again and again, costs the others few keyframes",
+        arguments: [1100, 2500]
+    )
+    func momentaryWishes(period: Int) throws {
+        var room = try room { bench in (0..<3).map { fastViewer(bench, "\($0)") } }
+        wish(320, of: room.viewers[0], in: room)
+        room.run(3000)
+        let before = room.bench.encodings(of: room.camera).map(\.keyframes.count)
+        for _ in 0..<60_000 / period {
+            wish(320, of: room.viewers[2], in: room)
+            room.run(300)
+            wish(nil, of: room.viewers[2], in: room)
+            room.run(period - 300)
+        }
+        let after = room.bench.encodings(of: room.camera).map(\.keyframes.count)
+        for layer in [0, 2] { #expect(after[layer] - before[layer] <= 9, "layer \(layer): \(after[layer])") }
+        // The first wish for less of a viewer that was modest for long is fulfilled at once.
+        room.run(200_000)
+        wish(320, of: room.viewers[2], in: room)
+        room.run(500)
+        #expect(room.viewers[2].layers.last == 0)
+        for viewer in room.viewers { #expect(viewer.peer.allProblems.isEmpty) }
+    }
+
+    /// Lets the third of three viewers wish for less and for more until it has to wait for both for many seconds.
+    private func impatientRoom() throws -> EmulatedRoom {
+        var room = try room { bench in (0..<3).map { fastViewer(bench, "\($0)") } }
+        wish(320, of: room.viewers[0], in: room)
+        room.run(3000)
+        for _ in 0..<12 {
+            wish(320, of: room.viewers[2], in: room)
+            room.run(800)
+            wish(nil, of: room.viewers[2], in: room)
+            room.run(1700)
+        }
+        return room
+    }
+
+    // It was sent keyframes of the large encoding instead, for up to 32 s.
+    @Test("A viewer that has to wait for the smaller encoding gets it at once when its network does not carry its own")
+    func pressedWish() throws {
+        var room = try impatientRoom()
+        let viewer = room.viewers[2]
+        wish(320, of: viewer, in: room)
+        room.run(300)
+        #expect(viewer.layers.last == 2, "it waits")
+        viewer.bitsPerSecond = 250_000
+        let before = room.bench.encodings(of: room.camera)[2].keyframes.count
+        room.run(4000)
+        #expect(viewer.layers.last == 0 && room.bench.encodings(of: room.camera)[2].keyframes.count <= before + 1)
+        let now = try #require(viewer.frames.last?.time)
+        room.run(5000)
+        let late = viewer.frames.filter { $0.time > now + 1000 }
+        #expect(late.count > 80 && late.allSatisfy { $0.layer == 0 }, "\(late.count) frames")
+        #expect(viewer.peer.allProblems.isEmpty)
+    }
+
+    @Test("A viewer that comes back on a thin network, and then wishes for less, does not wait for it")
+    func pressedReturn() throws {
+        var room = try impatientRoom()
+        let viewer = room.viewers[2]
+        wish(nil, of: viewer, paused: true, in: room)
+        room.run(1000)
+        viewer.bitsPerSecond = 250_000
+        wish(nil, of: viewer, in: room)
+        room.run(700)
+        wish(320, of: viewer, in: room)
+        room.run(4000)
+        let count = viewer.frames.count
+        room.run(3000)
+        #expect(viewer.layers.last == 0 && viewer.frames.count > count + 60, "\(viewer.frames.count - count) frames")
+        #expect(viewer.peer.allProblems.isEmpty)
+    }
+
+    // Each second, as long as its path was closed, everybody who received the smaller encoding got a keyframe.
+    @Test("A viewer that waits for a smaller encoding and can take nothing costs the others no keyframes")
+    func closedPath() throws {
+        var room = try room { bench in (0..<3).map { fastViewer(bench, "\($0)") } }
+        wish(320, of: room.viewers[0], in: room)
+        room.run(3000)
+        let viewer = room.viewers[2]
+        viewer.bitsPerSecond = 250_000
+        room.run(300)
+        let before = room.bench.encodings(of: room.camera)[0].keyframes.count
+        viewer.isReading = false
+        room.run(8000)
+        let cost = room.bench.encodings(of: room.camera)[0].keyframes.count - before
+        #expect(cost <= 3, "\(cost) keyframes in 8 s")
+        viewer.isReading = true
+        room.run(8000)
+        #expect(viewer.frames.suffix(30).allSatisfy { $0.layer < 2 && $0.age < 1000 })
+        #expect(room.viewers[0].peer.allProblems.isEmpty)
+    }
+
+    // It waited for an encoding that never came.
+    @Test("A viewer whose smaller encoding does not come goes on with the one that it has")
+    func missingSmaller() throws {
+        var room = try room { [fastViewer($0, "viewer")] }
+        let viewer = room.viewers[0]
+        room.run(3000)
+        room.sendsLayer = { $0 == 2 }
+        viewer.bitsPerSecond = 150_000
+        room.run(3000)
+        viewer.bitsPerSecond = 20_000_000
+        room.run(8000)
+        let count = viewer.frames.count
+        room.run(3000)
+        #expect(viewer.frames.count > count + 60, "\(viewer.frames.count - count) frames in 3 s")
+    }
+
+    // A viewer that asks for keyframes itself is without a live picture: it had no backoff at all.
+    @Test("Requests for keyframes between wishes do not make the wishes cost more")
+    func requestsBetweenWishes() throws {
+        var room = try room { bench in (0..<3).map { fastViewer(bench, "\($0)") } }
+        wish(320, of: room.viewers[0], in: room)
+        room.run(3000)
+        let before = room.bench.encodings(of: room.camera).map(\.keyframes.count)
+        let request = ClientMessage.keyframeRequest(KeyframeRequest(trackId: room.camera.track.id))
+        for _ in 0..<30 {
+            room.bench.send(request, from: room.viewers[2].peer)
+            wish(320, of: room.viewers[2], in: room)
+            room.run(1100)
+            room.bench.send(request, from: room.viewers[2].peer)
+            wish(nil, of: room.viewers[2], in: room)
+            room.run(1100)
+        }
+        let after = room.bench.encodings(of: room.camera).map(\.keyframes.count)
+        for layer in [0, 2] { #expect(after[layer] - before[layer] <= 16, "layer \(layer): \(after[layer])") }
+    }
+
+    // The viewer that took its wish back withdrew the request of the recorder, which asks once.
+    @Test("A wish that is taken back withdraws no request of a viewer that can decode what comes")
+    func recorderBesideWish() throws {
+        var room = try impatientRoom()
+        wish(320, of: room.viewers[2], in: room)
+        room.run(40_000)
+        wish(nil, of: room.viewers[2], in: room)
+        room.run(1500)
+        wish(320, of: room.viewers[2], in: room)
+        room.run(1500)
+        let id = room.camera.track.id
+        for _ in 0..<2 {
+            room.bench.send(.keyframeRequest(KeyframeRequest(trackId: id, skip: false)), from: room.viewers[1].peer)
+            room.run(300)
+        }
+        let before = room.bench.encodings(of: room.camera)[2].keyframes.count
+        wish(nil, of: room.viewers[2], in: room)
+        room.run(100)
+        wish(320, of: room.viewers[2], in: room)
+        room.run(100)
+        #expect(room.bench.encodings(of: room.camera)[2].keyframes.count == before, "both wait")
+        room.run(3000)
+        #expect(room.bench.encodings(of: room.camera)[2].keyframes.count == before + 1)
+    }
+
     // Coming back from a pause asked for a keyframe without any backoff.
     @Test("A viewer that comes back again and again costs the others few keyframes", arguments: [true, false])
     func alternatingPauses(pauses: Bool) throws {

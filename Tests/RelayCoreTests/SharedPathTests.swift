@@ -125,6 +125,23 @@ struct SharedPathTests {
         #expect(beside.result(1, from: 1000).frames == 0)
     }
 
+    // Each of the tracks that wait for a keyframe was found by looking at all of them again.
+    @Test("The next packet of many tracks costs no more than looking at each of them twice")
+    func manyTracks() throws {
+        let count = 60
+        var room = try SharedPathRoom(
+            Array(repeating: "standard", count: count),
+            caps: Array(repeating: 100_000, count: count),
+            1,
+            bitsPerSecond: 1_000_000
+        )
+        room.run(5000)
+        let before = room.bench.relay.work
+        room.run(10_000)
+        let work = room.bench.relay.work - before
+        #expect(work.shareSearches > 1000 && work.shareSteps <= 2 * count * work.shareSearches)
+    }
+
     @Test("A path that becomes good again carries everything soon", arguments: [1, 3])
     func recovers(temporalLayers: Int) throws {
         var room = try room(["high", "low"], caps: [600_000, 600_000], temporalLayers: temporalLayers)

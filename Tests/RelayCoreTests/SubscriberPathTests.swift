@@ -47,6 +47,22 @@ struct SubscriberPathTests {
         #expect(path.rate == nil && path.isAcknowledged)
     }
 
+    // A repeat that came 80 ms late began a limit of 25 kbit/s: a new page was then too much for the path, and dropped.
+    @Test("A still picture whose repeats sometimes come late shows no limit", arguments: [40, 80, 150, 240])
+    func lateRepeats(lateness: Int) {
+        var path = SubscriberPath()
+        var written = 0
+        for second in 0..<120 {
+            let now = start + .seconds(second)
+            path.wrote(250, .media, at: now)
+            written += 250
+            let arrival = now + .milliseconds(second % 7 == 6 ? 5 + lateness : 5)
+            path.acknowledged(acknowledgement(written, at: arrival), at: arrival + .milliseconds(5))
+            #expect(path.rate == nil, "after \(second) s")
+        }
+        #expect(path.isAcknowledged)
+    }
+
     @Test("A track that pauses while acknowledgements are thinned goes on")
     func pauseWhileThinned() {
         var path = SubscriberPath()

@@ -20,6 +20,8 @@ package struct KeyframeRequestGate: Sendable {
     private var due: MonotonicInstant?
     /// Requests since the last keyframe came.
     private var unanswered = 0
+    /// Whether a subscriber wants a keyframe that can decode what comes; it asks once, and no other state tells of it.
+    package var isWantedByRecorder = false
     /// When the first of the requests was sent that are not answered yet.
     private var askedSince: MonotonicInstant?
 
@@ -80,12 +82,12 @@ package struct KeyframeRequestGate: Sendable {
     package mutating func satisfied() {
         due = nil
         askedSince = nil
+        isWantedByRecorder = false
     }
 
     /// Records that a keyframe arrived.
     package mutating func keyframeArrived() {
-        due = nil
-        askedSince = nil
+        satisfied()
         unanswered = 0
     }
 }
@@ -102,6 +104,8 @@ package struct KeyframeBackoff: Hashable, Sendable {
         case outage
         /// It can decode what comes, and needs a place from which something else, such as a file, can begin.
         case refresh
+        /// It wishes for a smaller encoding: what it receives is more than it needs.
+        case smaller
         /// Anything else: its last keyframe did not lead to the live picture, it asked for one, it came back to the
         /// track, or it wishes for a larger encoding.
         case other
@@ -136,6 +140,7 @@ package struct KeyframeBackoff: Hashable, Sendable {
 
     private var outages = Wait()
     private var refreshes = Wait()
+    private var smaller = Wait()
     private var others = Wait()
 
     /// Creates the backoff of a subscriber that has needed no keyframe yet.
@@ -161,6 +166,7 @@ package struct KeyframeBackoff: Hashable, Sendable {
         switch need {
         case .outage: return outages.needed(upTo: Self.longestAfterOutage, at: now)
         case .refresh: return refreshes.needed(upTo: Self.longestOtherwise, at: now)
+        case .smaller: return smaller.needed(upTo: Self.longestOtherwise, at: now)
         case .other: return others.needed(upTo: Self.longestOtherwise, at: now)
         }
     }

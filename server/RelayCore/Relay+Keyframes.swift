@@ -11,12 +11,19 @@ extension Relay {
     }
 
     /// Handles a subscriber that needs a keyframe of the encoding that it receives.
+    ///
+    /// One that leaves that for a smaller encoding needs a keyframe of the smaller one, and at once, if one comes.
     mutating func requestKeyframe(
         for id: ParticipantID,
         subscription index: Int,
         because need: KeyframeBackoff.Need,
         at now: MonotonicInstant
     ) {
+        if let smaller = smallerTarget(of: id, subscription: index),
+            encodings[smaller]?.keyframes.isUnanswered(at: now) != true
+        {
+            return wantKeyframe(of: smaller, notBefore: now, at: now)
+        }
         let encoding = participants.hot[id.index].subscriptions[index].encoding
         let moment = keyframeMoment(of: encoding, for: id, subscription: index, because: need, at: now)
         wantKeyframe(of: encoding, notBefore: moment, at: now)
@@ -57,10 +64,12 @@ extension Relay {
     mutating func wantKeyframe(
         of encoding: EncodingID,
         notBefore moment: MonotonicInstant,
+        byRecorder isByRecorder: Bool = false,
         at now: MonotonicInstant
     ) {
         let track = encodings.hot[encoding.index].track
         guard tracks[track]?.info.enabled == true else { return }
+        if isByRecorder { encodings[encoding]?.keyframes.isWantedByRecorder = true }
         if encodings[encoding]?.keyframes.wanted(notBefore: moment, at: now) == true { askForKeyframe(of: encoding) }
         refreshDeadline(of: track)
     }

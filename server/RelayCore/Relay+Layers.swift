@@ -182,13 +182,18 @@ extension Relay {
         let current = participants.hot[id.index].subscriptions[index].encoding
         let former = participants.hot[id.index].subscriptions[index].target
         let encoding = tracks.hot[track.index].encodings[number]
-        guard encoding != former ?? current else { return }
+        guard encoding != former ?? current else {
+            return hurryChange(of: id, subscription: index, at: now)
+        }
         participants.hot[id.index].subscriptions[index].target = nil
         participants.hot[id.index].subscriptions[index].isChangeReady = false
-        if let former { withdraw(id, from: \.waiting, of: former, at: now) }
+        if let former {
+            withdraw(id, from: \.waiting, of: former, at: now)
+            forgetKeyframe(of: former, unlessNeededBesides: id)
+        }
         guard encoding != current else { return renewRequest(of: current, for: id, subscription: index, at: now) }
         participants.hot[id.index].subscriptions[index].target = encoding
-        forgetKeyframe(of: current, for: id, subscription: index, at: now)
+        leaveCatchUp(of: current, for: id, subscription: index)
         let isFirst = !encodings.hot[encoding.index].isReceived
         encodings.hot[encoding.index].waiting.append(id)
         encodings.hot[encoding.index].idleDeadline = nil
@@ -200,6 +205,20 @@ extension Relay {
         } else {
             let moment = changeMoment(to: encoding, for: id, subscription: index, at: now)
             wantKeyframe(of: encoding, notBefore: moment, at: now)
+        }
+    }
+
+    /// Lets a subscriber without a live picture have the keyframe at once with which it goes down; if that does not come,
+    /// it gets one of the encoding that it has.
+    private mutating func hurryChange(of id: ParticipantID, subscription index: Int, at now: MonotonicInstant) {
+        guard let smaller = smallerTarget(of: id, subscription: index), isPressed(id, subscription: index, at: now),
+            !participants.hot[id.index].subscriptions[index].isChangeReady
+        else { return }
+        if encodings[smaller]?.keyframes.isUnanswered(at: now) == true {
+            let current = participants.hot[id.index].subscriptions[index].encoding
+            renewRequest(of: current, for: id, subscription: index, at: now)
+        } else {
+            wantKeyframe(of: smaller, notBefore: now, at: now)
         }
     }
 
@@ -217,17 +236,20 @@ extension Relay {
     }
 
     /// Requests no keyframe of the encoding that a late joiner leaves, unless somebody else waits for it.
-    ///
-    /// An encoding that accepts nothing but a keyframe is one that all wait for.
-    private mutating func forgetKeyframe(
-        of encoding: EncodingID,
-        for id: ParticipantID,
-        subscription index: Int,
-        at now: MonotonicInstant
-    ) {
+    private mutating func leaveCatchUp(of encoding: EncodingID, for id: ParticipantID, subscription index: Int) {
         guard participants.hot[id.index].subscriptions[index].catchUp.isWaiting else { return }
         participants.hot[id.index].subscriptions[index].catchUp.close()
-        guard case .all = encodings.hot[encoding.index].acceptance else { return }
+        forgetKeyframe(of: encoding, unlessNeededBesides: id)
+    }
+
+    /// Requests no keyframe of an encoding that a subscriber leaves, or does not change to after all, unless somebody
+    /// else waits for it.
+    ///
+    /// An encoding that accepts nothing but a keyframe is one that all wait for.
+    private mutating func forgetKeyframe(of encoding: EncodingID, unlessNeededBesides id: ParticipantID) {
+        guard let keyframes = encodings[encoding]?.keyframes, keyframes.nextDeadline != nil,
+            !keyframes.isWantedByRecorder, case .all = encodings.hot[encoding.index].acceptance
+        else { return }
         let track = encodings.hot[encoding.index].track
         let isAlone =
             encodings.hot[encoding.index].waiting.isEmpty
@@ -242,8 +264,8 @@ extension Relay {
 
     /// When the keyframe may be requested with which a subscriber changes its encoding.
     ///
-    /// Wishes that come and go must not cost the other subscribers a keyframe each time. A smaller encoding is given at
-    /// once: to come back from it, the subscriber waits.
+    /// Wishes that come and go must not cost the other subscribers a keyframe each time. A subscriber without a live
+    /// picture goes down at once.
     private mutating func changeMoment(
         to encoding: EncodingID,
         for id: ParticipantID,
@@ -252,8 +274,24 @@ extension Relay {
     ) -> MonotonicInstant {
         let subscription = participants.hot[id.index].subscriptions[index]
         let present = encodings.hot[subscription.encoding.index].simulcastLayer
-        guard subscription.choice.isWished, subscription.choice.layer > present else { return now }
-        return keyframeMoment(of: encoding, for: id, subscription: index, because: .other, at: now)
+        let isLarger = subscription.choice.layer > present
+        guard subscription.choice.isWished, isLarger || !isPressed(id, subscription: index, at: now) else { return now }
+        let need: KeyframeBackoff.Need = isLarger ? .other : .smaller
+        return keyframeMoment(of: encoding, for: id, subscription: index, because: need, at: now)
+    }
+
+    /// The smaller encoding to which a subscriber changes; `nil` if it does not.
+    func smallerTarget(of id: ParticipantID, subscription index: Int) -> EncodingID? {
+        guard let target = participants.hot[id.index].subscriptions[index].target else { return nil }
+        let current = participants.hot[id.index].subscriptions[index].encoding
+        let isSmaller = encodings.hot[target.index].simulcastLayer < encodings.hot[current.index].simulcastLayer
+        return isSmaller ? target : nil
+    }
+
+    /// Whether a subscriber is sent no live picture of the encoding that it has.
+    private func isPressed(_ id: ParticipantID, subscription index: Int, at now: MonotonicInstant) -> Bool {
+        awaitsKeyframe(id, subscription: index)
+            || participants.hot[id.index].subscriptions[index].lag.hasLasted(Self.lagPatience, at: now)
     }
 
     /// Whether the last keyframe of an encoding is as good as a new one.
@@ -274,11 +312,8 @@ extension Relay {
     ///
     /// It does if the keyframe of that is smaller than the rest, as when the rest is that of a keyframe itself.
     mutating func leavesFrame(_ id: ParticipantID, subscription index: Int) -> Bool {
-        guard let target = participants.hot[id.index].subscriptions[index].target else { return false }
+        guard let target = smallerTarget(of: id, subscription: index) else { return false }
         let current = participants.hot[id.index].subscriptions[index].encoding
-        guard encodings.hot[target.index].simulcastLayer < encodings.hot[current.index].simulcastLayer else {
-            return false
-        }
         let rest = participants.hot[id.index].subscriptions[index].cursor.restOfFrame(
             in: encodings.hot[current.index].stream.packets
         )

@@ -8,7 +8,7 @@ import MediaCore
 /// brings more than its share.
 extension Relay {
     /// A subscription's place in the order: what it has been sent, and its turn among those that have been sent as much.
-    private struct Place: Comparable {
+    struct Place: Comparable {
         var sent: Int
         var turn: Int
 
@@ -49,18 +49,24 @@ extension Relay {
         isAdmitted: Bool,
         at now: MonotonicInstant
     ) -> PacketBuffer? {
+        countedWork.shareSearches += 1
         let count = participants.hot[id.index].subscriptions.count
-        var place = nextPlace(of: id, on: connection, after: nil)
-        while let tried = place {
-            let index = participants.hot[id.index].turns.index(tried.turn, of: count)
+        guard var place = firstPlace(of: id, on: connection) else { return nil }
+        // Mostly the first place has a packet. Without one, the others are put in order, once.
+        var next: Int?
+        while true {
+            let index = participants.hot[id.index].turns.index(place.turn, of: count)
             if let packet = packet(for: id, subscription: index, on: connection, isAdmitted: isAdmitted, at: now) {
-                charge(packet.count, to: id, subscription: index, from: tried.sent, on: connection)
+                charge(packet.count, to: id, subscription: index, from: place.sent, on: connection)
                 return packet
             }
             guard isAdmitted || awaitsKeyframe(id, subscription: index) else { return nil }
-            place = nextPlace(of: id, on: connection, after: tried)
+            if next == nil { findPlaces(of: id, on: connection, after: place) }
+            let later = next ?? 0
+            guard later < places.count else { return nil }
+            place = places[later]
+            next = later + 1
         }
-        return nil
     }
 
     /// Whether a track has packets of which none will be sent, because its keyframe has not come.
@@ -70,26 +76,37 @@ extension Relay {
         return participants.hot[id.index].subscriptions[index].cursor.awaitsKeyframe(after: newest)
     }
 
-    /// The first place after `last` of a track that has packets; it changes nothing, as `isBacklogged`.
-    private mutating func nextPlace(
-        of id: ParticipantID,
-        on connection: ConnectionID,
-        after last: Place?
-    ) -> Place? {
-        let count = participants.hot[id.index].subscriptions.count
-        let turns = participants.hot[id.index].turns
-        let least = connections.bulk[connection.index].virtualTime
-        var next: Place?
-        for turn in 0..<count {
-            let index = turns.index(turn, of: count)
-            guard hasPacket(for: id, subscription: index) else { continue }
-            let sent = max(participants.hot[id.index].subscriptions[index].finishTag, least)
-            let place = Place(sent: sent, turn: turn)
-            if let last, place <= last { continue }
-            if let first = next, first <= place { continue }
-            next = place
+    /// The first of the places of the tracks that have packets.
+    private mutating func firstPlace(of id: ParticipantID, on connection: ConnectionID) -> Place? {
+        var first: Place?
+        for turn in 0..<participants.hot[id.index].subscriptions.count {
+            guard let place = place(of: id, on: connection, turn: turn) else { continue }
+            first = min(first ?? place, place)
         }
-        return next
+        return first
+    }
+
+    /// Puts the places after `last` of the tracks that have packets into `places`, in their order.
+    private mutating func findPlaces(of id: ParticipantID, on connection: ConnectionID, after last: Place) {
+        places.removeAll(keepingCapacity: true)
+        for turn in 0..<participants.hot[id.index].subscriptions.count {
+            guard let place = place(of: id, on: connection, turn: turn), last < place else { continue }
+            places.append(place)
+        }
+        places.sort()
+    }
+
+    /// The place of the track that has the turn `turn`; `nil` if it has no packets.
+    ///
+    /// It changes nothing but the count of the work, as `isBacklogged`.
+    @inline(__always)
+    private mutating func place(of id: ParticipantID, on connection: ConnectionID, turn: Int) -> Place? {
+        countedWork.shareSteps += 1
+        let count = participants.hot[id.index].subscriptions.count
+        let index = participants.hot[id.index].turns.index(turn, of: count)
+        guard hasPacket(for: id, subscription: index) else { return nil }
+        let least = connections.bulk[connection.index].virtualTime
+        return Place(sent: max(participants.hot[id.index].subscriptions[index].finishTag, least), turn: turn)
     }
 
     /// Counts a packet to a track whose place was at `sent`.

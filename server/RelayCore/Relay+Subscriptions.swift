@@ -243,7 +243,7 @@ extension Relay {
             let shared = encodings[encoding]?.newcomerRequests.needed(because: .outage, othersPay: othersPay, at: now)
             moment = max(moment, shared ?? moment)
         }
-        wantKeyframe(of: encoding, notBefore: moment, at: now)
+        wantKeyframe(of: encoding, notBefore: moment, byRecorder: !skips, at: now)
     }
 
     /// For how long a subscription's requests for keyframes count together with those of others that have come.

@@ -58,6 +58,8 @@ package struct Relay: ~Copyable, Sendable {
     /// The packet counts of subscriptions that have ended.
     var endedCounts = PacketCounts()
     var countedWork = RelayWork()
+    /// The places of one participant's tracks, while its next packet is looked for.
+    var places: [Place] = []
     var awakened: [ConnectionID] = []
     /// The index in `awakened` of the next one for the driver.
     private var nextAwakened = 0
@@ -144,6 +146,8 @@ package struct Relay: ~Copyable, Sendable {
         if let participant = connections.hot[id.index].participant { removeParticipant(participant, at: now) }
         connectionDeadlines.set(nil, for: id)
         disregardedAcknowledgements += connections.bulk[id.index].path.disregarded
+        // The participant's leaving may have put messages there.
+        discardOutbox(of: id)
         _ = connections.remove(id)
         dropSlowConnections(at: now)
     }

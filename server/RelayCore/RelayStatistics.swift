@@ -44,6 +44,10 @@ package struct RelayWork: Hashable, Sendable {
     package var memoryPasses = 0
     /// Subscribers that were looked at to find the bounds of a track.
     package var boundsSteps = 0
+    /// Searches for the track with the next turn on a path that its tracks share.
+    package var shareSearches = 0
+    /// Tracks that were looked at in these searches.
+    package var shareSteps = 0
 
     /// Creates counts of zero.
     package init() {}
@@ -58,6 +62,8 @@ package struct RelayWork: Hashable, Sendable {
         result.reviewSteps -= rhs.reviewSteps
         result.memoryPasses -= rhs.memoryPasses
         result.boundsSteps -= rhs.boundsSteps
+        result.shareSearches -= rhs.shareSearches
+        result.shareSteps -= rhs.shareSteps
         return result
     }
 }

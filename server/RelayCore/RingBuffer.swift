@@ -1,8 +1,8 @@
-/// A queue that reuses its memory; it grows by doubling, and frees a large memory when it is emptied at once.
+/// A queue that reuses its memory; it grows by doubling, and a large one shrinks by half when most of it is unused.
 ///
 /// A queue that was never used takes no memory.
 struct RingBuffer<Element: Sendable>: Sendable {
-    /// The most slots that are kept when all elements are removed at once.
+    /// The most slots that are kept although none is used.
     private static var keptSlots: Int { 256 }
 
     /// The slots; their number is a power of two.
@@ -11,6 +11,8 @@ struct RingBuffer<Element: Sendable>: Sendable {
     private(set) var count = 0
 
     var isEmpty: Bool { count == 0 }
+    /// The elements for which there is memory.
+    var capacity: Int { slots.count }
     var first: Element? { isEmpty ? nil : self[0] }
 
     subscript(_ index: Int) -> Element {
@@ -20,7 +22,7 @@ struct RingBuffer<Element: Sendable>: Sendable {
     }
 
     mutating func append(_ element: Element) {
-        if count == slots.count { grow() }
+        if count == slots.count { resize(to: max(slots.count * 2, 16)) }
         slots[slot(count)] = element
         count += 1
     }
@@ -30,6 +32,8 @@ struct RingBuffer<Element: Sendable>: Sendable {
         slots[head] = nil
         head = slot(1)
         count -= 1
+        // It grows again only when it holds four times as much, so that a queue of varying length keeps its memory.
+        if slots.count > Self.keptSlots, count < slots.count / 8 { resize(to: slots.count / 2) }
     }
 
     mutating func removeAll() {
@@ -51,13 +55,12 @@ struct RingBuffer<Element: Sendable>: Sendable {
 
     private func slot(_ index: Int) -> Int { (head + index) & (slots.count - 1) }
 
-    private mutating func grow() {
-        var larger: [Element?] = []
-        let capacity = max(slots.count * 2, 16)
-        larger.reserveCapacity(capacity)
-        for index in 0..<count { larger.append(self[index]) }
-        larger.append(contentsOf: repeatElement(nil, count: capacity - count))
-        slots = larger
+    private mutating func resize(to capacity: Int) {
+        var resized: [Element?] = []
+        resized.reserveCapacity(capacity)
+        for index in 0..<count { resized.append(self[index]) }
+        resized.append(contentsOf: repeatElement(nil, count: capacity - count))
+        slots = resized
         head = 0
     }
 }

@@ -256,7 +256,8 @@ package struct SubscriberPath: Sendable {
     }
 
     private mutating func learn(from sample: PathEstimator.Sample, at now: Int64) {
-        let isQueueing = sample.standingQueue > settings.limitingQueue
+        // A few bytes that come late alone, as a still picture's to a radio that sleeps, show no queue.
+        let isQueueing = sample.standingQueue > settings.limitingQueue && sample.loneRate == nil
         if let hold = lastHold {
             guard now - hold > settings.holdTime else { return }
             if !isQueueing || now - hold > settings.holdQueueTime { (lastHold, heldRate) = (nil, nil) }

@@ -1,0 +1,42 @@
+/// Tells a path on which each message takes long from one that was silent, and from one on which others are ahead.
+///
+/// After a silence, what waited comes fast. Messages that all come after a gap show what the path carries. If smaller ones
+/// then come after gaps that are as long, the gaps are not theirs: others fill the queue, or the way became longer.
+struct Slowness: Hashable, Sendable {
+    /// As many messages in a row are no chance.
+    private static let least = 3
+    /// The part of bytes below which messages count as smaller.
+    private static let smaller = 0.65
+    /// The part of the time above which gaps count as as long.
+    private static let alike = 0.8
+    /// How long gaps that are not ours are left alone, in microseconds: the shortest delay of 30 s is forgotten then.
+    private static let rest: Int64 = 30_000_000
+
+    private var gaps: [PathEstimator.Gap] = []
+    /// The gap of the largest message for which the rate went down.
+    private var heeded: PathEstimator.Gap?
+    private var restsUntil = Int64.min
+
+    /// The highest rate at which the last messages came, each after a gap, in bits per second; `nil` if they did not.
+    var rate: Double? { gaps.count < Self.least ? nil : gaps.lazy.map(\.rate).max() }
+
+    /// Notes a message with the gap before it, or `nil` for one that came without.
+    mutating func note(_ gap: PathEstimator.Gap?, at now: Int64) {
+        guard let gap, now >= restsUntil else { return gaps.removeAll(keepingCapacity: true) }
+        if gaps.count == Self.least { gaps.removeFirst() }
+        gaps.append(gap)
+        guard gaps.count == Self.least, let heeded else { return }
+        let areSmaller = gaps.allSatisfy { Double($0.bytes) < Self.smaller * Double(heeded.bytes) }
+        guard areSmaller else { return }
+        self.heeded = nil
+        guard gaps.allSatisfy({ Double($0.time) > Self.alike * Double(heeded.time) }) else { return }
+        restsUntil = now + Self.rest
+        gaps.removeAll(keepingCapacity: true)
+    }
+
+    /// Notes that the sender went below `rate`.
+    mutating func wasHeeded() {
+        heeded = gaps.max { $0.bytes < $1.bytes }
+        gaps.removeAll(keepingCapacity: true)
+    }
+}
