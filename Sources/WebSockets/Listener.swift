@@ -7,8 +7,6 @@ import Glibc
 @safe final class Listener {
     /// The connections accepted at a time before the loop's other connections get their turn.
     private static let acceptsPerTurn = 16
-    /// The descriptors reserved for the rest of the program.
-    private static let descriptorReserve = 64
     private static let busyAnswer: StaticString =
         "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 
@@ -39,10 +37,8 @@ import Glibc
         self.service = service
         self.table = table
         self.makeHandler = makeHandler
-        var limit = rlimit()
-        let isKnown = unsafe getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0
-        let descriptors = isKnown ? Int(clamping: limit.rlim_cur) : 1024
-        maximumConnections = max(1, min(options.maximumConnections, descriptors - Self.descriptorReserve))
+        let descriptors = DescriptorLimit.current - DescriptorLimit.reserve
+        maximumConnections = max(1, min(options.maximumConnections, descriptors))
         spareDescriptor = Self.openSpare()
     }
 
@@ -108,7 +104,9 @@ import Glibc
     }
 
     private func take(_ accepted: Int32, peer: String) {
-        guard connectionCount < maximumConnections else { return refuse(accepted) }
+        guard connectionCount < maximumConnections else {
+            return refuse(accepted, peer, because: "the limit of connections, \(maximumConnections), is reached")
+        }
         let connection = WebSocketConnection(
             service: service,
             role: .accepted(self),
@@ -140,7 +138,8 @@ import Glibc
         unsafe connection.wsi = wsi
     }
 
-    private func refuse(_ accepted: Int32) {
+    private func refuse(_ accepted: Int32, _ peer: String, because reason: String) {
+        LibraryLog.noteRefusal("refused \(peer): \(reason)")
         let answer = Self.busyAnswer
         _ = unsafe send(accepted, answer.utf8Start, answer.utf8CodeUnitCount, Int32(MSG_NOSIGNAL))
         Glibc.close(accepted)
@@ -148,7 +147,9 @@ import Glibc
 
     private func turnOneAway() {
         Glibc.close(spareDescriptor)
-        if let (accepted, _) = SocketAddress.accept(from: descriptor) { refuse(accepted) }
+        if let (accepted, peer) = SocketAddress.accept(from: descriptor) {
+            refuse(accepted, peer, because: "no descriptor is left (ulimit -n)")
+        }
         spareDescriptor = Self.openSpare()
     }
 

@@ -128,6 +128,7 @@ extension Service {
     /// Creates the context.
     func open() throws(WebSocketError) {
         checkThread()
+        // OpenSSL uses `write`, which has no such option for each call.
         blockBrokenPipeSignal()
         guard let events = EventLoop() else {
             throw .system("start WebSockets", status: nil, advice: "There is no memory or no descriptor left.")
@@ -165,17 +166,6 @@ extension Service {
         )
         clientTable = table
         unsafe clientHost = try makeHost(table)
-    }
-
-    /// Makes a write to a lost peer fail on this thread instead of ending the program.
-    ///
-    /// OpenSSL uses `write`, which has no such option for each call. Threads that are started from this one inherit the
-    /// setting.
-    private func blockBrokenPipeSignal() {
-        var signals = sigset_t()
-        unsafe sigemptyset(&signals)
-        unsafe sigaddset(&signals, SIGPIPE)
-        unsafe pthread_sigmask(SIG_BLOCK, &signals, nil)
     }
 
     /// Adds a virtual host that does not itself listen.

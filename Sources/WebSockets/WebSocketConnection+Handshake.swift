@@ -24,10 +24,6 @@ extension WebSocketConnection {
         guard requestPath.utf8.count <= Self.maximumPathCount else {
             return unsafe refuse("414 URI Too Long", "The path is beyond \(Self.maximumPathCount) bytes.", on: wsi)
         }
-        // Only the connection's first request was checked.
-        guard !hasAnswered else {
-            return unsafe refuse("400 Bad Request", "A WebSocket needs a connection of its own.", on: wsi)
-        }
         return 0
     }
 
@@ -101,7 +97,10 @@ extension WebSocketConnection {
         return 0
     }
 
-    /// Begins the answer to a plain HTTP request.
+    /// Begins the answer to a plain HTTP request, which ends the connection.
+    ///
+    /// Only the first request of a connection is checked before libwebsockets reads it. A proxy that keeps connections
+    /// takes another one for a WebSocket, because it is told that this one is closed.
     func answerRequest(path: UnsafeRawBufferPointer, on wsi: OpaquePointer) -> Int32 {
         guard case .accepted(let listener) = role else { return -1 }
         let isRoot = unsafe path.elementsEqual("/".utf8)
@@ -116,17 +115,20 @@ extension WebSocketConnection {
             var next: UnsafeMutablePointer<UInt8>? = unsafe start
             let length = lws_filepos_t(text.utf8.count)
             let type = "text/plain; charset=utf-8"
+            let (connection, close) = (WSI_TOKEN_CONNECTION, Array("close".utf8))
             return unsafe lws_add_http_common_headers(wsi, status, type, length, &next, end) == 0
+                && lws_add_http_header_by_token(wsi, connection, close, Int32(close.count), &next, end) == 0
                 && lws_finalize_write_http_header(wsi, start, &next, end) == 0
         }
         guard isBegun else { return -1 }
         httpAnswer = text
-        hasAnswered = true
         unsafe lws_callback_on_writable(wsi)
         return 0
     }
 
     /// Completes the answer to a plain HTTP request.
+    ///
+    /// - Returns: The result with which libwebsockets ends the connection.
     func writeAnswer(on wsi: OpaquePointer) -> Int32 {
         guard let text = httpAnswer else { return 0 }
         httpAnswer = nil
@@ -136,8 +138,8 @@ extension WebSocketConnection {
             unsafe memory.storeBytes(of: byte, toByteOffset: offset, as: UInt8.self)
         }
         let bytes = unsafe memory.assumingMemoryBound(to: UInt8.self)
-        guard unsafe lws_write(wsi, bytes, count, LWS_WRITE_HTTP_FINAL) >= 0 else { return -1 }
-        return unsafe lws_http_transaction_completed(wsi) == 0 ? 0 : -1
+        _ = unsafe lws_write(wsi, bytes, count, LWS_WRITE_HTTP_FINAL)
+        return -1
     }
 
     /// The value of a header; empty if there is none.

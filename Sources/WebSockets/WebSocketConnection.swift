@@ -102,8 +102,6 @@ import Threading
     var isCloseSent = false
     /// The answer to a plain HTTP request, until it is written.
     var httpAnswer: String?
-    /// Whether a plain HTTP request has been answered.
-    var hasAnswered = false
     /// Notices that the peer has ended while libwebsockets holds bytes that the socket did not take.
     var endWatcher: ReadWatcher?
     private var tcpPath = TCPPath.none

@@ -63,7 +63,7 @@ struct PeerLogTests {
 }
 
 /// Gathers the messages of a log.
-private struct LineHandler: LogHandler {
+struct LineHandler: LogHandler {
     let lines: Monitor<[String]>
     var logLevel = Logger.Level.info
     var metadata: Logger.Metadata = [:]

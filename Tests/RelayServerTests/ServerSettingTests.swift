@@ -14,6 +14,12 @@ struct ServerSettingTests {
         return options
     }
 
+    private func protocolPage() throws -> String {
+        let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent()
+        return try String(contentsOf: root.appending(path: "docs/protocol.md"), encoding: .utf8)
+    }
+
     /// The names of the values in a structure, those within others with a dot.
     private func names(in value: Any, prefix: String = "") -> [String] {
         Mirror(reflecting: value).children.flatMap { child -> [String] in
@@ -34,17 +40,13 @@ struct ServerSettingTests {
 
     @Test("Each setting has a row in the protocol page's table of limits", arguments: ServerSetting.all.map(\.name))
     func documentation(name: String) throws {
-        let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-            .deletingLastPathComponent()
-        let page = try String(contentsOf: root.appending(path: "docs/protocol.md"), encoding: .utf8)
+        let page = try protocolPage()
         #expect(page.contains("| `\(name)` |"))
     }
 
     @Test("The protocol page states the defaults of the server that are not the relay's")
     func defaults() throws {
-        let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-            .deletingLastPathComponent()
-        let page = try String(contentsOf: root.appending(path: "docs/protocol.md"), encoding: .utf8)
+        let page = try protocolPage()
         let options = RelayServer.Options()
         #expect(page.contains("| `maximumConnections` | \(options.maximumConnections / 1000),000 |"))
         let times = [
@@ -61,6 +63,27 @@ struct ServerSettingTests {
         let value = try #require(ServerSetting.all.first { $0.name == name }).value(in: before)
         let same = try applied("{\"\(name)\": \(value)}")
         for setting in ServerSetting.all { #expect(setting.value(in: same) == setting.value(in: before)) }
+    }
+
+    // The server refused it, because of a setting that the file does not name.
+    @Test("The protocol page's example of a settings file can be used")
+    func example() throws {
+        let page = try protocolPage()
+        let example = try #require(page.firstMatch(of: /`(\{"maximumRooms".*?\})`/)).output.1
+        let options = try applied(String(example))
+        #expect(options.relay.maximumRooms == 10 && options.relay.joinTimeout == .seconds(5))
+        #expect(options.idle.hangUpAfter == .seconds(60) && options.idle.hangUpStoppedAfter == .seconds(60))
+        // Stated, it is not changed.
+        #expect(throws: SettingsError.self) {
+            try applied(#"{"idle.hangUpAfter": 60, "idle.hangUpStoppedAfter": 50}"#)
+        }
+    }
+
+    // It became a pause of 0 s: the publisher was asked for a keyframe in every turn of the loop.
+    @Test("A time of less than a millisecond is refused", arguments: ["1e-10", "0.0009"])
+    func shortest(time: String) throws {
+        #expect(throws: SettingsError.self) { try applied("{\"keyframes.interval\": \(time)}") }
+        #expect(try applied("{\"keyframes.interval\": 0.001}").relay.keyframes.interval == .milliseconds(1))
     }
 
     @Test("Counts, seconds and bytes are taken over, and what is left out stays")
@@ -162,7 +185,7 @@ struct ServerSettingTests {
     )
     func wrongType(value: String, kind: String) throws {
         let error = #expect(throws: SettingsError.self) { _ = try applied("{\"joinTimeout\": \(value)}") }
-        let rule = "“joinTimeout” must be a number of seconds, above 0 and at most 86400"
+        let rule = "“joinTimeout” must be a number of seconds, at least 0.001 and at most 86400"
         #expect("\(try #require(error))" == "line 1, column 2: \(rule), not \(kind)")
     }
 

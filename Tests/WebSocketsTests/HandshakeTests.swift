@@ -146,15 +146,29 @@ struct HandshakeTests {
         #expect(impatient.onLoop { impatient.loop.service.budget.number } - turns < 100, "the loop waits meanwhile")
     }
 
-    @Test("A connection that was used for a plain request becomes no WebSocket")
+    // A proxy that keeps its connections asked for a WebSocket on one that had answered a plain request, and got 400.
+    @Test("A plain request's answer ends its connection, also if a request for a WebSocket follows at once")
     func usedConnection() throws {
         let server = try Server()
         defer { server.loop.shutdown() }
-        let peer = try RawPeer(port: server.port)
-        peer.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-        #expect(String(decoding: peer.receive(), as: UTF8.self).contains(" 200 "))
-        #expect(!peer.handshake(path: "/rooms/x").contains(" 101 "))
+        let upgrade =
+            "GET /rooms/x HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+            + "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+        for (path, status) in [("/", "200"), ("/nothing", "404")] {
+            for later in ["", upgrade] {
+                let peer = try RawPeer(port: server.port)
+                peer.send("GET \(path) HTTP/1.1\r\nHost: x\r\n\r\n" + later)
+                let answer = String(decoding: peer.receiveUntilClose(), as: UTF8.self)
+                #expect(answer.hasPrefix("HTTP/1.1 \(status) "), "\(answer)")
+                #expect(answer.contains("connection: close\r\n") && !answer.contains(" 101 "), "\(answer)")
+                #expect(answer.ranges(of: "HTTP/1.1").count == 1, "\(answer)")
+            }
+        }
         #expect(server.handlers.withLock { $0.isEmpty })
+        // That the upgrade is one: a connection of its own becomes a WebSocket.
+        let peer = try RawPeer(port: server.port)
+        peer.send(upgrade)
+        #expect(String(decoding: peer.receive(), as: UTF8.self).contains(" 101 "))
     }
 
     @Test("A client of ours asks for the path of its URL")

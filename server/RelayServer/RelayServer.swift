@@ -61,6 +61,12 @@ public final class RelayServer: Sendable {
     /// - Throws: `WebSocketError` when the server cannot listen there.
     package init(_ options: Options = Options()) throws(WebSocketError) {
         let logger = options.logger
+        let descriptors = min(options.maximumConnections, DescriptorLimit.largest) + DescriptorLimit.reserve
+        let allowed = DescriptorLimit.raise(to: descriptors)
+        if allowed < descriptors {
+            let limit = "the system's limit of open files is \(allowed) (ulimit -n)"
+            logger.warning("\(limit): the server takes \(max(1, allowed - DescriptorLimit.reserve)) connections")
+        }
         loop = try WebSocketLoop(name: "relay") { line in logger.warning("\(line)") }
         let service = LoopConfined(on: loop) {
             RelayService(

@@ -116,13 +116,16 @@ package struct ServerSetting: Sendable {
 
     /// Sets the value to the one of a file.
     fileprivate func set(_ value: SettingsFile.Value, in options: inout RelayServer.Options) throws(SettingsError) {
-        let rule = "“\(name)” must be \(meaning), above 0 and at most \(Int(maximum))"
+        // Shorter times would become none.
+        let least = isTime ? "at least 0.001" : "above 0"
+        let rule = "“\(name)” must be \(meaning), \(least) and at most \(Int(maximum))"
         let number: Double
         switch value {
         case .number(let given): number = given
         case .other(let kind): throw SettingsError("\(rule), not \(kind)")
         }
-        guard number > 0, number <= maximum, isTime || number == number.rounded() else { throw SettingsError(rule) }
+        let isPossible = isTime ? number >= 0.001 : number > 0 && number == number.rounded()
+        guard isPossible, number <= maximum else { throw SettingsError(rule) }
         switch place {
         case .count(let field): options[keyPath: field] = Int(number)
         case .time(let field): options[keyPath: field] = .seconds(number)
@@ -170,6 +173,10 @@ extension RelayServer.Options {
             } catch {
                 throw SettingsError("\(place): \(error)")
             }
+        }
+        // Who sets the patience with a silent machine alone means no less of it with one that still answers.
+        if read["idle.hangUpStoppedAfter"] == nil {
+            options.idle.hangUpStoppedAfter = max(options.idle.hangUpAfter, options.idle.hangUpStoppedAfter)
         }
         try options.checkOrder()
         self = options

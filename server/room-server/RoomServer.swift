@@ -249,6 +249,8 @@ struct RoomServer: AsyncParsableCommand {
     func run() async throws {
         // If the reader of the log goes away, relaying must continue.
         signal(SIGPIPE, SIG_IGN)
+        // Nor does it end when the log may become no longer (ulimit -f).
+        signal(SIGXFSZ, SIG_IGN)
         let log: LineWriter
         do {
             log = try makeLogWriter()
