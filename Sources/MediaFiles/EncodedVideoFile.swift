@@ -141,7 +141,7 @@ package enum EncodedVideoFormat: String, CaseIterable, Sendable {
             let isY4M = file.bigEndian(at: 0, count: 4) == 0x5955_5634
             let reason =
                 isY4M
-                ? "it is Y4M, which is encoded here: say file: and not vp8:"
+                ? "it is Y4M, which is not compressed: play it with a source that encodes it"
                 : "its content is neither WebM nor IVF; it is damaged, or another kind of file"
             throw MediaFileError(.wrongFormat, .open, path, reason)
         }

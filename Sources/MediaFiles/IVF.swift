@@ -126,7 +126,7 @@ package final class IVFReader: EncodedVideoReader {
         do throws(UnknownCodec) {
             codec = try StoredVideoCodec(named: name, in: \.ivfName)
         } catch {
-            let advice = "it holds \(error); convert it: ffmpeg -i FILE -c:v libvpx NEW.ivf"
+            let advice = "it holds \(error); convert it: ffmpeg -i FILE -c:v libvpx -b:v 2M NEW.ivf"
             throw MediaFileError(.unsupported, .open, path, advice)
         }
         let headerLength = Int(file.littleEndian(at: 6, count: 2))

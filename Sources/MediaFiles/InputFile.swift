@@ -94,11 +94,13 @@ struct InputFile: ~Copyable {
         return value
     }
 
-    /// The text of `count` unread bytes from `index` on; what is not printable ASCII appears as `?`.
+    /// The text of `count` unread bytes from `index` on, up to a zero byte; what is not printable ASCII appears as `?`.
     func text(at index: Int, count: Int) -> String {
         var text = ""
         for place in 0..<count {
             let byte = byte(at: index + place)
+            // EBML allows zero bytes at the end of a text (RFC 8794, section 7.4); GStreamer writes one.
+            guard byte != 0 else { break }
             text.unicodeScalars.append((0x20..<0x7F).contains(byte) ? Unicode.Scalar(byte) : "?")
         }
         return text

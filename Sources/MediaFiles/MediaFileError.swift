@@ -42,6 +42,8 @@ package struct MediaFileError: Error, Hashable, Sendable {
         package static let interrupted = Code("interrupted")
         /// The data comes from a pipe, which cannot go back.
         package static let notRewindable = Code("notRewindable")
+        /// A running program's pictures were asked for, and this is a file on a disk.
+        package static let notLive = Code("notLive")
         /// The first frame of a file must be a keyframe, and this one was not.
         package static let startsWithoutKeyframe = Code("startsWithoutKeyframe")
         /// A picture has another size than the file.
@@ -100,6 +102,11 @@ package struct MediaFileError: Error, Hashable, Sendable {
         self.init(.removed, .write, path, "it, or its directory, was removed meanwhile; \(advice)")
     }
 
+    /// Creates the error for a file where a running program's pictures were asked for.
+    package init(notLive path: String) {
+        self.init(.notLive, .open, path, "it is a file, and no pipe of a running program; play it as a clip")
+    }
+
     /// Creates the same error for the file that the caller knows as `path`.
     init(_ error: MediaFileError, naming path: String) {
         code = error.code
@@ -126,8 +133,13 @@ package struct MediaFileError: Error, Hashable, Sendable {
             (.notFound, "there is no such file; check the name")
         case EACCES, EPERM, EROFS:
             (.notPermitted, "permission denied; check the owner and mode of the file and its directory (ls -l)")
-        case ENOSPC, EDQUOT, EFBIG:
+        case ENOSPC, EDQUOT:
             (.storageFull, "there is no space left for it; free some, or choose another disk")
+        case EFBIG:
+            (
+                .storageFull,
+                "it is as long as its file system, such as FAT with 4 GiB, or ulimit -f allows; choose another disk"
+            )
         case EPIPE:
             (.readerGone, "the program that read it has closed the pipe; start that program again")
         case EISDIR:

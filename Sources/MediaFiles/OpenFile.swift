@@ -123,6 +123,12 @@ struct OpenFile: ~Copyable {
         }
     }
 
+    /// The bytes that a pipe or a socket holds for the next read; 0 where the system does not say.
+    var waitingBytes: Int {
+        var count = Int32(0)
+        return unsafe ioctl(number, UInt(FIONREAD), &count) == 0 ? Int(count) : 0
+    }
+
     /// Throws unless the read that has just failed may be tried again.
     private func checkRetry(_ operation: MediaFileError.Operation) throws(MediaFileError) {
         // EAGAIN: another reader of the pipe was faster.

@@ -22,7 +22,7 @@ package final class PNGWriter {
     ///   `systemFailure`.
     package func write(_ frame: VideoFrame, to path: String, replacing: Bool = false) throws(MediaFileError) {
         if replacing {
-            try Self.checkReplaceable(path)
+            try CompleteFile.checkReplaceable(path)
         } else if unsafe access(path, F_OK) == 0 {
             // Check early, so that nothing is compressed needlessly; the renaming decides in the end.
             throw MediaFileError(.create, path, status: EEXIST)
@@ -32,34 +32,8 @@ package final class PNGWriter {
         if colours.count != length { colours = [UInt8](repeating: 0, count: length) }
         Self.convert(frame, into: &colours)
         let count = try compress(size, path: path)
-        let temporary = "\(path).\(getpid()).part"
-        do {
-            try store(count, at: temporary)
-            try rename(temporary, to: path, replacing: replacing)
-        } catch {
-            if error.code != .fileExists || error.path != temporary { _ = unsafe unlink(temporary) }
-            throw error.code == .fileExists ? error : MediaFileError(error, naming: path)
-        }
-    }
-
-    /// Checks that a picture can be written to `path`, in place of a regular file if there is one; creates nothing.
-    ///
-    /// - Throws: `notRegular`, `notFound`, `notPermitted`, `systemFailure`.
-    package static func checkReplaceable(_ path: String) throws(MediaFileError) {
-        var status = stat()
-        // Do not follow a link: renaming would replace the link itself, even `/dev/stdout`.
-        if unsafe lstat(path, &status) == 0 {
-            if status.st_mode & S_IFMT == S_IFDIR { throw MediaFileError(.create, path, status: EISDIR) }
-            guard status.st_mode & S_IFMT == S_IFREG else {
-                throw MediaFileError(.notRegular, .create, path, "it is a link, a pipe or a device; name another")
-            }
-        } else if errno != ENOENT {
-            throw MediaFileError(.create, path, status: errno)
-        }
-        let directory = path.lastIndex(of: "/").map { path[...$0] } ?? "./"
-        guard unsafe access("\(directory).", W_OK | X_OK) == 0 else {
-            throw MediaFileError(.create, path, status: errno)
-        }
+        let bytes = compressed
+        try CompleteFile.write(bytes.span.extracting(0..<count), to: path, replacing: replacing)
     }
 
     private static func convert(_ frame: VideoFrame, into colours: inout [UInt8]) {
@@ -107,34 +81,6 @@ package final class PNGWriter {
             throw MediaFileError(.systemFailure, .write, path, "libpng reports: \(message)")
         }
         return count
-    }
-
-    private func store(_ count: Int, at path: String) throws(MediaFileError) {
-        var file = try OutputFile(creating: path)
-        let bytes = compressed
-        try file.append(bytes.span.extracting(0..<count))
-    }
-
-    /// Gives the complete file its name.
-    ///
-    /// If it must not replace another file, it uses a link, which fails if there is one.
-    private func rename(_ temporary: String, to path: String, replacing: Bool) throws(MediaFileError) {
-        if !replacing {
-            if unsafe link(temporary, path) == 0 {
-                _ = unsafe unlink(temporary)
-                return
-            }
-            let status = errno
-            guard [EPERM, EOPNOTSUPP, ENOSYS].contains(status) else {
-                throw MediaFileError(.create, path, status: status)
-            }
-            // FAT and similar file systems have no links. There, a file that another program creates with the same name
-            // at the same moment may be lost.
-            if unsafe access(path, F_OK) == 0 { throw MediaFileError(.create, path, status: EEXIST) }
-        }
-        guard unsafe Glibc.rename(temporary, path) == 0 else {
-            throw MediaFileError(.create, path, status: errno)
-        }
     }
 }
 

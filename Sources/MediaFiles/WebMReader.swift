@@ -223,7 +223,7 @@ struct WebMTrack {
         do throws(UnknownCodec) {
             track.codec = try StoredVideoCodec(named: codec, in: \.webmName)
         } catch {
-            throw .unsupported("it holds \(error); convert it: ffmpeg -i FILE -c:v libvpx -an NEW.webm")
+            throw .unsupported("it holds \(error); convert it: ffmpeg -i FILE -c:v libvpx -b:v 2M -an NEW.webm")
         }
         guard !isEncoded else {
             throw .unsupported("its video is compressed or encrypted once more; make it anew with ffmpeg -c copy")

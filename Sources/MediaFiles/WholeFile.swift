@@ -37,21 +37,12 @@ package enum WholeFile {
     ///   - path: The file's path.
     /// - Throws: `notRegular`, `notFound`, `notPermitted`, `storageFull`, `systemFailure`.
     package static func write(_ text: String, to path: String) throws(MediaFileError) {
-        guard path != "-" else { return try store(text, at: path) }
-        try PNGWriter.checkReplaceable(path)
-        let temporary = "\(path).\(getpid()).part"
-        do throws(MediaFileError) {
-            try store(text, at: temporary)
-            guard unsafe rename(temporary, path) == 0 else { throw MediaFileError(.create, path, status: errno) }
-        } catch {
-            if error.code != .fileExists { _ = unsafe unlink(temporary) }
-            throw MediaFileError(error, naming: path)
-        }
-    }
-
-    private static func store(_ text: String, at path: String) throws(MediaFileError) {
-        var file = try OutputFile(creating: path)
         let bytes = Array(text.utf8)
-        try file.append(bytes.span)
+        guard path != "-" else {
+            var output = try OutputFile(creating: path)
+            return try output.append(bytes.span)
+        }
+        try CompleteFile.checkReplaceable(path)
+        try CompleteFile.write(bytes.span, to: path, replacing: true)
     }
 }

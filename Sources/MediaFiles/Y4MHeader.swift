@@ -50,7 +50,7 @@ struct Y4MHeader: Equatable {
             case "X" where value == "COLORRANGE=FULL":
                 throw Refusal(
                     code: .unsupported,
-                    reason: "its pictures have full range, ours limited; convert it: \(Self.conversion("out_range=tv"))"
+                    reason: "its pictures have full range, ours limited; \(Self.conversion)"
                 )
             default: break
             }
@@ -72,6 +72,8 @@ struct Y4MHeader: Equatable {
     }
 
     private static func frameRate(_ text: Substring) throws(Refusal) -> FrameRate {
+        // The rate of pictures that come irregularly, as GStreamer states it, and one that is not known.
+        if text.hasPrefix("0:"), Int(text.dropFirst(2)) != nil { return FrameRate(30) }
         let terms = text.split(separator: ":", omittingEmptySubsequences: false)
         // A thousand frames a second is more than any camera has; the limit on the terms keeps their products within 64
         // bits.
@@ -88,13 +90,13 @@ struct Y4MHeader: Equatable {
         guard !["420", "420jpeg", "420mpeg2", "420paldv"].contains(text) else { return }
         throw Refusal(
             code: .unsupported,
-            reason: "its pictures are C\(text), not C420 with 8 bits; convert it: \(conversion())"
+            reason: "its pictures are C\(text), not C420 with 8 bits; \(conversion)"
         )
     }
 
-    private static func conversion(_ scaling: String? = nil) -> String {
-        "ffmpeg -i FILE \(scaling.map { "-vf scale=\($0) " } ?? "")-pix_fmt yuv420p NEW.y4m"
-    }
+    /// It also changes full range to limited range.
+    private static let conversion =
+        "convert it: ffmpeg -i FILE -pix_fmt yuv420p NEW.y4m, or with -f yuv4mpegpipe - before a pipe"
 }
 
 extension ScatterList {

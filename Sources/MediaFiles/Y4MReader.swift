@@ -33,15 +33,6 @@ package final class Y4MReader: VideoFrameReader {
         try self.init(OpenFile(reading: path, isStopRequested: isStopRequested))
     }
 
-    /// Whether `path` can be opened and read without taking data from the next reader: true for a file on a
-    /// disk, and if there is no file.
-    package static func canBeOpenedAgain(_ path: String) -> Bool {
-        guard path != "-" else { return false }
-        var status = stat()
-        guard unsafe stat(path, &status) == 0 else { return true }
-        return status.st_mode & S_IFMT == S_IFREG || status.st_mode & S_IFMT == S_IFDIR
-    }
-
     init(_ file: consuming OpenFile) throws(MediaFileError) {
         self.file = file
         line = LineBuffer(limit: Y4MHeader.lineLimit)
@@ -115,6 +106,13 @@ package final class Y4MReader: VideoFrameReader {
         frameCount += 1
         offset += Int64(lineLength + pictureLength)
         return true
+    }
+
+    /// Whether the pipe holds bytes of the next picture beside the line before it.
+    ///
+    /// A program may write that line long before its picture.
+    package var isNextFrameWaiting: Bool {
+        line.count + file.waitingBytes > Y4MHeader.frameSignature.utf8CodeUnitCount + 1
     }
 
     private var pictureLength: Int {

@@ -1,3 +1,5 @@
+import TestTools
+
 /// A WebM file with its simple blocks made groups with a duration and references, as older programs write them.
 ///
 /// Sizes of segment and clusters become unknown; the index and the seek head, whose positions no longer hold, void.
@@ -41,4 +43,25 @@ private func element(_ id: UInt8, _ content: [UInt8]) -> [UInt8] {
     var result = [id, 0x10 | UInt8(content.count >> 24)]
     for shift in [16, 8, 0] { result.append(UInt8(content.count >> shift & 0xFF)) }
     return result + content
+}
+
+/// A WebM file of ffmpeg with a zero byte at the end of the names of its type and codec, as GStreamer writes them.
+///
+/// Other elements, which readers do not need, become as much shorter.
+func withZeroEndedTexts(_ file: [UInt8]) throws -> [UInt8] {
+    let changes: [(from: [UInt8], to: [UInt8])] = [
+        // The longest size of elements, which has its default, becomes void.
+        ([0x42, 0xF3, 0x81, 8], [0xEC, 0x81, 0]),
+        ([0x42, 0x82, 0x84] + Array("webm".utf8), [0x42, 0x82, 0x85] + Array("webm".utf8) + [0]),
+        // The language.
+        ([0x22, 0xB5, 0x9C, 0x83] + Array("und".utf8), [0x22, 0xB5, 0x9C, 0x82] + Array("en".utf8)),
+        ([0x86, 0x85] + Array("V_VP8".utf8), [0x86, 0x86] + Array("V_VP8".utf8) + [0]),
+    ]
+    var result = file
+    for (from, to) in changes {
+        let places = result.ranges(of: from)
+        guard let place = places.first, places.count == 1 else { throw TestFailure("\(places.count) of \(from)") }
+        result.replaceSubrange(place, with: to)
+    }
+    return result
 }

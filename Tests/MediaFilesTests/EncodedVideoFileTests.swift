@@ -80,7 +80,7 @@ struct EncodedVideoFileTests {
 
     @Test(
         "ffmpeg's WebM, live or not, reads back with the packets that ffprobe sees",
-        arguments: ["file", "live", "groups", "audio"]
+        arguments: ["file", "live", "groups", "audio", "zeros"]
     )
     func foreign(kind: String) async throws {
         let path = directory("foreign.webm")
@@ -92,6 +92,7 @@ struct EncodedVideoFileTests {
         )
         try #require(ffmpeg.status == 0, "\(ffmpeg.complaints)")
         if kind == "groups" { try store(withBlockGroups(bytes(of: path)), at: path) }
+        if kind == "zeros" { try store(withZeroEndedTexts(bytes(of: path)), at: path) }
         let clip = try Clip(reading: WebMReader(path: path))
         let probe = try await run(
             "ffprobe -v error -select_streams v -show_entries packet=pts,size,flags -of csv=p=0 \(path)"

@@ -124,6 +124,19 @@ struct PNGTests {
         #expect(try contents().sorted() == ["picture.png", "taken"])
     }
 
+    // The file's first name was made of the process's number, which is the same at each start of a container.
+    @Test("What a process that was killed left behind is in nobody's way")
+    func leftBehind() throws {
+        let names = ["picture.png", "plot.svg"]
+        for name in names {
+            try Data("half".utf8).write(to: URL(fileURLWithPath: directory("\(name).\(getpid()).part")))
+        }
+        try PNGWriter().write(noise(Dimensions(width: 3, height: 5)), to: directory(names[0]))
+        try WholeFile.write("<svg/>", to: directory(names[1]))
+        #expect(try decode(directory(names[0])).width == 3 && bytes(of: directory(names[1])) == Array("<svg/>".utf8))
+        #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path).count == 4)
+    }
+
     // A name is given by renaming, which replaces a device as well as a file; and the error spoke of the name before.
     @Test("Only a regular file gives way, and errors name what the caller named")
     func replacing() throws {
