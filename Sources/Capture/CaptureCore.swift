@@ -15,6 +15,9 @@ package final class CaptureCore: Sendable {
 
     private struct State {
         var users: Set<User> = []
+        /// Whom the starts that have neither succeeded nor failed are for, by their numbers.
+        var starts: [Int: User] = [:]
+        var nextStart = 0
         /// The current run, or an ended one that has not been joined yet.
         var run: CaptureRun?
         var format: VideoFormat?
@@ -33,6 +36,8 @@ package final class CaptureCore: Sendable {
         case share(CaptureRun)
         /// Wait for this run's end, then claim again.
         case outlast(CaptureRun)
+        /// The start was given up meanwhile.
+        case end
     }
 
     let sinks = VideoSinks()
@@ -65,6 +70,8 @@ package final class CaptureCore: Sendable {
     var format: VideoFormat? { state.withLock { $0.format } }
     var failure: (any Error)? { state.withLock { $0.failure } }
     var isCapturing: Bool { state.withLock { $0.run }?.isCapturing ?? false }
+    /// How many starts have neither succeeded nor failed.
+    var startsUnderWay: Int { state.withLock { $0.starts.count } }
 
     package func requestOutputFormat(_ request: VideoFormatRequest) {
         sinks.request(request, forwarding: forwarded(request))
@@ -99,36 +106,94 @@ package final class CaptureCore: Sendable {
 
     // MARK: Use
 
+    /// Starts capturing for a user, and waits until the source delivers.
+    ///
+    /// A source may open for as long as it likes: a pipe may never get a writer. So nobody who no longer waits for it is
+    /// kept, whoever else still does.
+    ///
+    /// - Throws: The error that prevented the start; `CancellationError` if the task was cancelled, or the user stopped.
     func start(for sink: (any VideoSink)? = nil) async throws {
         if let sink { sinks.add(sink) }
-        let user = sink.map { User.sink(ObjectIdentifier($0)) } ?? .application
-        while true {
-            switch claim(CaptureRun(), for: user) {
-            case .launch(let run):
-                launch(run)
-                return try await untilOpened(run, user)
-            case .share(let run):
-                return try await untilOpened(run, user)
-            case .outlast(let run):
-                await run.untilEnded()
-                forget(run)
+        let user = Self.user(sink)
+        let number = state.withLock { state in
+            state.nextStart += 1
+            state.starts[state.nextStart] = user
+            return state.nextStart
+        }
+        do {
+            try await withTaskCancellationHandler {
+                try await open(number, for: user)
+            } onCancel: {
+                giveUp(number)
             }
+            // The source may have opened, or ended without an error, in the moment in which the start was given up.
+            let isWanted = state.withLock { state in
+                state.starts.removeValue(forKey: number) != nil || state.users.contains(user)
+            }
+            guard isWanted else { throw CancellationError() }
+        } catch {
+            let isGivenUp = state.withLock { state in
+                guard state.starts.removeValue(forKey: number) != nil else { return true }
+                state.users.remove(user)
+                return false
+            }
+            // The source may go on for others.
+            if let sink, isGivenUp { await sinks.pause(sink) }
+            throw error
         }
     }
 
-    func stop(for sink: (any VideoSink)? = nil) async {
-        let user = sink.map { User.sink(ObjectIdentifier($0)) } ?? .application
-        let run = state.withLock { state -> CaptureRun? in
-            state.users.remove(user)
-            guard state.users.isEmpty else { return nil }
-            // Request the stop under the lock. Otherwise a start in between would share a run that is about to end.
-            state.run?.requestStop()
-            return state.run
+    private func open(_ number: Int, for user: User) async throws {
+        while true {
+            let run: CaptureRun
+            switch claim(CaptureRun(), for: user, number) {
+            case .launch(let new):
+                launch(new)
+                run = new
+            case .share(let present):
+                run = present
+            case .outlast(let former):
+                await former.untilEnded()
+                forget(former)
+                continue
+            case .end:
+                throw CancellationError()
+            }
+            return try await run.untilOpened(number) { state.withLock { $0.starts[number] == nil } }
         }
+    }
+
+    /// Lets a start fail whose task was cancelled.
+    private func giveUp(_ number: Int) {
+        let run = state.withLock { state -> CaptureRun? in
+            guard let user = state.starts.removeValue(forKey: number), let run = state.run else { return nil }
+            // The user may also wait in another task. Once the source is open, the start has succeeded.
+            if !run.isOpen, !state.starts.values.contains(user) { state.users.remove(user) }
+            if state.users.isEmpty { run.requestStop() }
+            return run
+        }
+        run?.giveUp([number])
+    }
+
+    func stop(for sink: (any VideoSink)? = nil) async {
+        let user = Self.user(sink)
+        let (run, isEnding, starts) = state.withLock { state in
+            let starts = state.starts.filter { $0.value == user }.map(\.key)
+            for number in starts { state.starts[number] = nil }
+            state.users.remove(user)
+            // Request the stop under the lock. Otherwise a start in between would share a run that is about to end.
+            if state.users.isEmpty { state.run?.requestStop() }
+            return (state.run, state.users.isEmpty, starts)
+        }
+        run?.giveUp(starts)
         if let sink { await sinks.pause(sink) }
-        guard let run else { return }
+        guard let run, isEnding else { return }
         await run.untilEnded()
         forget(run)
+    }
+
+    private static func user(_ sink: (any VideoSink)?) -> User {
+        sink.map { .sink(ObjectIdentifier($0)) } ?? .application
     }
 
     /// Stops without suspending, for a source that is being released.
@@ -147,8 +212,9 @@ package final class CaptureCore: Sendable {
         if waiting { run?.join() }
     }
 
-    private func claim(_ new: CaptureRun, for user: User) -> Claim {
+    private func claim(_ new: CaptureRun, for user: User, _ number: Int) -> Claim {
         state.withLock { state in
+            guard state.starts[number] != nil else { return .end }
             if let run = state.run, run.isEnding { return .outlast(run) }
             state.users.insert(user)
             if let run = state.run { return .share(run) }
@@ -157,15 +223,6 @@ package final class CaptureCore: Sendable {
             state.failure = nil
             state.isInterrupted = false
             return .launch(new)
-        }
-    }
-
-    private func untilOpened(_ run: CaptureRun, _ user: User) async throws {
-        do {
-            try await run.untilOpened()
-        } catch {
-            state.withLock { _ = $0.users.remove(user) }
-            throw error
         }
     }
 
@@ -201,10 +258,10 @@ package final class CaptureCore: Sendable {
     private func end(_ run: CaptureRun, with error: (any Error)?) {
         let hasOpened = run.hasOpened
         let isStopped = run.isStopRequested
+        // Whoever sees that the source no longer captures asks why, as a reader of `frames` does.
+        if let error, !isStopped { state.withLock { $0.failure = error } }
         run.end()
         sinks.release()
-        // A reader of `frames` hears of a start that failed by this alone.
-        if let error, !isStopped { state.withLock { $0.failure = error } }
         if hasOpened, !isStopped {
             send(error.map { .failed($0) } ?? .finished)
         }

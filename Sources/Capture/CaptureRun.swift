@@ -18,7 +18,8 @@ final class CaptureRun: Sendable {
         var hasEnded = false
         var isFinished = false
         var launch = Launch.pending
-        var startWaiters: [CheckedContinuation<Void, any Error>] = []
+        /// By the number of their start.
+        var startWaiters: [Int: CheckedContinuation<Void, any Error>] = [:]
         var endWaiters: [CheckedContinuation<Void, Never>] = []
         var stopActions: [@Sendable () -> Void] = []
     }
@@ -87,8 +88,8 @@ final class CaptureRun: Sendable {
         let waiters = state.withLock { state in
             guard state.opening == nil else { return [] as [CheckedContinuation<Void, any Error>] }
             state.opening = result
-            defer { state.startWaiters = [] }
-            return state.startWaiters
+            defer { state.startWaiters = [:] }
+            return Array(state.startWaiters.values)
         }
         for waiter in waiters { waiter.resume(with: result) }
     }
@@ -96,15 +97,28 @@ final class CaptureRun: Sendable {
     /// Whether `finishOpening` was called.
     var hasOpened: Bool { state.withLock { $0.opening != nil } }
 
-    /// Waits until the source delivers; throws the error that prevented the start.
-    func untilOpened() async throws {
+    /// Whether the start has succeeded.
+    var isOpen: Bool { state.withLock { if case .success? = $0.opening { true } else { false } } }
+
+    /// Waits until the source delivers or the start `number` is given up.
+    ///
+    /// `isGivenUp` is asked once `giveUp` would find the waiting start.
+    ///
+    /// - Throws: The error that prevented the start; `CancellationError` if it was given up.
+    func untilOpened(_ number: Int, isGivenUp: () -> Bool) async throws {
         try await withCheckedThrowingContinuation { continuation in
             let opening = state.withLock { state in
-                if state.opening == nil { state.startWaiters.append(continuation) }
+                if state.opening == nil { state.startWaiters[number] = continuation }
                 return state.opening
             }
-            if let opening { continuation.resume(with: opening) }
+            if let opening { continuation.resume(with: opening) } else if isGivenUp() { giveUp([number]) }
         }
+    }
+
+    /// Lets these starts fail now, whatever becomes of the run.
+    func giveUp(_ numbers: [Int]) {
+        let waiters = state.withLock { state in numbers.compactMap { state.startWaiters.removeValue(forKey: $0) } }
+        for waiter in waiters { waiter.resume(throwing: CancellationError()) }
     }
 
     // MARK: End

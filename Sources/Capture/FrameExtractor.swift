@@ -74,7 +74,8 @@ public final class FrameExtractor: Sendable {
 
     /// Begins to call the delegate, and starts the source if this is its first user; does nothing if it is running.
     ///
-    /// - Throws: The error of the source's start.
+    /// - Throws: The error of the source's start; `CancellationError` if the task is cancelled, or `stop()` called, while
+    ///   the source starts.
     public func start() async throws {
         let reader = FrameReader(source, frameRate: frameRate, includesSubstitutes: includesSubstitutes)
         let isFirst = state.withLock { state in

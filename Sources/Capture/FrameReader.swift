@@ -27,8 +27,7 @@ final class FrameReader: Sendable {
     }
 
     deinit {
-        guard let watch = close() else { return }
-        watch.cancel()
+        guard close() else { return }
         let (source, slot) = (source, slot)
         Task { await Self.stop(slot, in: source) }
     }
@@ -38,7 +37,8 @@ final class FrameReader: Sendable {
 
     /// Adds the reader to the source's users, and starts the source if it is the first one.
     ///
-    /// - Throws: The error of the source's start.
+    /// - Throws: The error of the source's start; `CancellationError` if the task is cancelled, or the reader ended,
+    ///   while the source starts.
     func begin() async throws {
         let isFirst = state.withLock { state in
             defer { if state.use == .idle { state.use = .starting } }
@@ -86,21 +86,21 @@ final class FrameReader: Sendable {
 
     /// Ends the use of the source, which stops after its last user; a second call does nothing.
     func end() async {
-        guard let watch = close() else { return }
-        watch.cancel()
+        guard close() else { return }
         await Self.stop(slot, in: source)
     }
 
-    /// Ends the reading; returns the watch to cancel, if the source must be stopped now.
-    private func close() -> Task<Void, Never>? {
-        let watch = state.withLock { state in
+    /// Ends the reading; returns whether the source must be stopped now, which also ends a start that still waits.
+    private func close() -> Bool {
+        let (use, watch) = state.withLock { state in
             defer { (state.use, state.watch) = (.ended, nil) }
-            return state.watch
+            return (state.use, state.watch)
         }
+        watch?.cancel()
         // The slot ends last, because a task that waits for a frame then ends the reader too. Before this point, that
         // task would stop the source instead of the caller, and the caller would not wait for the stop.
         slot.finish()
-        return watch
+        return use == .starting || use == .reading
     }
 
     private static func stop(_ slot: NewestFrameSlot, in source: any VideoSource) async {

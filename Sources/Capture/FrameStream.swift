@@ -100,7 +100,11 @@ public struct ThrowingFrameStream: AsyncSequence, Sendable {
         ///
         /// - Throws: The error of the source's start, or the one that the source has failed with.
         public mutating func next(isolation actor: isolated (any Actor)?) async throws -> VideoFrame? {
-            try await reader.begin()
+            do {
+                try await reader.begin()
+            } catch is CancellationError where Task.isCancelled {
+                return nil
+            }
             if let frame = await reader.next() { return frame }
             if !Task.isCancelled, let failure = source.failure { throw failure }
             return nil

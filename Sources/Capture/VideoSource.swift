@@ -80,7 +80,8 @@ public protocol VideoSource: AnyObject, Sendable {
     /// Asks for a frame soon, although the picture may not have changed; does nothing by default.
     ///
     /// A track asks when a receiver needs a keyframe, and after a repeat (`VideoFrame.isRepeat`) if another one would
-    /// make the picture sharper. A source that always delivers frames can ignore it. It is called on any thread.
+    /// make the picture sharper. A source that always delivers frames can ignore it. It is called on any thread,
+    /// also on the one that serves all connections: return at once, and deliver the frame from your own thread.
     func requestFrame()
 
     /// Why capturing ended by itself, or could not start; `nil` while it goes on, after a stop, and after a new start.
@@ -147,7 +148,8 @@ public protocol VideoCapturer: VideoSource {
     ///
     /// Returns once frames can arrive. The application counts as one user: a second call does nothing.
     ///
-    /// - Throws: The capturer's own error when the device cannot deliver.
+    /// - Throws: The capturer's own error when the device cannot deliver; `CancellationError` if the task is cancelled, or
+    ///   the use ended, before it does.
     func startCapture() async throws
 
     /// Ends the application's use of the capturer.
@@ -158,7 +160,8 @@ public protocol VideoCapturer: VideoSource {
 
     /// Adds `sink` and starts capturing for it, unless the source already captures.
     ///
-    /// - Throws: The same errors as `startCapture()`. The sink is then not a user, but stays added.
+    /// - Throws: The same errors as `startCapture()`. The sink is then not a user, but stays added; after a
+    ///   `CancellationError` it gets no frame until it is added again.
     func startCapture(for sink: any VideoSink) async throws
 
     /// Ends the use by `sink`; it gets no frame after this returns.

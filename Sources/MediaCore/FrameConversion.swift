@@ -142,8 +142,18 @@ public protocol VideoFrameReader: AnyObject {
     /// - Throws: The file's error if the file is truncated or damaged here, or cannot be read.
     func readFrame(into buffer: VideoBuffer) throws -> Bool
 
+    /// Whether bytes of the next picture wait in a pipe already, so that the last one read is no longer the newest.
+    ///
+    /// `false` by default, for files that are only played as clips.
+    var isNextFrameWaiting: Bool { get }
+
     /// Goes back to the first picture.
     ///
     /// - Throws: The file's error if the file cannot be read again from its beginning.
     func rewind() throws
+}
+
+extension VideoFrameReader {
+    /// `false`.
+    public var isNextFrameWaiting: Bool { false }
 }

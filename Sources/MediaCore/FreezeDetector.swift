@@ -129,14 +129,30 @@ package struct FreezeDetector: Hashable, Sendable {
     /// When a freeze is worth a word while it lasts, unless another frame is shown before.
     ///
     /// That is 1.5 s after the last frame, or three times the average gap if that is longer: shorter freezes are only
-    /// counted. A picture that is repeated is to be repeated again, at the latest 1.5 s after its time. It is `nil` before
-    /// the first frame and in a pause. `expectedGap` stands for the average of the gaps while there are few.
-    package func standstill(expectedGap: Duration) -> MonotonicInstant? {
+    /// counted. A picture that is repeated is to be repeated again, at the latest 1.5 s after its time.
+    ///
+    /// - Parameters:
+    ///   - expectedGap: What the average of the gaps is at least while there are few.
+    ///   - wishedGap: What it is at least because the viewer wants no more frames.
+    /// - Returns: The time; `nil` before the first frame and in a pause.
+    package func standstill(expectedGap: Duration, wishedGap: Duration = .zero) -> MonotonicInstant? {
         guard let lastFrame else { return nil }
-        guard stillness == 0 else { return lastFrame + .microseconds(stillness + Self.leastStandstill) }
-        let isKnown = gaps.count >= Self.fewestGaps
-        let average = isKnown ? sum / Int64(gaps.count) : max(Self.repeatInterval, expectedGap.wholeMicroseconds)
-        return lastFrame + .microseconds(max(Self.leastStandstill, Self.leastRatio * max(average, leastAverage)))
+        let wished = wishedGap.wholeMicroseconds
+        guard stillness == 0 else { return lastFrame + .microseconds(max(stillness, wished) + Self.leastStandstill) }
+        var gap = max(wished, leastAverage)
+        if !gaps.isEmpty { gap = max(gap, sum / Int64(gaps.count)) }
+        if gaps.count < Self.fewestGaps { gap = max(gap, Self.repeatInterval, expectedGap.wholeMicroseconds) }
+        return lastFrame + .microseconds(max(Self.leastStandstill, Self.leastRatio * gap))
+    }
+
+    /// Notes that a picture was shown at `now` that stood still before: the time up to it is no gap.
+    package mutating func shownStill(_ frame: Frame, at now: MonotonicInstant) {
+        (lastFrame, last, stillness) = (now, frame, Self.repeatInterval)
+    }
+
+    /// Notes that `frame` brought the picture that is shown already, and is no repeat: it ends no gap.
+    package mutating func shownAgain(_ frame: Frame) {
+        last = frame
     }
 
     /// Notes a pause, for example of a disabled track: the time until the next frame is no gap.

@@ -47,6 +47,8 @@ package struct ClockOffsetEstimator: Sendable {
     /// With one every 5 s it spans less than a minute, in which two crystals
     /// drift apart by some 2 ms at 50 ppm.
     private static let windowLength = 8
+    /// How far two clocks drift apart within the window at most: 100 ppm each, in less than a minute.
+    private static let longestDrift = Duration.milliseconds(10)
 
     private var samples: [Sample] = []
     private let claimsSameHost: Bool
@@ -64,12 +66,18 @@ package struct ClockOffsetEstimator: Sendable {
 
     /// Takes the answer to a `timeSync`.
     ///
-    /// An answer that seems to have arrived before its question is ignored.
+    /// An answer that seems to have arrived before its question is ignored. Former round trips that contradict this one
+    /// are forgotten.
     package mutating func receive(sent: MonotonicInstant, serverTime: RoomTime, received: MonotonicInstant) {
         let roundTrip = received.duration(since: sent)
         guard roundTrip >= .zero else { return }
         let middle = sent + roundTrip / 2
         let offset = MonotonicInstant(microseconds: serverTime.microseconds).duration(since: middle)
+        // The true offset lies within half a round trip of each sample's, unless a clock has leapt: that of a machine
+        // that was suspended stands still meanwhile.
+        samples.removeAll { sample in
+            Self.abs(sample.offset - offset) > (sample.roundTrip + roundTrip) / 2 + Self.longestDrift
+        }
         samples.append(Sample(offset: offset, roundTrip: roundTrip))
         if samples.count > Self.windowLength { samples.removeFirst() }
         sampleCount += 1
@@ -82,14 +90,14 @@ package struct ClockOffsetEstimator: Sendable {
     package var estimate: ClockEstimate? {
         let best = samples.min { $0.roundTrip < $1.roundTrip }
         if claimsSameHost {
-            guard let best, abs(best.offset) > best.roundTrip / 2 + .milliseconds(1) else {
+            guard let best, Self.abs(best.offset) > best.roundTrip / 2 + .milliseconds(1) else {
                 return ClockEstimate(basis: .sameHost, offset: .zero, errorBound: .zero)
             }
         }
         return best.map { ClockEstimate(basis: .estimated, offset: $0.offset, errorBound: $0.roundTrip / 2) }
     }
 
-    private func abs(_ duration: Duration) -> Duration {
+    private static func abs(_ duration: Duration) -> Duration {
         duration < .zero ? .zero - duration : duration
     }
 }

@@ -146,31 +146,61 @@ final class CapturedScene {
     /// - Throws: `windowClosed`, `monitorLost` or `regionOutside`, as `explained`.
     func locate() throws(XFailure) -> SceneLayout? {
         switch kind {
-        case .screen:
-            let root = try connection.geometry(of: window)
-            return layout(at: PixelPlace(column: 0, row: 0), Int(root.width), Int(root.height))
-        case .monitor(let name):
+        case .screen: layout(of: PixelArea(whole: try screenSize()))
+        case .monitor(let name): try locateMonitor(name)
+        case .region(let region): try locate(region)
+        case .window: try askingForWindow { () throws(XFailure) in try locateWindow() }
+        }
+    }
+
+    private func screenSize() throws(XFailure) -> Dimensions {
+        let root = try connection.geometry(of: window)
+        return Dimensions(width: Int(root.width), height: Int(root.height))
+    }
+
+    private func locateMonitor(_ name: String) throws(XFailure) -> SceneLayout {
+        // Monitors and screen are asked for one after the other, and may change in between.
+        for _ in 0..<2 {
             guard let monitor = try directory.monitors().first(where: { $0.name == name }) else {
                 let advice = "it was switched off or unplugged; choose another one, or start the source again"
                 throw .explained(ScreenError(.monitorLost, target: self.name, advice))
             }
-            let place = PixelPlace(column: monitor.column, row: monitor.row)
-            return layout(at: place, monitor.dimensions.width, monitor.dimensions.height)
-        case .region(let region):
-            let root = try connection.geometry(of: window)
-            let screen = Dimensions(width: Int(root.width), height: Int(root.height))
-            guard region.fits(screen) else {
-                let advice = "give one of 2x2 pixels or more that lies within the screen, which is \(screen)"
-                throw .explained(ScreenError(.regionOutside, target: name, advice))
-            }
-            let place = PixelPlace(column: region.column, row: region.row)
-            return layout(at: place, region.dimensions.width, region.dimensions.height)
-        case .window:
-            do throws(XFailure) {
-                return try locateWindow()
-            } catch .refused {
-                throw closed
-            }
+            // A monitor that was made with xrandr --setmonitor stays where it is when the screen becomes smaller.
+            let area = PixelArea(column: monitor.column, row: monitor.row, dimensions: monitor.dimensions)
+            let part = area.intersection(PixelArea(whole: try screenSize()))
+            if let layout = part.flatMap({ layout(of: $0) }) { return layout }
+        }
+        let advice = "it lies beyond the screen, which is \(try screenSize()); move it or choose another one"
+        throw .explained(ScreenError(.monitorLost, target: self.name, advice))
+    }
+
+    private func locate(_ region: ScreenRegion) throws(XFailure) -> SceneLayout? {
+        let screen = try screenSize()
+        guard region.fits(screen) else {
+            let advice = "give one of 2x2 pixels or more that lies within the screen, which is \(screen)"
+            throw .explained(ScreenError(.regionOutside, target: name, advice))
+        }
+        return layout(of: PixelArea(column: region.column, row: region.row, dimensions: region.dimensions))
+    }
+
+    /// Whether the window is hidden or shown now, against what `layout` says.
+    ///
+    /// No event tells when only a parent of the window is hidden, as some window managers hide the windows of other
+    /// workspaces.
+    func isOutdated(_ layout: SceneLayout?) throws(XFailure) -> Bool {
+        guard case .window = kind else { return false }
+        return try askingForWindow { () throws(XFailure) in try isShown() != (layout != nil) }
+    }
+
+    private func isShown() throws(XFailure) -> Bool {
+        UInt32(try connection.attributes(of: window).map_state) == XCB_MAP_STATE_VIEWABLE.rawValue
+    }
+
+    private func askingForWindow<Answer>(_ body: () throws(XFailure) -> Answer) throws(XFailure) -> Answer {
+        do throws(XFailure) {
+            return try body()
+        } catch .refused {
+            throw closed
         }
     }
 
@@ -179,10 +209,12 @@ final class CapturedScene {
         .explained(ScreenError(.windowClosed, target: name, "the window was closed"))
     }
 
-    private func layout(at place: PixelPlace, _ width: Int, _ height: Int) -> SceneLayout? {
+    private func layout(of area: PixelArea) -> SceneLayout? {
+        let (width, height) = (area.dimensions.width, area.dimensions.height)
         guard width > 1, height > 1 else { return nil }
         // Pixels beyond the largest picture that can be coded are left out.
         let largest = Dimensions.largestCodable
+        let place = PixelPlace(column: area.column, row: area.row)
         return SceneLayout(
             drawable: window,
             dimensions: Dimensions(width: min(width, largest.width) & ~1, height: min(height, largest.height) & ~1),
@@ -193,8 +225,7 @@ final class CapturedScene {
     }
 
     private func locateWindow() throws(XFailure) -> SceneLayout? {
-        let attributes = try connection.attributes(of: window)
-        let isShown = UInt32(attributes.map_state) == XCB_MAP_STATE_VIEWABLE.rawValue
+        let isShown = try isShown()
         if isShown, let moved = try locateMovedWindow() { return moved }
         if let pixmap { unsafe xcb_free_pixmap(connection.handle, pixmap) }
         (pixmap, named) = (nil, nil)
@@ -205,8 +236,8 @@ final class CapturedScene {
         topLevel = try directory.topLevel(of: window)
         // The pixmap has the border around the window, and the size that the window had when it was named.
         let size = try connection.geometry(of: name)
-        let origin = PixelPlace(column: 0, row: 0)
-        var layout = layout(at: origin, Int(size.width) - 2 * found.border, Int(size.height) - 2 * found.border)
+        let (width, height) = (Int(size.width) - 2 * found.border, Int(size.height) - 2 * found.border)
+        var layout = layout(of: PixelArea(whole: Dimensions(width: width, height: height)))
         layout?.drawable = name
         layout?.inDrawable = PixelPlace(column: found.border, row: found.border)
         layout?.onScreen = try connection.place(of: window)

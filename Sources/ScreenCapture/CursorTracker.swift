@@ -46,6 +46,8 @@ struct CursorTracker {
     private var isStale = true
     private var position = PixelPlace(column: 0, row: 0)
     private var window: xcb_window_t = 0
+    /// Whether the pointer is on this screen of the display; its position is that on another one otherwise.
+    private var isOnScreen = true
 
     /// A tracker that makes the server report other shapes.
     init(_ connection: XConnection) {
@@ -65,6 +67,7 @@ struct CursorTracker {
         ).value
         position = PixelPlace(column: Int(pointer.root_x), row: Int(pointer.root_y))
         window = pointer.child
+        isOnScreen = pointer.same_screen != 0
         guard isStale || shapeChanged else { return }
         let image = try connection.reply(
             unsafe xcb_xfixes_get_cursor_image(connection.handle).sequence,
@@ -90,7 +93,7 @@ struct CursorTracker {
     ///
     /// It is drawn only while the pointer is in the top-level window `ancestor`, or in any window if that is `nil`.
     func area(from origin: PixelPlace, in ancestor: xcb_window_t?) -> PixelArea? {
-        if let ancestor, ancestor != window { return nil }
+        guard isOnScreen, ancestor ?? window == window else { return nil }
         return shape.area(column: position.column - origin.column, row: position.row - origin.row)
     }
 }

@@ -36,7 +36,7 @@ struct SessionEnvironment: Equatable, Sendable {
         throw ScreenError(
             .noDisplay,
             target: "the screen",
-            "no display is named; give one, such as --display :0, or set DISPLAY (a machine without a screen can run Xvfb)"
+            "no display is named: name one, such as :0, or set DISPLAY (a machine without a screen can run Xvfb)"
         )
     }
 }
@@ -50,7 +50,7 @@ extension ScreenError {
             """
             this is a Wayland session, whose screen no X11 program can see; log in to an X11 session (\"Xorg\" in the login \
             screen's menu), or name a window of an X11 program by --window, or pipe a Wayland recorder's Y4M output into \
-            --source file:-
+            --source live:-
             """
         )
     }

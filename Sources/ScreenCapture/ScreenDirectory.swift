@@ -100,6 +100,10 @@ struct ScreenDirectory {
 
     /// The monitors, in the server's order.
     func monitors() throws(XFailure) -> [ScreenMonitor] {
+        guard connection.extensions.hasMonitors else {
+            let missing = MissingExtension(name: "RANDR 1.5").description
+            throw .explained(ScreenError(.serverFailed, target: "display \(connection.display)", missing))
+        }
         let reply = try connection.reply(
             unsafe xcb_randr_get_monitors(connection.handle, connection.root, 1).sequence,
             as: xcb_randr_get_monitors_reply_t.self

@@ -27,7 +27,7 @@ public struct ScreenError: Error, Hashable, Sendable {
         public static let windowHidden = Code(name: "windowHidden")
         /// The captured window was closed.
         public static let windowClosed = Code(name: "windowClosed")
-        /// The captured monitor was switched off or unplugged.
+        /// The captured monitor was switched off or unplugged, or lies beyond the screen.
         public static let monitorLost = Code(name: "monitorLost")
         /// The X server ended, or closed the connection.
         public static let displayLost = Code(name: "displayLost")

@@ -39,6 +39,11 @@ struct ScreenLoop {
     /// When the window has first changed its size since the last picture was fetched.
     private var changed: MonotonicInstant?
 
+    /// When to look for changes of which no event tells.
+    private var nextLook: MonotonicInstant
+
+    /// The time between two looks.
+    private static let lookInterval = Duration.seconds(1)
     /// How long a window's program has to paint a new picture of the window, before that is shown as it is.
     ///
     /// Parts that it has not painted are black; most programs paint them so soon that nobody needs to see that.
@@ -50,16 +55,19 @@ struct ScreenLoop {
     ///
     /// - Throws: `ScreenError`. After `opened` it is a failure of the source.
     static func run(_ plan: Plan, _ context: CaptureContext) throws(ScreenError) {
+        // xcb writes without asking for the signal to be left out; `cut` may end the connection at any time.
+        blockBrokenPipeSignal()
         let display = try SessionEnvironment.current.displayName(given: plan.display)
         let name = plan.target.words(on: display)
         do throws(XFailure) {
             let connection = try XConnection(display: display) { context.isStopRequested }
+            context.whenStopRequested(connection.cut)
             var loop = try ScreenLoop(plan, context, connection, name)
             context.opened(loop.format(at: loop.wantedRate))
             try loop.capture()
-        } catch .stopped {
-            return
         } catch {
+            // A stop ends the connection, too.
+            if context.isStopRequested { return }
             throw ScreenError(error, target: name)
         }
     }
@@ -82,6 +90,7 @@ struct ScreenLoop {
         try fetcher.prepare(for: layout.dimensions)
         cursor = CursorTracker(connection)
         converter = plan.makeConverter()
+        nextLook = MonotonicClock.now + Self.lookInterval
         dirty = DirtyArea(whole: layout.dimensions)
     }
 
@@ -99,7 +108,7 @@ struct ScreenLoop {
             let missed = schedule.takeSlot(at: now)
             let limit = context.highestRate
             schedule.change(to: limit.map { min($0, wantedRate) } ?? wantedRate)
-            try followChanges()
+            try followChanges(at: now)
             let isPainted = painted.map { now >= $0 } ?? true
             if let layout, !dirty.isEmpty, isPainted {
                 try take(layout, missed: missed, at: now, rate: schedule.rate)
@@ -113,11 +122,16 @@ struct ScreenLoop {
     // MARK: Changes
 
     /// Finds out what has changed since the last look.
-    private mutating func followChanges() throws(XFailure) {
+    private mutating func followChanges(at now: MonotonicInstant) throws(XFailure) {
         let events = try scene.takeEvents().union(unseen)
         unseen = []
         if events.contains(.destroyed) { throw scene.closed }
-        if events.contains(.layoutChanged) { try follow(scene.locate()) }
+        var isOutdated = events.contains(.layoutChanged)
+        if now >= nextLook {
+            nextLook = now + Self.lookInterval
+            if try scene.isOutdated(layout) { isOutdated = true }
+        }
+        if isOutdated { try follow(scene.locate()) }
         guard let layout else {
             // The server reports damage once, and not again until the damage has been collected.
             unseen = events.intersection([.damaged, .cursorChanged])

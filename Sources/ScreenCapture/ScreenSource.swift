@@ -102,7 +102,7 @@ extension ScreenSource {
     ///   - target: What the source would show.
     ///   - display: The X display, as in `:0`; `nil` for that of the environment's `DISPLAY`.
     /// - Throws: The same errors as `monitors(display:)`, and `noSuchMonitor`, `noSuchWindow`, `ambiguousWindow`,
-    ///   `windowHidden`, `regionOutside`, `unsupportedFormat`.
+    ///   `windowHidden`, `monitorLost`, `regionOutside`, `unsupportedFormat`.
     public static func check(_ target: ScreenTarget, display: String? = nil) throws(ScreenError) {
         let display = try SessionEnvironment.current.displayName(given: display)
         let name = target.words(on: display)

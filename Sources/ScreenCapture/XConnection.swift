@@ -5,7 +5,8 @@ import Threading
 
 /// A connection to an X server; confine to one thread.
 ///
-/// No call waits longer than `ScreenSource.patience` for the server, and none goes on waiting when a stop is requested.
+/// No call waits longer than `ScreenSource.patience` for the server to answer, and none goes on waiting when a stop is
+/// requested. While an answer arrives, xcb waits for its end, however long that takes; `cut` ends that, too.
 @safe final class XConnection {
     /// The display's name, as in `:0`.
     let display: String
@@ -16,6 +17,8 @@ import Threading
     /// xcb's handle, valid as long as this object.
     let handle: OpaquePointer
     private let isStopRequested: () -> Bool
+    /// The connection's descriptor; `nil` once it is closed.
+    private let line: Monitor<Int32?>
     private let screen: UnsafeMutablePointer<xcb_screen_t>
 
     /// Connects to `display`.
@@ -39,17 +42,25 @@ import Threading
         }
         unsafe self.handle = handle
         unsafe self.screen = screen
+        line = Monitor(unsafe xcb_get_file_descriptor(handle))
         root = unsafe screen.pointee.root
         do throws(MissingExtension) {
             extensions = try found.get()
         } catch {
+            line.withLock { $0 = nil }
             unsafe xcb_disconnect(handle)
             throw .explained(ScreenError(.serverFailed, target: "display \(display)", error.description))
         }
     }
 
     deinit {
+        line.withLock { $0 = nil }
         unsafe xcb_disconnect(handle)
+    }
+
+    /// Ends the connection, so that every call fails; it may be called on any thread, also after the connection's end.
+    var cut: @Sendable () -> Void {
+        { [line] in line.withLock { descriptor in if let descriptor { shutdown(descriptor, Int32(SHUT_RDWR)) } } }
     }
 
     private static func screen(_ number: Int32, of handle: OpaquePointer) -> UnsafeMutablePointer<xcb_screen_t>? {

@@ -9,6 +9,8 @@ struct XExtensions {
     let cursorEvent: UInt8
     /// The number of the event that reports another size of the screen; the next number reports other monitors.
     let screenChangeEvent: UInt8
+    /// Whether the server lists its monitors (RANDR 1.5); it must for all but windows.
+    let hasMonitors: Bool
     /// Whether windows can be captured.
     let hasComposite: Bool
     /// Whether the server takes shared memory as a file descriptor (MIT-SHM 1.2).
@@ -30,12 +32,19 @@ struct XExtensions {
         // A server takes requests of an extension only after it was told the version that the client knows.
         unsafe free(xcb_xfixes_query_version_reply(handle, xcb_xfixes_query_version(handle, 5, 0), nil))
         unsafe free(xcb_damage_query_version_reply(handle, xcb_damage_query_version(handle, 1, 1), nil))
-        unsafe free(xcb_randr_query_version_reply(handle, xcb_randr_query_version(handle, 1, 5), nil))
         damageEvent = unsafe damage.pointee.first_event + UInt8(XCB_DAMAGE_NOTIFY)
         cursorEvent = unsafe fixes.pointee.first_event + UInt8(XCB_XFIXES_CURSOR_NOTIFY)
         screenChangeEvent = unsafe randr.pointee.first_event + UInt8(XCB_RANDR_SCREEN_CHANGE_NOTIFY)
+        hasMonitors = unsafe Self.hasMonitors(handle)
         hasComposite = unsafe Self.hasNamedPixmaps(handle)
         takesMemoryFiles = unsafe Self.takesMemoryFiles(handle)
+    }
+
+    private static func hasMonitors(_ handle: OpaquePointer) -> Bool {
+        let request = unsafe xcb_randr_query_version(handle, 1, 5)
+        guard let version = unsafe xcb_randr_query_version_reply(handle, request, nil) else { return false }
+        defer { unsafe free(version) }
+        return unsafe (version.pointee.major_version, version.pointee.minor_version) >= (1, 5)
     }
 
     private static func hasNamedPixmaps(_ handle: OpaquePointer) -> Bool {

@@ -16,10 +16,7 @@ final class ClipPainter: FramePainter {
     private var hasFrames = false
 
     init(reader: any VideoFrameReader, isLooped: Bool) throws(SyntheticSourceError) {
-        guard reader.dimensions == reader.dimensions.codable else {
-            throw SyntheticSourceError(code: .unusableSize, dimensions: reader.dimensions)
-        }
-        self.reader = reader
+        self.reader = try reader.withUsableSize()
         self.isLooped = isLooped
         dimensions = reader.dimensions
         frameRate = reader.frameRate

@@ -107,3 +107,13 @@ private func adoptProgramPriority() {
     // 0 is the calling thread, not its process. Without the right to a higher priority it keeps the lower one.
     _ = setpriority(Int32(PRIO_PROCESS.rawValue), 0, nice)
 }
+
+/// Makes a write to a peer that has gone fail on this thread, instead of ending the program by SIGPIPE.
+///
+/// Threads that are started from this one inherit the setting.
+package func blockBrokenPipeSignal() {
+    var signals = sigset_t()
+    unsafe sigemptyset(&signals)
+    unsafe sigaddset(&signals, SIGPIPE)
+    unsafe pthread_sigmask(SIG_BLOCK, &signals, nil)
+}

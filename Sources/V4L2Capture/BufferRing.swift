@@ -28,7 +28,7 @@ import MediaCore
         let used = min(count, Self.wantedCount * 2)
         order = FrameOrder(bufferCount: used)
         guard count >= Self.fewest else {
-            throw SystemCallFailure(attempt: "get two buffers or more of", status: ENOMEM)
+            throw SystemCallFailure(attempt: "get two buffers (max_buffers of v4l2loopback) of", status: ENOMEM)
         }
         for index in 0..<used {
             unsafe memory.append(try device.mapBuffer(at: index))

@@ -135,7 +135,10 @@ extension CameraError {
                 + "or plug the camera into another port"
             return (.noBandwidth, advice)
         case ENOMEM:
-            return (.driverFailed, "the driver has no memory left for pictures; ask for a smaller size")
+            return (.driverFailed, "the driver has no memory left for two pictures; ask for a smaller size")
+        case EIO:
+            let advice = "a loopback device needs a program that writes to it; another camera, plug in again"
+            return (.driverFailed, "the driver failed (\(errnoText(status))); \(advice)")
         default:
             return (
                 .driverFailed, "the driver failed (\(errnoText(status))); plug the camera in again if this persists"

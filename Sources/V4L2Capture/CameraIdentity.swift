@@ -126,7 +126,8 @@ extension CameraDirectory {
         for path in [camera.path] + system.nodePaths().filter({ $0 != camera.path }) {
             // Nodes that cannot be this camera are not opened, because that wakes some cameras.
             let match = camera.hardware.map { _ in isInPlace(of: camera, system.hardware(of: path)) }
-            if match == false { continue }
+            let isOther = camera.isLoopback && path != camera.path && system.hardware(of: path) != nil
+            if match == false || isOther { continue }
             do {
                 let device = try open(path)
                 let isOnBus = hasMoved || device.capability.busInfo == camera.busInfo

@@ -48,7 +48,7 @@ package struct CameraInspection: Sendable {
             let node = try directory.open(path)
             let device = directory.describe(node.capability, path: path, links: system.stableLinks())
             let holder = system.holder(of: path)
-            let mayBeAsked = isWanted && holder == nil && device.driver != loopbackDriver
+            let mayBeAsked = isWanted && holder == nil && !device.isLoopback
             if mayBeAsked, isBusy(node) { return .busy(device) }
             do throws(SystemCallFailure) {
                 let formats = try FormatEnumeration.read(node)
@@ -66,13 +66,11 @@ package struct CameraInspection: Sendable {
         }
     }
 
-    /// The driver whose nodes are never asked: any request for buffers sets up anew those that all its users share.
-    private static let loopbackDriver = "v4l2 loopback"
-
     /// Whether another program captures from the camera.
     ///
     /// Most drivers refuse to free the buffers of a camera from which another program captures. Some free them instead,
-    /// so only a camera may be asked that is to be captured from, and that no other program is known to have open.
+    /// so only a camera may be asked that is to be captured from, and that no other program is known to have open. A
+    /// loopback device is never asked: any request for buffers sets up anew those that all its users share.
     private static func isBusy(_ device: V4L2Device) -> Bool {
         do throws(SystemCallFailure) {
             _ = try device.requestBuffers(0)

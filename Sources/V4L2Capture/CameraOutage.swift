@@ -76,7 +76,7 @@ struct CameraOutage {
             return true
         }
         // A camera that went away is not there: that is no news.
-        let isNews = reported != code && code != .noSuchDevice && code != .deviceLost
+        let isNews = reported != code && code != .deviceLost && !Self.isAbsent(code)
         guard isNews, let present, now.duration(since: present.since) >= Self.persistence else { return false }
         self.reported = code
         return true
@@ -95,7 +95,7 @@ struct CameraOutage {
 
     private mutating func schedule(_ code: CameraError.Code, at now: MonotonicInstant) {
         lastFailure = now
-        if code == .noSuchDevice {
+        if Self.isAbsent(code) {
             failuresInARow = 0
             attemptDue = now + Self.lookInterval
         } else {
@@ -104,6 +104,9 @@ struct CameraOutage {
             failuresInARow += 1
         }
     }
+
+    /// Whether the camera is not there: a loopback device without a writer captures nothing.
+    private static func isAbsent(_ code: CameraError.Code) -> Bool { code == .noSuchDevice || code == .notACamera }
 
     /// Records a good picture.
     ///

@@ -112,17 +112,28 @@ public final class CameraSource: VideoCapturer, CoreCapturer {
     {
         try await withCheckedThrowingContinuation { continuation in
             let change = CameraSelection.Change(device: device, request: format) { continuation.resume(with: $0) }
-            while !selection.ask(for: change) {
-                do throws(CameraError) {
-                    _ = try CameraDirectory(system: system).open(device)
-                } catch {
-                    return change.answer(.failure(error))
-                }
-                // Capturing may have begun meanwhile.
-                guard selection.adopt(change) else { continue }
-                if let format { core.replaceRequest(format) }
-                return change.answer(.success(.zero))
+            guard !selection.ask(for: change) else { return }
+            // A driver may take a second, and few threads serve all tasks of a program.
+            do throws(ThreadShortage) {
+                _ = try WorkerThread(name: "camera-select") { self.make(change) }
+            } catch {
+                make(change)
             }
+        }
+    }
+
+    /// Makes a change while there is no capture thread; if there is one by then, that makes it.
+    private func make(_ change: CameraSelection.Change) {
+        while !selection.ask(for: change) {
+            do throws(CameraError) {
+                _ = try CameraDirectory(system: system).open(change.device)
+            } catch {
+                return change.answer(.failure(error))
+            }
+            // Capturing may have begun meanwhile.
+            guard selection.adopt(change) else { continue }
+            if let request = change.request { core.replaceRequest(request) }
+            return change.answer(.success(.zero))
         }
     }
 

@@ -125,16 +125,10 @@ struct CameraDirectory {
 
     /// The first camera; see `CameraSource.defaultDevice()`.
     func firstDevice() throws(CameraError) -> CaptureDevice {
-        if let device = devices().first { return device }
-        for path in system.nodePaths() {
-            do {
-                _ = try system.open(path)
-            } catch let error where error.status == EACCES || error.status == EPERM {
-                throw CameraError(error, device: path, isOpen: false) { nil }
-            } catch {
-                continue
-            }
-        }
+        let survey = survey()
+        if let device = survey.cameras.first { return device }
+        let forbidden = survey.refusals.first { $0.code == .permissionDenied }
+        if let refusal = forbidden ?? survey.refusals.first { throw refusal }
         let nodes = system.nodePaths()
         throw CameraError(
             .noSuchDevice,
@@ -186,7 +180,6 @@ struct CameraDirectory {
             device = try V4L2Device(node: system.open(path))
         } catch {
             switch error.status {
-            case ENOENT: throw notFound(path)
             case ENODEV, ENXIO: throw nodeNumber(of: path) == nil ? notACamera(path) : nothingBehind(path, error.status)
             // The errors include those for paths that are no character device: a folder, a running program, a read-only
             // disk.
@@ -216,6 +209,7 @@ struct CameraDirectory {
         return sighted(device, at: path)
     }
 
+    /// The error for a name that a user gave.
     private func notFound(_ text: String) -> CameraError {
         let known = devices()
         if known.isEmpty, case .failure(let error) = Result(catching: firstDevice) { return error }
@@ -260,6 +254,9 @@ struct CameraDirectory {
 }
 
 extension CaptureDevice {
+    /// Whether it is a device of v4l2loopback, which shows what another program writes, and has no hardware.
+    var isLoopback: Bool { driver == "v4l2 loopback" }
+
     /// The last components of `stableLinks`.
     fileprivate var linkNames: [String] {
         stableLinks.compactMap { $0.split(separator: "/").last.map(String.init) }

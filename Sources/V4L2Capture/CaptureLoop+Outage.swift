@@ -58,7 +58,7 @@ extension CaptureLoop {
     }
 
     mutating func begin(_ opened: CaptureSession) {
-        Self.report(opened, context)
+        report(opened)
         session = opened
         negotiated = opened.negotiated
         requiredDimensions = context.required.dimensions

@@ -35,6 +35,8 @@ struct CaptureLoop {
     var stamps: TimestampCheck
     var outage: CameraOutage
     var damage = DamageNotice()
+    /// What the camera that was opened last could not be set to.
+    private var reportedSettings: [CameraError] = []
     /// Why the present or last outage lasts.
     var lastFailure: CameraError?
     let slate = SlatePainter()
@@ -99,7 +101,6 @@ struct CaptureLoop {
         readable = PixelFormat.readDirectly.filter { converter.accepts($0.converterFormat) }
         outage = CameraOutage(limit: plan.outageLimit)
         let opened = try Self.open(plan, context, readable, for: context.wanted)
-        Self.report(opened, context)
         session = opened
         negotiated = opened.negotiated
         requiredDimensions = context.required.dimensions
@@ -107,6 +108,7 @@ struct CaptureLoop {
         watchdog = CaptureWatchdog(patience: plan.patience, interval: interval, start: now)
         stamps = TimestampCheck(interval: interval, start: now)
         limits = VideoFormatRequest()
+        report(opened)
         limitOutput()
     }
 
@@ -130,9 +132,10 @@ struct CaptureLoop {
         }
     }
 
-    /// Reports what the camera could not be set to when it was opened.
-    static func report(_ session: CaptureSession, _ context: CaptureContext) {
-        for error in session.refusedSettings { context.warn(error) }
+    /// Reports what the camera could not be set to when it was opened; the same is reported once in a row.
+    mutating func report(_ session: CaptureSession) {
+        defer { reportedSettings = session.refusedSettings }
+        for error in session.refusedSettings where !reportedSettings.contains(error) { context.warn(error) }
     }
 
     // MARK: Capturing

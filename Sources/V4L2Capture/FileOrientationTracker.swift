@@ -34,6 +34,7 @@ public final class FileOrientationTracker: OrientationTracker {
                 .noOrientation,
                 device: path,
                 attempt: "read the orientation from",
+                status: unsafe access(path, F_OK) == 0 ? nil : ENOENT,
                 explanation: "it takes a file with 0, 90, 180, 270, normal, right-up, bottom-up or left-up, or the "
                     + "folder of an accelerometer such as /sys/bus/iio/devices/iio:device0"
             )

@@ -17,12 +17,12 @@ struct CaptureCoreTests {
         source.give(.frame(milliseconds: 0), .frame(milliseconds: 33))
         try await eventually { first.count == 2 && second.count == 2 }
         await source.stopCapture(for: second)
-        #expect(source.isCapturing)
+        #expect(source.isDeviceOpen)
         source.give(.frame(milliseconds: 66))
         try await eventually { first.count == 3 }
         #expect(second.count == 2)
         await source.stopCapture(for: first)
-        #expect(!source.isCapturing && source.openings == 1)
+        #expect(!source.isDeviceOpen && source.openings == 1)
         #expect(source.sinks.statistics(of: first).framesCaptured == 3)
         #expect(source.sinks.statistics(of: second).framesCaptured == 2)
     }
@@ -35,13 +35,13 @@ struct CaptureCoreTests {
         try await source.startCapture()
         try await source.startCapture(for: sink)
         await source.stopCapture(for: sink)
-        #expect(source.isCapturing, "a track's stop is its own")
+        #expect(source.isDeviceOpen, "a track's stop is its own")
         try await source.startCapture(for: sink)
         await source.stopCapture()
         await source.stopCapture()
-        #expect(source.isCapturing)
+        #expect(source.isDeviceOpen)
         await source.stopCapture(for: sink)
-        #expect(!source.isCapturing)
+        #expect(!source.isDeviceOpen)
     }
 
     @Test("A start that fails is the starter's alone, and another one can follow")
@@ -56,7 +56,7 @@ struct CaptureCoreTests {
         try await source.startCapture(for: sink)
         #expect(source.failure == nil)
         await source.stopCapture(for: sink)
-        #expect(!source.isCapturing)
+        #expect(!source.isDeviceOpen)
     }
 
     @MainActor
@@ -80,7 +80,7 @@ struct CaptureCoreTests {
         isHelped.change { $0 = true }
         try await first.value
         try await second.value
-        #expect(wasHelped.withLock { $0 } && source.isCapturing)
+        #expect(wasHelped.withLock { $0 } && source.isDeviceOpen)
         await source.stopCapture()
     }
 
@@ -150,7 +150,7 @@ struct CaptureCoreTests {
         try await eventually { first.count == 1 && second.count == 1 }
         await source.stopCapture(for: first)
         await source.stopCapture(for: second)
-        #expect(!source.isCapturing)
+        #expect(!source.isDeviceOpen)
     }
 
     @Test("A sink gets no frame after its stop has returned, though others do")
@@ -204,7 +204,7 @@ struct CaptureCoreTests {
         source.give(.frame(milliseconds: 33))
         try await eventually("a frame comes after the new start") { coming.count > 0 }
         await source.stopCapture(for: coming)
-        #expect(!source.isCapturing && source.openings == 2)
+        #expect(!source.isDeviceOpen && source.openings == 2)
     }
 
     @Test("Many users that come and go at once leave the source stopped, and each start succeeds")
@@ -215,13 +215,13 @@ struct CaptureCoreTests {
                 group.addTask {
                     let sink = StampSink()
                     try await source.startCapture(for: sink)
-                    #expect(source.isCapturing)
+                    #expect(source.isDeviceOpen)
                     await source.stopCapture(for: sink)
                 }
             }
             try await group.waitForAll()
         }
-        #expect(!source.isCapturing)
+        #expect(!source.isDeviceOpen)
     }
 
     @Test("A custom painted source delivers at its rate and ends when it says so")

@@ -121,6 +121,19 @@ struct FrameStreamTests {
         try await eventually { !source.isCapturing && source.sinks.isEmpty }
     }
 
+    // The loop above ended without an error now and then: it looked between the end and its reason.
+    @Test("A source that has ended by itself can say why at once")
+    func reasonOfTheEnd() async throws {
+        let source = HandCapturer()
+        for _ in 0..<300 {
+            try await source.startCapture()
+            source.give(.failure)
+            while source.isCapturing {}
+            try #require(source.failure != nil)
+            await source.stopCapture()
+        }
+    }
+
     /// Numbers its pictures.
     private final class NumberPainter: FramePainter {
         let dimensions = Dimensions(width: 16, height: 16)

@@ -112,5 +112,5 @@ final class HandCapturer: CoreCapturer {
     func give(_ some: Step...) { steps.change { $0 += some } }
 
     var openings: Int { opened.withLock { $0 } }
-    var isCapturing: Bool { isOpen.withLock { $0 } }
+    var isDeviceOpen: Bool { isOpen.withLock { $0 } }
 }

@@ -71,6 +71,19 @@ struct FreezeDetectorTests {
         #expect(detector.standstill(expectedGap: .seconds(10)) == start + .milliseconds(64_500))
     }
 
+    // A viewer of a slow track was told of a freeze between each two of its first pictures.
+    @Test("A standstill is worth a word only after what is known of the pictures, and what is wished for")
+    func slowStandstill() {
+        let start = start
+        var slow = FreezeDetector()
+        for second in [0, 10] { slow.shown(at: start + .seconds(second)) }
+        #expect(slow.standstill(expectedGap: .milliseconds(33)) == start + .seconds(10 + 30))
+        let fast = freezes(Array(repeating: 33, count: 40)).detector
+        let last = start + .milliseconds(33 * 40)
+        #expect(fast.standstill(expectedGap: .zero, wishedGap: .seconds(2)) == last + .seconds(6))
+        #expect(fast.standstill(expectedGap: .seconds(9), wishedGap: .milliseconds(33)) == last + .milliseconds(1500))
+    }
+
     @Test("A freeze that goes on is reported, and counted once when it ends")
     func goingOn() {
         var detector = freezes(Array(repeating: 40, count: 20)).detector

@@ -63,6 +63,21 @@ struct ClockOffsetTests {
         #expect(estimator.sampleCount == 9)
     }
 
+    // A machine that was suspended stamped its frames with the time before for up to 40 s, and claimed a small error.
+    @Test("After a leap of a clock the first round trip counts, however long", arguments: [-9_000_000, 90_000])
+    func leap(by leap: Int64) throws {
+        var estimator = ClockOffsetEstimator(claimsSameHost: false)
+        for _ in 0..<8 { roundTrip(&estimator, outward: 100, back: 100, truth: 1000) }
+        roundTrip(&estimator, outward: 20_000, back: 60_000, truth: 1000 + leap)
+        let estimate = try #require(estimator.estimate)
+        #expect(estimate.errorBound == .microseconds(40_000))
+        #expect(estimate.offset == .microseconds(1000 + leap - 20_000))
+        // Without a leap, those that take longer say nothing.
+        roundTrip(&estimator, outward: 100, back: 100, truth: 1000 + leap)
+        roundTrip(&estimator, outward: 20_000, back: 60_000, truth: 1000 + leap)
+        #expect(estimator.estimate?.offset == .microseconds(1000 + leap))
+    }
+
     @Test("An answer from before its question is left out")
     func backwards() {
         var estimator = ClockOffsetEstimator(claimsSameHost: false)

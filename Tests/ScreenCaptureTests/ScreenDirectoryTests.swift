@@ -74,6 +74,26 @@ struct ScreenDirectoryTests {
         await source.stopCapture(for: sink)
     }
 
+    // Each look for its pixels was refused, for ever, and nobody was told.
+    @Test("A monitor that the screen no longer has is cut at the screen's edge, and one beyond it is lost")
+    func monitorBeyondScreen() async throws {
+        let display = try await VirtualDisplay()
+        _ = try display.makeWindow(area(0, 0, 640, 480), colour: 0x2030D0)
+        try display.addMonitor("Right", area(300, 100, 300, 150))
+        let (source, sink) = try await capture(.monitor("Right"), on: display)
+        try await sink.shows(0x2030D0, at: 20, 15, "its picture")
+        try display.resizeScreen(Dimensions(width: 400, height: 300))
+        try await eventually("what is left of it") {
+            sink.now.frame?.dimensions == Dimensions(width: 100, height: 150)
+        }
+        try display.resizeScreen(Dimensions(width: 200, height: 200))
+        try await eventually("a failure") { (source.failure as? ScreenError)?.code == .monitorLost }
+        await source.stopCapture(for: sink)
+        let late = ScreenSource(target: .monitor("Right"), display: display.name)
+        let error = await #expect(throws: ScreenError.self) { try await late.startCapture() }
+        #expect(error?.code == .monitorLost && "\(String(describing: error))".contains("which is 200x200"))
+    }
+
     @Test("On Xwayland, which its monitors' names tell, there are no monitors, no screen is captured, and windows are")
     func xwayland() async throws {
         let display = try await VirtualDisplay()

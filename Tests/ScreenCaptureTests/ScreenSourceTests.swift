@@ -219,6 +219,29 @@ struct ScreenSourceTests {
         await source.stopCapture(for: sink)
     }
 
+    // No event tells of it, and its last picture was repeated as a present one.
+    @Test("A window is interrupted, too, when only the window that it is in is hidden, as by some window managers")
+    func hiddenWithParent() async throws {
+        let display = try await VirtualDisplay()
+        let frame = try display.makeWindow(area(10, 10, 240, 140), colour: 0x808080)
+        let window = try display.makeWindow(area(20, 20, 200, 100), title: "Slides", colour: blue, in: frame)
+        let (source, sink) = try await capture(.window("\(window)"), on: display)
+        var events = source.captureEvents().makeAsyncIterator()
+        try await sink.shows(blue, at: 20, 20, "the window")
+        for _ in 0..<2 {
+            try display.hide(frame)
+            guard case .interrupted(let error) = await events.next() else { throw TestFailure("no interruption") }
+            #expect((error as? ScreenError)?.code == .windowHidden)
+            let last = try #require(sink.now.frame)
+            try display.show(frame)
+            guard case .interruptionEnded = await events.next() else { throw TestFailure("no end of it") }
+            try await eventually("new pictures") { sink.now.frame.map { $0.buffer !== last.buffer } == true }
+            try await sink.shows(blue, at: 20, 20, "the window again")
+        }
+        #expect(source.captureStatistics.interruptions == 2 && source.failure == nil)
+        await source.stopCapture(for: sink)
+    }
+
     @Test("A window that is hidden when its source starts is an error that says that there is no picture")
     func hiddenAtTheStart() async throws {
         let display = try await VirtualDisplay()

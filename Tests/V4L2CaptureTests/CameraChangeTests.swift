@@ -117,6 +117,31 @@ struct CameraChangeTests {
         #expect(sink.lumas.last == 90 && source.captureFormat?.dimensions == size)
     }
 
+    // It opened the camera on the thread of its caller.
+    @Test("While not capturing, a camera that takes long to open takes none of the threads that tasks share")
+    func slowWhileIdle() async throws {
+        let isReleased = Monitor(false)
+        let timeouts = Monitor(0)
+        let system = system { script in
+            script.whileOpening = {
+                let limit = MonotonicClock.now + .seconds(10)
+                if isReleased.wait(until: limit, for: { $0 ? true : nil }) == nil { timeouts.withLock { $0 += 1 } }
+            }
+        }
+        let source = makeSource(system)
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for _ in 0..<2 * sysconf(Int32(_SC_NPROCESSORS_ONLN)) {
+                group.addTask { try await source.selectCaptureDevice(second) }
+            }
+            group.addTask {
+                try await Task.sleep(for: .milliseconds(100))
+                isReleased.change { $0 = true }
+            }
+            try await group.waitForAll()
+        }
+        #expect(timeouts.withLock { $0 } == 0 && source.device == second)
+    }
+
     @Test("The same camera takes another format while capturing, and the former one again where that fails")
     func otherFormat() async throws {
         var one = script(10)

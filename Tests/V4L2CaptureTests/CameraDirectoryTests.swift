@@ -122,7 +122,12 @@ struct CameraDirectoryTests {
         let forbidden = ScriptedSystem(["/dev/video0": metadata], openFailures: ["/dev/video8": EACCES])
         let refusal = try #require(throws: CameraError.self) { try CameraDirectory(system: forbidden).firstDevice() }
         #expect(refusal.code == .permissionDenied && refusal.device == "/dev/video8")
-        let none = ScriptedSystem(["/dev/video0": metadata], openFailures: ["/dev/video8": EIO])
+        // This was told as no camera at all.
+        let broken = ScriptedSystem(["/dev/video0": metadata], openFailures: ["/dev/video8": EIO])
+        let failure = try #require(throws: CameraError.self) { try CameraDirectory(system: broken).firstDevice() }
+        #expect(failure.code == .driverFailed && failure.device == "/dev/video8")
+        // A node may go away meanwhile.
+        let none = ScriptedSystem(["/dev/video0": metadata], openFailures: ["/dev/video8": ENOENT])
         let absence = try #require(throws: CameraError.self) { try CameraDirectory(system: none).firstDevice() }
         #expect(absence.code == .noSuchDevice && absence.description.contains("plug one in"))
         #expect(absence.description.contains("none of /dev/video0, /dev/video8 captures video"), "\(absence)")

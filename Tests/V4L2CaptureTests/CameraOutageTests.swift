@@ -49,6 +49,14 @@ struct CameraOutageTests {
         #expect(zip(looks, looks.dropFirst()).allSatisfy { $1 - $0 <= 500 } && (100..<400).contains(looks.count))
     }
 
+    @Test("A loopback device without a writer is looked for as a camera that is not there, and is no news")
+    func withoutWriter() {
+        var outage = CameraOutage(limit: nil)
+        let looks = attempts(in: &outage, failingWith: .notACamera)
+        #expect(zip(looks, looks.dropFirst()).allSatisfy { $1 - $0 <= 500 } && (100..<400).contains(looks.count))
+        #expect(outage.failed(.notACamera, at: at(61_000)) == false)
+    }
+
     @Test("A camera that is there and refuses is tried less and less often, and at once when it was plugged in anew")
     func refused() {
         var outage = CameraOutage(limit: nil)

@@ -94,6 +94,34 @@ struct CameraReplugTests {
         #expect(told.withLock { Array($0.prefix(2)) } == ["interrupted deviceLost", "goes on"])
     }
 
+    // Each look opened every camera twice, for as long as the loopback device was gone.
+    @Test("A loopback device that is gone makes no camera with hardware be opened")
+    func goneLoopback() async throws {
+        let first = pluggedIn()
+        let other = CameraScript(busInfo: "test-2", failures: [cv4l2_QUERYCAP: EIO])
+        let system = ScriptedSystem(first)
+        let hardware = ["/dev/video1": webcam("1-2", serial: nil)]
+        system.plug(["/dev/video0": first, "/dev/video1": other], hardware: hardware)
+        let loopback = CaptureDevice(
+            path: "/dev/video0",
+            name: "Scripted",
+            busInfo: "test-1",
+            driver: "v4l2 loopback",
+            stableLinks: []
+        )
+        let source = makeSource(system, device: loopback, outageLimit: nil)
+        let sink = RecordingSink()
+        source.sink = sink
+        try await source.startCapture()
+        sink.waitForFrames(3)
+        let before = system.calls(cv4l2_QUERYCAP)
+        system.plug(["/dev/video1": other], hardware: hardware)
+        first.isUnplugged.withLock { $0 = true }
+        sink.waitForSlates(6)
+        #expect(system.calls(cv4l2_QUERYCAP) == before)
+        await source.stopCapture()
+    }
+
     // Without a node there was no hardware to compare, and every other camera was opened at each look.
     @Test("A camera without a serial number that is gone makes no other camera be opened")
     func othersAreLeftAlone() async throws {
