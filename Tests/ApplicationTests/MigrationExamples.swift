@@ -10,6 +10,8 @@ private func joining(token: String) async throws {
     let options = ConnectOptions(token: token) { builder in
         builder.roomName = "my-room"
         builder.videoTracks = [track]
+        // It publishes only; without this line it receives what the others publish, too.
+        builder.isAutomaticSubscriptionEnabled = false
     }
     let room = try await RoomClient.connect(options: options)
     use(room)

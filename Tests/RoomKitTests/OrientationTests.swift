@@ -148,9 +148,11 @@ struct OrientationTests {
             codec: .forPublishing,
             clock: ClockBox(),
             start: .init(catchUpThrough: nil),
-            subscribed: MonotonicClock.now,
-            reportDimensions: { size in reported.withLock { $0.append(size) } }
+            subscribed: MonotonicClock.now
         )
+        track.beginSubscription { change in
+            if case .resized(let size) = change { reported.withLock { $0.append(size) } }
+        }
         let turns: [(VideoRotation, Dimensions, [Dimensions])] = [
             (.clockwise90, tall, []), (.clockwise270, tall, []), (.none, wide, [wide]), (.half, wide, [wide]),
             (.clockwise90, tall, [wide, tall]),
@@ -163,11 +165,25 @@ struct OrientationTests {
             #expect(bench.publisher.dimensions == size)
             #expect(reported.withLock { $0 } == reports)
         }
+        // What was on its way is decoded when the subscription has ended, and an application hears nothing of it.
+        track.endSubscription()
+        let sent = try #require(try bench.pass(picture(64, 48, at: turns.count, rotation: .none)))
+        receiver.receive(sent, at: MonotonicClock.now)
+        wait { log.sizes.withLock { $0.count } == turns.count + 1 }
+        #expect(track.dimensions == wide && reported.withLock { $0 } == [wide, tall])
+        // After the next beginning it hears of the size that came meanwhile.
+        track.beginSubscription { change in
+            if case .resized(let size) = change { reported.withLock { $0.append(size) } }
+        }
+        let last = try #require(try bench.pass(picture(64, 48, at: turns.count + 1, rotation: .none)))
+        receiver.receive(last, at: MonotonicClock.now)
+        wait { log.sizes.withLock { $0.count } == turns.count + 2 }
+        #expect(reported.withLock { $0 } == [wide, tall, wide])
         await receiver.stop()
         await bench.publisher.stop()
-        #expect(track.statistics.sizeChanges == 2)
+        #expect(track.statistics.sizeChanges == 3)
         // A file keeps the frames as they were encoded.
-        #expect(log.sizes.withLock { $0 } == Array(repeating: wide, count: turns.count))
+        #expect(log.sizes.withLock { $0 } == Array(repeating: wide, count: turns.count + 2))
     }
 
     @Test("Metadata reaches the renderer with its own frame, also if the next one repeats the picture")

@@ -29,6 +29,37 @@ struct ReceptionMeterTests {
         )
     }
 
+    // Nothing said that a picture out of the relay's cache, shown as the present one, was followed by none.
+    @Test("A cached picture that is shown is expected to be repeated")
+    func cachedStandstill() {
+        var meter = ReceptionMeter()
+        meter.decoded(decoded(at: 0, isCatchUp: true, isShown: false))
+        #expect(meter.standstill == nil)
+        meter.decoded(decoded(at: 10, isCatchUp: true))
+        #expect(meter.standstill == start + .milliseconds(10 + 2500))
+        meter.noteStandstill(at: start + .milliseconds(2510))
+        #expect(meter.frozenSince == start + .milliseconds(10))
+        meter.decoded(decoded(at: 3000))
+        #expect(meter.frozenSince == nil && meter.statistics(at: start + .seconds(3)).freezeCount == 0)
+    }
+
+    // Keyframes for those who came later ended the freeze of a source that had stalled.
+    @Test("The picture that is shown already ends no freeze")
+    func sameStandstill() {
+        var meter = ReceptionMeter()
+        for index in 0..<10 { meter.decoded(decoded(at: 33 * index)) }
+        meter.noteStandstill(at: start + .seconds(60))
+        let since = start + .milliseconds(33 * 9)
+        #expect(meter.frozenSince == since)
+        meter.decoded(decoded(at: 60_000, age: .milliseconds(60_000 - 33 * 9 + 20)))
+        #expect(meter.frozenSince == since)
+        #expect(meter.statistics(at: start + .seconds(60)).freezeCount == 0)
+        #expect(meter.statistics(at: start + .seconds(60)).frameAge?.maximum == .milliseconds(20))
+        // The publisher's clock was set back.
+        meter.decoded(decoded(at: 61_000, age: .seconds(90)))
+        #expect(meter.frozenSince == nil && meter.statistics(at: start + .seconds(61)).freezeCount == 1)
+    }
+
     @Test("Nothing received, nothing measured")
     func empty() {
         let statistics = ReceptionMeter().statistics(at: start)

@@ -337,6 +337,8 @@ struct TrackRecorderTests {
             ("tab\tline\n", "tab_line_"), ("nul\0", "nul_"), ("crlf\r\n", "crlf__"), ("", ""),
             // A slash or a point with an accent on it is one character, and its first byte a slash or a point.
             ("a/\u{301}b", "a_\u{301}b"), (".\u{301}a", "_\u{301}a"), ("Zoë 🤖", "Zoë 🤖"),
+            // FAT and NTFS refuse these.
+            ("lab:cam*1?", "lab_cam_1_"), ("a\\b<c>|\"d\"", "a_b_c___d_"),
         ]
     )
     func names(name: String, file: String) {

@@ -249,6 +249,46 @@ struct VideoReceiverTests {
         #expect(gate.state.withLock { $0.count } == 3)
     }
 
+    /// How the pictures of a track end for now.
+    enum Pause: CaseIterable { case disabled, switchedOff, paused, unsubscribed }
+
+    // A recording that began after a mute began with the picture of before it.
+    @Test("A recorder that comes after the pictures have ended gets none of before", arguments: Pause.allCases)
+    func laterSink(pause: Pause) async throws {
+        final class Beginning: ReceivedFrameSink {
+            let count = Monitor(0)
+            var wantsPictures: Bool { false }
+            func begin(with earlier: [ReceivedFrame]) { count.withLock { $0 = earlier.count } }
+            func receive(_ frame: ReceivedFrame) {}
+            func end() {}
+        }
+        let frames = try await encodedFrames(4)
+        let track = remoteTrack()
+        var receiver = try receiver(for: track)
+        for frame in frames.prefix(3) { give(frame, to: receiver) }
+        let (before, after, again) = (Beginning(), Beginning(), Beginning())
+        track.addSink(before)
+        #expect(before.count.withLock { $0 } == 3)
+        switch pause {
+        case .disabled: track.setEnabled(false)
+        case .switchedOff: track.setSwitchedOff(true)
+        case .paused: track.expectNothing()
+        case .unsubscribed: await receiver.stop()
+        }
+        // It was on its way.
+        if pause == .disabled || pause == .switchedOff { give(frames[0], to: receiver) }
+        track.addSink(after)
+        #expect(after.count.withLock { $0 } == 0)
+        await receiver.stop()
+        track.setEnabled(true)
+        track.setSwitchedOff(false)
+        receiver = try self.receiver(for: track)
+        for frame in frames.prefix(2) { give(frame, to: receiver) }
+        track.addSink(again)
+        #expect(again.count.withLock { $0 } == 2)
+        await receiver.stop()
+    }
+
     @Test("Stopped, it leaves nothing behind")
     func freed() async throws {
         weak var weakReceiver: VideoReceiver?

@@ -81,7 +81,7 @@ private struct VP8Player {
     }
 
     mutating func run() throws {
-        guard Y4MReader.canBeOpenedAgain(path) else { return try relayPipe() }
+        guard InputPath.canBeOpenedAgain(path) else { return try readOnce() }
         let format = try Self.examine(path)
         context.opened(format)
         var schedule = ClipSchedule(interval: format.frameRate.interval)
@@ -93,10 +93,16 @@ private struct VP8Player {
         } while isLooped
     }
 
-    /// Passes a pipe's frames on as they come.
-    private mutating func relayPipe() throws {
+    /// Passes a pipe's frames on as they come, and plays a file that standard input was taken from.
+    private mutating func readOnce() throws {
         let reader = try EncodedVideoFormat.openReader(path: path) { [context] in context.isStopRequested }
-        context.opened(Self.format(reader.dimensions, FrameRate(30)))
+        let format = Self.format(reader.dimensions, FrameRate(30))
+        context.opened(format)
+        guard !InputPath.isStored(path) else {
+            var schedule = ClipSchedule(interval: format.frameRate.interval)
+            _ = try play(reader, schedule: &schedule)
+            return
+        }
         var frames = FrameCount(path)
         while try reader.nextFrame() != nil, !context.isStopRequested {
             try pass(reader, at: MonotonicClock.now, &frames)

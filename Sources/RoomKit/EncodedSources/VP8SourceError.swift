@@ -53,7 +53,7 @@ extension VP8SourceError: CustomStringConvertible {
             case .frameTooLarge: "Encode with a lower bitrate"
             case .startsWithoutKeyframe: "They are left out until the first keyframe"
             case .noKeyframe: "Begin with a keyframe, and have one every few seconds: ffmpeg -g 60"
-            default: "Convert it: ffmpeg -i FILE -c:v libvpx -auto-alt-ref 0 -g 60 NEW.ivf"
+            default: "Convert it: ffmpeg -i FILE -c:v libvpx -b:v 2M -auto-alt-ref 0 -g 60 NEW.ivf"
             }
         return "\(finding). \(advice)"
     }

@@ -57,6 +57,8 @@ extension Room {
                 await former.untilRetired(within: .milliseconds(200))
             }
         }
+        // It may have been withdrawn a moment ago: then nothing stops the source any more.
+        try check(publication)
     }
 
     private func alreadyPublished(_ track: LocalVideoTrack) -> RoomError {
@@ -67,14 +69,20 @@ extension Room {
     private func start(_ publication: Publication) async throws {
         let track = publication.track
         publication.watch = reportEvents(of: publication)
-        try await track.startSource(for: publication.publisher)
+        do {
+            try await track.startSource(for: publication.publisher)
+        } catch {
+            // What ended the start is the reason, and not that the source was stopped by it.
+            try check(publication)
+            throw error
+        }
         let dimensions = await publication.publisher.firstDimensions(within: track.firstFramePatience)
         try check(publication)
         guard let dimensions else {
             if let failure = track.source.failure { throw failure }
             throw RoomError(.noFramesCaptured, "The source of \"\(track.name)\" delivered no frame.")
         }
-        let rate = track.frameRate(for: publication.publisher) ?? FrameRate(30)
+        let rate = Self.frameRate(of: track, for: publication.publisher)
         let codec = TrackCodec.forPublishing
         guard codec.allows(dimensions) else { throw tooLarge(dimensions, for: codec) }
         let processors = ProcessInfo.processInfo.activeProcessorCount
@@ -89,6 +97,11 @@ extension Room {
             send(.unpublish(Unpublish(trackId: info.id)))
             throw error
         }
+    }
+
+    /// The rate that a track is announced and encoded with; 30 if neither the source nor a request says one.
+    private static func frameRate(of track: LocalVideoTrack, for publisher: VideoPublisher) -> FrameRate {
+        track.frameRate(for: publisher) ?? FrameRate(30)
     }
 
     /// Begins to report the events of a track's source as events of the room.
@@ -177,7 +190,8 @@ extension Room {
             dimensions: publisher.encodedDimensions ?? offer.dimensions,
             frameRate: offer.frameRate,
             readFrameRate: { [weak track, weak publisher] in
-                publisher.flatMap { track?.frameRate(for: $0) }
+                guard let track, let publisher else { return nil }
+                return Self.frameRate(of: track, for: publisher)
             },
             clock: clock,
             uplink: uplink,

@@ -27,7 +27,11 @@ struct ReceptionMeter: Sendable {
     private var recent = RecentFrames()
     private var freezes: FreezeDetector
     private var lastShown: MonotonicInstant?
+    /// The capture time of the picture that is shown; `nil` if none is.
+    private var shownTimestamp: MonotonicInstant?
     private let expectedGap: Duration
+    /// The time between the frames that the viewer wishes for; zero for all.
+    var wishedGap = Duration.zero
     /// When the picture was shown that has stood still for too long since; `nil` if none has.
     private(set) var frozenSince: MonotonicInstant?
 
@@ -75,20 +79,30 @@ struct ReceptionMeter: Sendable {
             if let former = statistics.dimensions, former != size { statistics.sizeChanges += 1 }
             statistics.dimensions = size
         }
-        // Such a frame is old on purpose, and only its picture counts.
-        guard !frame.isCatchUp else { return countShown(frame) }
+        let detected = FreezeDetector.Frame(frame.info)
+        guard !frame.isCatchUp else {
+            // Such a frame is old on purpose, and only its picture counts. It is shown if the picture stood still.
+            guard frame.isShown else { return }
+            countShown(frame)
+            freezes.shownStill(detected, at: frame.at)
+            frozenSince = nil
+            return
+        }
         let age = frame.at.duration(since: frame.info.timestamp)
         recent.add(age: frame.isShown ? age : nil, decodeTime: frame.decodeTime, at: frame.at)
         guard frame.isShown else { return }
+        let isSame = shownTimestamp.map { abs(frame.info.timestamp.microseconds - $0.microseconds) < 1000 } ?? false
         countShown(frame)
+        // A keyframe for somebody who came meanwhile, from a source that has stalled.
+        guard !isSame || frame.info.isRepeat else { return freezes.shownAgain(detected) }
         ages.record(age)
-        freezes.shown(FreezeDetector.Frame(frame.info), at: frame.at)
+        freezes.shown(detected, at: frame.at)
         frozenSince = nil
     }
 
     /// When the picture counts as frozen, unless another one is shown before; `nil` if it does, and if none is expected.
     var standstill: MonotonicInstant? {
-        frozenSince == nil ? freezes.standstill(expectedGap: expectedGap) : nil
+        frozenSince == nil ? freezes.standstill(expectedGap: expectedGap, wishedGap: wishedGap) : nil
     }
 
     /// Notes that it is `now`: the picture may stand still for so long that it counts as frozen.
@@ -101,6 +115,7 @@ struct ReceptionMeter: Sendable {
         statistics.framesRendered += 1
         statistics.timeToFirstFrame = statistics.timeToFirstFrame ?? frame.at.duration(since: frame.subscribed)
         lastShown = frame.at
+        shownTimestamp = frame.info.timestamp
     }
 
     /// The size of the last picture that was decoded, as it is shown.
@@ -109,7 +124,7 @@ struct ReceptionMeter: Sendable {
     /// Notes that no frames are expected until the next one, so that the time up to it is no freeze.
     mutating func interrupt() {
         freezes.paused()
-        lastShown = nil
+        (lastShown, shownTimestamp) = (nil, nil)
         frozenSince = nil
     }
 

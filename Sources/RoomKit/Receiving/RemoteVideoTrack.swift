@@ -58,17 +58,22 @@ public final class RemoteVideoTrack: Sendable {
     /// How the reception goes.
     private struct Reception: Sendable {
         var meter: ReceptionMeter
-        /// Reports that the picture is frozen from now on, or was for a time; `nil` while the track is not received.
+        /// Reports changes; `nil` while the track is not received.
         ///
         /// It is called under the lock, so that the reports come in order.
-        var reportFreeze: (@Sendable (Freeze) -> Void)?
+        var report: (@Sendable (Change) -> Void)?
+        /// The size that applications know; `nil` if it is the one that was published.
+        var reportedSize: Dimensions?
     }
 
-    /// A change of `isFrozen`.
-    enum Freeze: Sendable {
-        case began
+    /// A change of what arrives that applications are told.
+    enum Change: Sendable {
+        /// The picture is frozen.
+        case frozen
         /// A picture was shown, or none is expected any more, this long after the last one.
-        case ended(Duration)
+        case unfrozen(Duration)
+        /// The pictures have another size from now on.
+        case resized(Dimensions)
     }
 
     private let state: Monitor<State>
@@ -171,7 +176,8 @@ public final class RemoteVideoTrack: Sendable {
         _ = await finished.value()
     }
 
-    /// Passes every decoded frame to `sink`; if the last keyframe is recent, the sink begins with it.
+    /// Passes every decoded frame to `sink`; the sink begins with the last keyframe, unless no pictures were expected
+    /// since.
     func addSink(_ sink: any ReceivedFrameSink) {
         change { state in
             sink.begin(with: state.keyframeCache.frames)
@@ -192,7 +198,10 @@ public final class RemoteVideoTrack: Sendable {
     /// Notes that a receiver has passed on its last frame.
     func receiverEnded() {
         renderers.forgetStill()
-        change { $0.receivers -= 1 }
+        change { state in
+            state.receivers -= 1
+            if state.receivers == 0 { state.keyframeCache = KeyframeCache() }
+        }
     }
 
     /// Changes the state, and ends the sinks if the change has finished the track.
@@ -220,22 +229,30 @@ public final class RemoteVideoTrack: Sendable {
     /// Keeps a decoded frame for later sinks, and returns the sinks that take it now.
     func note(_ frame: ReceivedFrame) -> [any ReceivedFrameSink] {
         state.withLock { state in
-            state.keyframeCache.note(frame)
+            // What was on its way when the pictures ended is none to begin with later.
+            if state.isEnabled, !state.isSwitchedOff { state.keyframeCache.note(frame) }
             return state.sinks
         }
     }
 
     func setEnabled(_ isEnabled: Bool) {
         state.withLock { $0.isEnabled = isEnabled }
-        expectNothing()
+        if isEnabled { interrupt() } else { expectNothing() }
     }
 
     func setPreferences(_ preferences: VideoSubscriptionPreferences) {
         state.withLock { $0.preferences = preferences }
+        measure { $0.wishedGap = preferences.frameRate?.interval ?? .zero }
     }
 
-    /// Notes that no pictures are expected until the next one.
+    /// Notes that no pictures are expected until the next keyframe.
     func expectNothing() {
+        // A sink must not begin with pictures of before, as of before a mute.
+        state.withLock { $0.keyframeCache = KeyframeCache() }
+        interrupt()
+    }
+
+    private func interrupt() {
         renderers.forgetStill()
         // The time without pictures is wanted, and no freeze. It may begin with frames that were still on their way.
         measure { $0.interrupt() }
@@ -243,21 +260,26 @@ public final class RemoteVideoTrack: Sendable {
 
     /// Notes that the server does not send the track for now, although it is subscribed to, or sends it again.
     func setSwitchedOff(_ isSwitchedOff: Bool) {
-        state.withLock { $0.isSwitchedOff = isSwitchedOff }
+        state.withLock { state in
+            state.isSwitchedOff = isSwitchedOff
+            if isSwitchedOff { state.keyframeCache = KeyframeCache() }
+        }
         // What was shown is not the present picture any more.
         if isSwitchedOff { renderers.forgetStill() }
     }
 
-    /// Notes that the server sends the track from now on, and that freezes are to be reported.
-    func beginSubscription(reportFreeze: @escaping @Sendable (Freeze) -> Void) {
-        reception.withLock { $0.reportFreeze = reportFreeze }
+    /// Notes that the server sends the track from now on.
+    ///
+    /// Until `endSubscription` returns, `report` is called on the threads that receive and decode.
+    func beginSubscription(report: @escaping @Sendable (Change) -> Void) {
+        reception.withLock { $0.report = report }
         state.withLock { ($0.isSubscribed, $0.isSwitchedOff) = (true, false) }
     }
 
     /// Notes that the server sends the track no longer.
     func endSubscription() {
         reception.withLock { reception in
-            reception.reportFreeze = nil
+            reception.report = nil
             reception.meter.interrupt()
         }
         state.withLock { ($0.isSubscribed, $0.isSwitchedOff) = (false, false) }
@@ -278,10 +300,14 @@ public final class RemoteVideoTrack: Sendable {
             let since = reception.meter.frozenSince
             body(&reception.meter)
             switch (since, reception.meter.frozenSince) {
-            case (nil, _?): reception.reportFreeze?(.began)
-            case (let since?, nil): reception.reportFreeze?(.ended(MonotonicClock.now.duration(since: since)))
+            case (nil, _?): reception.report?(.frozen)
+            case (let since?, nil): reception.report?(.unfrozen(MonotonicClock.now.duration(since: since)))
             default: break
             }
+            guard let report = reception.report, let size = reception.meter.dimensions, size != reception.reportedSize
+            else { return }
+            if size != reception.reportedSize ?? publishedDimensions { report(.resized(size)) }
+            reception.reportedSize = size
         }
     }
 

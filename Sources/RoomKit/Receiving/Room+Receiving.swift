@@ -56,9 +56,6 @@ extension Room {
             reportFailure: { [weak self] error in
                 guard let self else { return }
                 Task { await self.receptionFailed(of: trackID, alias: alias, error) }
-            },
-            reportDimensions: { [weak eventQueue, weak track, weak participant] size in
-                if let track, let participant { eventQueue?.put(.trackDimensionsChanged(track, participant, size)) }
             }
         )
         entry.track.setKeyframeRequest { [weak self] need in
@@ -69,8 +66,9 @@ extension Room {
         entry.track.beginSubscription { [weak eventQueue, weak track, weak participant] change in
             guard let track, let participant else { return }
             switch change {
-            case .began: eventQueue?.put(.trackFrozen(track, participant))
-            case .ended(let duration): eventQueue?.put(.trackUnfrozen(track, participant, duration))
+            case .frozen: eventQueue?.put(.trackFrozen(track, participant))
+            case .unfrozen(let duration): eventQueue?.put(.trackUnfrozen(track, participant, duration))
+            case .resized(let size): eventQueue?.put(.trackDimensionsChanged(track, participant, size))
             }
         }
         path.value.begin(receiver, alias: alias)
@@ -88,7 +86,7 @@ extension Room {
         guard received >= limit || (received + remote.endingReceivers) / 2 >= limit else { return }
         throw RoomError(
             .tooManyTracks,
-            "Too many tracks: at most \(limit) are received at once; choose some (--participant, --track)."
+            "Too many tracks: at most \(limit) are received at once; subscribe to some of them."
         )
     }
 

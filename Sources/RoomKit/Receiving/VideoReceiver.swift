@@ -18,7 +18,6 @@ final class VideoReceiver: Sendable {
     private let codec: TrackCodec
     private let now: @Sendable () -> MonotonicInstant
     private let reportFailure: @Sendable (RoomError) -> Void
-    private let reportDimensions: @Sendable (Dimensions) -> Void
 
     /// The reception ends after this many undecodable keyframes in a row: 8 s at the relay's one keyframe per second.
     private static let maximumBadKeyframes = 8
@@ -28,8 +27,7 @@ final class VideoReceiver: Sendable {
     /// `start` says how the packets begin, and `subscribed` is when the track was requested. `former` is the track's
     /// previous receiver, which was told to stop. It passes on its last pictures first, so that no older picture
     /// follows a newer one. `reportFailure` is called at most once, on the decoder's thread, if the track cannot be
-    /// decoded. Nothing is decoded after that. `reportDimensions` is called there too, when the frames have another
-    /// size from now on. `now` reads the clock there; tests bring their own.
+    /// decoded. Nothing is decoded after that. `now` reads the clock there; tests bring their own.
     ///
     /// - Throws: `outOfResources` if there is no thread.
     init(
@@ -40,8 +38,7 @@ final class VideoReceiver: Sendable {
         subscribed: MonotonicInstant,
         after former: VideoReceiver? = nil,
         now: @escaping @Sendable () -> MonotonicInstant = { MonotonicClock.now },
-        reportFailure: @escaping @Sendable (RoomError) -> Void = { _ in },
-        reportDimensions: @escaping @Sendable (Dimensions) -> Void = { _ in }
+        reportFailure: @escaping @Sendable (RoomError) -> Void = { _ in }
     ) throws(RoomError) {
         self.track = track
         droppedBefore = track.statistics.framesDroppedByReason
@@ -51,7 +48,6 @@ final class VideoReceiver: Sendable {
         self.codec = codec
         self.now = now
         self.reportFailure = reportFailure
-        self.reportDimensions = reportDimensions
         track.receiverBegan()
         do throws(ThreadShortage) {
             try thread.withLock { thread throws(ThreadShortage) in
@@ -262,14 +258,8 @@ final class VideoReceiver: Sendable {
             clock: received.clock,
             subscribed: subscribed
         )
-        var isResized = false
-        track.measure { meter in
-            let former = meter.dimensions ?? track.publishedDimensions
-            meter.decoded(decoded)
-            isResized = decoded.dimensions.map { $0 != former } ?? false
-        }
+        track.measure { $0.decoded(decoded) }
         // Frames that come too late to be shown do not end a standstill.
         if !decoded.isShown { track.noteStandstill(at: now) }
-        if isResized, let size = decoded.dimensions { reportDimensions(size) }
     }
 }

@@ -208,14 +208,18 @@ public final class TrackRecorder: Sendable {
         guard unsafe access("\(path)/.", W_OK | X_OK) == 0 else { throw failure(errno) }
     }
 
-    /// Makes a name usable in a file's name: no slash, no leading dot, no control characters, at most `limit` bytes.
+    /// What some file systems refuse in names: FAT, exFAT and NTFS.
+    private static let refusedScalars = Set("/\\:*?\"<>|".unicodeScalars)
+
+    /// Makes a name usable in a file's name: at most `limit` bytes, no slash, no leading dot, no control characters, and
+    /// nothing that the FAT of a memory stick, or a Windows share, refuses.
     ///
     /// It looks at Unicode scalars and not at characters: a slash with an accent is one character, but still a slash to
     /// the system.
     package static func fileName(_ name: String, limit: Int) -> String {
         var safe = ""
         for scalar in name.unicodeScalars {
-            let isSafe = scalar != "/" && scalar.properties.generalCategory != .control
+            let isSafe = !Self.refusedScalars.contains(scalar) && scalar.properties.generalCategory != .control
             safe.unicodeScalars.append(isSafe ? scalar : "_")
             if safe.utf8.count > limit {
                 safe.unicodeScalars.removeLast()

@@ -23,7 +23,7 @@ public final class PNGSnapshotRenderer: VideoRenderer {
     /// - Throws: If something other than a regular file has that name, or the directory cannot be written.
     public init(path: String) throws(RecordingError) {
         do throws(MediaFileError) {
-            try PNGWriter.checkReplaceable(path)
+            try CompleteFile.checkReplaceable(path)
         } catch {
             throw RecordingError(error)
         }

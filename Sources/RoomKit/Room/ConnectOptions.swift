@@ -27,6 +27,9 @@ public struct ConnectOptions: Sendable {
     /// that is absent does not keep the rest away.
     public var areVideoTracksRequired = true
     /// Whether this program subscribes to every track of the other participants as soon as it is published.
+    ///
+    /// A track that is subscribed to is encoded, sent and decoded, also without a renderer. Turn it off in a program that
+    /// only publishes.
     public var isAutomaticSubscriptionEnabled = true
     /// The largest number of tracks that are received at once; 0 for none.
     ///

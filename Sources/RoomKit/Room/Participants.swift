@@ -42,9 +42,10 @@ public final class LocalParticipant: Sendable {
 
     /// Starts a track's source and publishes the track.
     ///
-    /// It first waits for the source's first picture, because the picture's size is announced. It waits at most 10 s,
-    /// or three frame intervals of a slower source. It returns when the server has accepted the track. Pictures are
-    /// encoded while somebody receives the track. If the camera fails later, `RoomEvent.localTrackFailed` reports it.
+    /// It first waits for the source's first picture, because the picture's size is announced. Once the source has
+    /// started, it waits at most 10 s, or three frame intervals of a slower source. It returns when the server has
+    /// accepted the track. Pictures are encoded while somebody receives the track. If the camera fails later,
+    /// `RoomEvent.localTrackFailed` reports it.
     ///
     /// - Parameters:
     ///   - track: A track that is not published yet.

@@ -121,7 +121,7 @@ extension RoomError {
         case .refused(let error) where error.code == RoomErrorCode.duplicateIdentity.rawValue:
             self.init(
                 .refused,
-                "This program was replaced: \(error.message). Give each program its own identity (--identity).",
+                "This program was replaced: \(error.message). Give each its own (ConnectOptions.identity, --identity).",
                 serverCode: error.code
             )
         case .refused(let error):
