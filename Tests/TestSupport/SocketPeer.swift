@@ -16,6 +16,9 @@ package final class SocketPeer: WebSocketHandler, @unchecked Sendable {
 
     private struct State: Sendable {
         var events: [SocketEvent] = []
+        /// What a server said in the first `eventsRead` events.
+        var messages: [ServerMessage] = []
+        var eventsRead = 0
         var packets: [MediaPacketHeader] = []
         var acknowledgements: [MediaAcknowledgement] = []
         var outbox: [Message] = []
@@ -56,7 +59,16 @@ package final class SocketPeer: WebSocketHandler, @unchecked Sendable {
     }
 
     /// The signaling messages of a server so far.
-    package var messages: [ServerMessage] { texts.compactMap { try? ServerMessage(reading: $0) } }
+    package var messages: [ServerMessage] {
+        state.withLock { state in
+            // Each is decoded once: tests ask again every few milliseconds, also among thousands of them.
+            for case .text(let text) in state.events[state.eventsRead...] {
+                if let message = try? ServerMessage(reading: text) { state.messages.append(message) }
+            }
+            state.eventsRead = state.events.count
+            return state.messages
+        }
+    }
 
     /// The headers of the media packets so far.
     package var packets: [MediaPacketHeader] { state.withLock { $0.packets } }

@@ -51,13 +51,15 @@ package final class Stage: Sendable {
         return try await Member(options)
     }
 
-    /// Makes an author publish the test pattern, and waits until a viewer has decoded at least `frames` frames of it.
+    /// Makes an author publish the test pattern, `frameRate` pictures a second, and waits until a viewer has decoded at least
+    /// `frames` of them.
     package func show(
-        frames: Int
+        frames: Int,
+        frameRate: Int = 30
     ) async throws -> (viewer: Member, author: Member, track: LocalVideoTrack, remote: RemoteVideoTrack) {
         let viewer = try await join("viewer")
         let author = try await join("author")
-        let track = makePattern()
+        let track = makePattern(frameRate: frameRate)
         try await author.room.localParticipant.publish(track)
         let remote = try await viewer.subscribedTrack()
         try await eventually("frames are decoded") { remote.statistics.framesDecoded >= frames }
