@@ -19,6 +19,8 @@ struct MinimalPublisher: AsyncParsableCommand {
     func run() async throws {
         var options = ConnectOptions(roomName: "examples")
         options.url = url
+        // What it would receive would be sent and decoded although nobody looks at it.
+        options.isAutomaticSubscriptionEnabled = false
 
         let source: any VideoSource
         switch self.source {

@@ -15,6 +15,8 @@ struct NoisePublisher: AsyncParsableCommand {
     func run() async throws {
         var options = ConnectOptions(roomName: "examples")
         options.url = url
+        // What it would receive would be sent and decoded although nobody looks at it.
+        options.isAutomaticSubscriptionEnabled = false
 
         let room = try await RoomClient.connect(options: options)
         let track = LocalVideoTrack(source: Self.makeNoise())

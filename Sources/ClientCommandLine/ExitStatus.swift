@@ -1,3 +1,4 @@
+import Glibc
 package import MediaCore
 import MediaFiles
 import RoomKit
@@ -47,7 +48,8 @@ package enum ExitStatus: Int32 {
             case let error as ScreenError: Self.code(for: error)
             case let error as MediaFileError: Self.code(for: error)
             case let error as RecordingError: Self.code(for: error.cause)
-            case is SyntheticSourceError, is VP8SourceError: .badData
+            case let error as SyntheticSourceError: error.code == .outOfResources ? .unavailable : .badData
+            case is VP8SourceError: .badData
             default: .software
             }
     }
@@ -67,6 +69,7 @@ package enum ExitStatus: Int32 {
     private static func code(for error: CameraError) -> ExitStatus {
         switch error.code {
         case .noSuchDevice, .notACamera: .noInput
+        case .noOrientation where error.status == ENOENT: .noInput
         case .ambiguousDevice, .noSuchFormat, .unsupportedFormat, .noSuchControl, .controlOutOfRange: .usage
         case .permissionDenied: .noPermission
         default: .unavailable

@@ -134,7 +134,8 @@ package struct CameraCheck: Sendable {
                 .cameras,
                 "unsupportedFormat",
                 "\(device.path) \(device.name): no format that can be read (\(list.isEmpty ? "it lists none" : list))",
-                "choose another camera, or convert: ffmpeg … -f yuv4mpegpipe - | room-client connect --source file:-"
+                "choose another camera, or convert: ffmpeg … -pix_fmt yuv420p -f yuv4mpegpipe - | "
+                    + "room-client connect --room … --source live:-"
             )
         }
         let formats = Set(usable.map(\.pixelFormat.description)).sorted()

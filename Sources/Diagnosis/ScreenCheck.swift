@@ -64,7 +64,7 @@ package struct ScreenCheck: Sendable {
                 code,
                 "a Wayland session, whose screen no X11 program can see",
                 "log in to an X11 session (\"Xorg\"), or pipe a recorder: wf-recorder … | room-client connect "
-                    + "--source file:-"
+                    + "--room … --source live:-"
             )
         case .invalidDisplay:
             let advice = "give a display such as :0 by --display, or set DISPLAY"

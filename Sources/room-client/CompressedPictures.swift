@@ -9,7 +9,7 @@ enum CompressedPictures {
     ///   - path: The file.
     ///   - body: Called once for each frame, with `nil` for a frame that is not shown.
     /// - Returns: The size that the file states.
-    /// - Throws: `MediaFileError`, `DecodingFailure`, or the error of opening a decoder.
+    /// - Throws: `MediaFileError`, or the error of opening a decoder.
     static func read(_ path: String, _ body: (VideoBuffer?) -> Void) throws -> Dimensions {
         let reader = try EncodedVideoFormat.openReader(path: path)
         guard let codec = TrackCodec.stored(reader.codec) else {
@@ -17,17 +17,23 @@ enum CompressedPictures {
         }
         let decoder = try codec.makeDecoder()
         var buffer: VideoBuffer?
+        var number = 0
         while let frame = try nextFrame(of: reader) {
             let timestamp = MonotonicInstant(nanoseconds: frame.time.wholeNanoseconds)
-            let picture = try reader.withFrameBytes { bytes throws(DecodingFailure) in
-                try decoder.decode(bytes, timestamp: timestamp) { dimensions in
-                    if let buffer, buffer.dimensions == dimensions { return buffer }
-                    let new = VideoBuffer(dimensions: dimensions)
-                    buffer = new
-                    return new
+            number += 1
+            do {
+                let picture = try reader.withFrameBytes { bytes throws(DecodingFailure) in
+                    try decoder.decode(bytes, timestamp: timestamp) { dimensions in
+                        if let buffer, buffer.dimensions == dimensions { return buffer }
+                        let new = VideoBuffer(dimensions: dimensions)
+                        buffer = new
+                        return new
+                    }
                 }
+                body(picture?.buffer)
+            } catch {
+                throw MediaFileError(.damaged, .read, path, "frame \(number) is not decodable: \(error)")
             }
-            body(picture?.buffer)
         }
         return reader.dimensions
     }

@@ -16,8 +16,10 @@ struct ConnectCommand: AsyncParsableCommand {
               room-client connect --room my-room --source screen --window Slides
               echo "bitrate 800k" | room-client connect --room my-room --commands
               room-client connect --room my-room --source file:clip.y4m --loop --json
-              ffmpeg -i clip.mp4 -f yuv4mpegpipe - | \\
+              ffmpeg -i clip.mp4 -pix_fmt yuv420p -f yuv4mpegpipe - | \\
                 room-client connect --room my-room --source file:-
+              ffmpeg -i rtsp://10.0.0.7/stream -an -pix_fmt yuv420p -f yuv4mpegpipe - | \\
+                room-client connect --room my-room --source live:-
               room-client connect --room my-room --source vp8:clip.webm --loop
 
             \(ExitStatus.pointer)
@@ -41,8 +43,8 @@ struct ConnectCommand: AsyncParsableCommand {
     @Option(
         parsing: .unconditional,
         help: ArgumentHelp(
-            "Lowest bitrate for encoding; if the network carries less, pictures are left out instead, down to a few a "
-                + "second.",
+            "Lowest bitrate for encoding, at most the highest one; if the network carries less, pictures are left out "
+                + "instead, down to a few a second.",
             valueName: "rate"
         ),
         transform: { try Bitrate.read($0) }
@@ -104,7 +106,7 @@ struct ConnectCommand: AsyncParsableCommand {
         try checkEncodedSource()
         try previewing.check(isJSON: connection.json)
         if commands {
-            guard source.source.clip != "-" else {
+            guard !source.source.isStandardInput else {
                 throw ValidationError(
                     "--commands and this --source both need standard input: name a file, or leave --commands out."
                 )

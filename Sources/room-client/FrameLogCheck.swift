@@ -51,20 +51,23 @@ struct FrameLogCheck {
 
     /// Takes the next line.
     ///
-    /// - Returns: Whether the picture repeats an earlier moment because of a change of the simulcast layer; its barcode
-    ///   was seen before, in another size.
+    /// - Returns: Whether the picture repeats an earlier moment because of a change of the simulcast layer, or because
+    ///   the track was paused and is received again; its barcode was seen before.
     mutating func observe(_ entry: FrameLogEntry) -> Bool {
         let layer = entry.simulcastLayer ?? 0
         let isSwitch = self.layer.map { $0 != layer } ?? false
         self.layer = layer
         if isSwitch { switches += 1 }
+        // After a pause the relay begins with the cached keyframe, which may have been received before.
+        let isResumption = entry.catchUp && entry.key && newest[layer].map { entry.number <= $0.number } ?? false
+        if isResumption { newest[layer] = nil }
         judgeNumber(of: entry, in: layer, isSwitch: isSwitch)
         if let dimensions = entry.dimensions {
             if let size, size != dimensions { sizeChanges += 1 }
             size = dimensions
         }
         noteDisplay(of: entry)
-        isOverlapping = (isOverlapping || isSwitch) && entry.captured <= newestCapture
+        isOverlapping = (isOverlapping || isSwitch || isResumption) && entry.captured <= newestCapture
         newestCapture = max(newestCapture, entry.captured)
         return isOverlapping
     }

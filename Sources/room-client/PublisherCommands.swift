@@ -268,7 +268,8 @@ struct PublisherCommands {
             words = "The highest bitrate is \(rate)."
         case .minBitrate(let bitrate):
             parameters.minBitrate = bitrate
-            words = bitrate.map { "The lowest bitrate is \($0)." } ?? "There is no lowest bitrate."
+            let end = parameters.maxBitrate == nil ? ", or the highest one of the size if that is lower." : "."
+            words = bitrate.map { "The lowest bitrate is \($0)\(end)" } ?? "There is no lowest bitrate."
         case .priority(let priority):
             parameters.priority = priority
             words = "The priority is \(priority.rawValue)."

@@ -259,7 +259,7 @@ final class Reception: Sendable {
         } else if let snapshot, !snapshot.isEmpty {
             Terminal.note("The newest picture is in \(snapshot.path).")
         }
-        await (presenter as? VideoPipeRenderer)?.finishPiping()
+        await (presenter as? VideoPipeRenderer)?.finishPiping(reporter)
         return state.withLock { state in
             let last = state.items.map { SubscriberSummary.Track($0.track, $0.recorder?.statistics) }
             return SubscriberSummary(tracks: state.ended + last, tracksOmitted: state.endedOmitted)

@@ -12,6 +12,8 @@ struct SourceOptions: ParsableArguments {
         case noise
         case screen
         case file(String)
+        /// The pictures of a running program, from a pipe.
+        case live(String)
         /// Frames that are VP8 already.
         case vp8(String)
 
@@ -24,6 +26,8 @@ struct SourceOptions: ParsableArguments {
             default:
                 if argument.hasPrefix("file:"), argument.utf8.count > 5 {
                     self = .file(String(argument.dropFirst(5)))
+                } else if argument.hasPrefix("live:"), argument.utf8.count > 5 {
+                    self = .live(String(argument.dropFirst(5)))
                 } else if argument.hasPrefix("vp8:"), argument.utf8.count > 4 {
                     self = .vp8(String(argument.dropFirst(4)))
                 } else {
@@ -40,17 +44,22 @@ struct SourceOptions: ParsableArguments {
             if isFile {
                 return "clips are Y4M (file:CLIP.y4m), or VP8 in IVF or WebM (vp8:CLIP.ivf); "
                     + "another one goes through a pipe: ffmpeg -i \(text) -pix_fmt yuv420p -f yuv4mpegpipe - | "
-                    + "room-client connect --source file:-"
+                    + "room-client connect --room … --source file:-"
             }
-            return "give camera, screen, pattern, noise, file:CLIP.y4m, vp8:CLIP.ivf, file:- or vp8:-"
+            return "give camera, screen, pattern, noise, file:CLIP.y4m, vp8:CLIP.ivf, file:-, live:- or vp8:-"
         }
 
         /// Where a clip comes from; `nil` if the source is no clip.
         var clip: String? {
             switch self {
             case .file(let path), .vp8(let path): path
-            case .camera, .pattern, .noise, .screen: nil
+            case .camera, .pattern, .noise, .screen, .live: nil
             }
+        }
+
+        /// Whether the frames come from standard input.
+        var isStandardInput: Bool {
+            if case .live(let path) = self { path == "-" } else { clip == "-" }
         }
 
         /// Whether the frames are compressed already, so that nothing about them can be changed.
@@ -60,7 +69,8 @@ struct SourceOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
             "camera (the default), screen, pattern, noise, file:CLIP.y4m, or file:- for a clip from standard "
-                + "input; vp8:CLIP.ivf, vp8:CLIP.webm or vp8:- for VP8 frames, which are sent as they are.",
+                + "input, which plays at its own speed; live:- for Y4M pictures of a running program, each of which is "
+                + "shown as it comes; vp8:CLIP.ivf, vp8:CLIP.webm or vp8:- for VP8 frames, which are sent as they are.",
             valueName: "source"
         ),
         transform: { try Kind.read($0) }
@@ -278,18 +288,35 @@ struct SourceOptions: ParsableArguments {
             return NoiseSource(dimensions: paintedSize ?? Self.noiseDimensions, frameRate: frameRate)
         case .file(let path):
             // Check the clip before joining the room. A pipe is not checked, because it can be read only once.
-            if Y4MReader.canBeOpenedAgain(path) { try check(Y4MReader(path: path)) }
+            if InputPath.canBeOpenedAgain(path) { try check(Y4MReader(path: path)) }
             let clip = ClipSource(path: path, loop: loop)
             clip.requestOutputFormat(VideoFormatRequest(dimensions: size, frameRate: fps))
             return clip
+        case .live(let path):
+            let pipe = try makePipe(path)
+            pipe.requestOutputFormat(VideoFormatRequest(dimensions: size, frameRate: fps))
+            return pipe
         case .vp8(let path):
-            if Y4MReader.canBeOpenedAgain(path) { try VP8Source.check(path: path) }
+            if InputPath.canBeOpenedAgain(path) { try VP8Source.check(path: path) }
             return VP8Source(path: path, loop: loop)
         case .screen:
             // It is checked here, before the room is joined.
             return try screen.makeSource(VideoFormatRequest(dimensions: size, frameRate: fps))
         case .camera: return try makeCamera(isTransformed ? cameraTransform : CameraTransform(tagging: orientation))
         }
+    }
+
+    /// Makes the source of a running program's pictures, and checks before the room is joined that there may be one.
+    private func makePipe(_ path: String) throws -> PipeSource {
+        if InputPath.isStored(path) {
+            throw CommandFailure(
+                .usage,
+                "\(path == "-" ? "Standard input" : path) is a file, and no pipe of a running program; say file:\(path)."
+            )
+        }
+        // This says what is wrong with a name that is none.
+        if InputPath.canBeOpenedAgain(path) { _ = try Y4MReader(path: path) }
+        return PipeSource(path: path)
     }
 
     /// Checks that a clip can be played with the given options.

@@ -47,6 +47,8 @@ struct StopReasons: Sendable {
         reporter.beginSession()
         // If the reader of our output goes away, sending and recording must continue.
         signal(SIGPIPE, SIG_IGN)
+        // A file that may become no longer (ulimit -f) is an error, which the file tells.
+        signal(SIGXFSZ, SIG_IGN)
         await EndingSignals.heed(
             {
                 end(.signal)

@@ -100,8 +100,17 @@ struct VerifyCommand: AsyncParsableCommand {
 
     private func draw(_ files: [String], to path: String, _ reporter: Reporter) throws {
         var drawing = DumpPlot()
-        for file in files { try drawing.add(file) }
+        var failure: MediaFileError?
+        for file in files {
+            do throws(MediaFileError) {
+                try drawing.add(file)
+            } catch {
+                // The others are worth drawing; the check complains about this one.
+                failure = failure ?? error
+            }
+        }
         guard !drawing.isEmpty else {
+            if let failure { throw failure }
             // If there is no dump, that is what is wrong.
             for file in files where unsafe access(file, R_OK) != 0 {
                 throw MediaFileError(.open, file, status: errno)

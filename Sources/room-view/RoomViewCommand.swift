@@ -67,6 +67,8 @@ struct RoomViewCommand: ParsableCommand {
     /// Joins the room and shows its tracks until somebody quits; runs on the main thread, as SDL wants it.
     func run() throws {
         signal(SIGPIPE, SIG_IGN)
+        // A file that may become no longer (ulimit -f) is an error, which the file tells.
+        signal(SIGXFSZ, SIG_IGN)
         do {
             // A missing display is an error before the room is joined.
             let video = try VideoSystem()

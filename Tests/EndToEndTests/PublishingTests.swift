@@ -120,9 +120,10 @@ struct PublishingTests {
         await member.room.disconnect()
     }
 
-    // A track of 15 frames a second that came at 30 later was announced with 15 for ever.
-    @Test("The server is told another rate of the pictures")
-    func otherRate() async throws {
+    // A track of 15 frames a second that came at 30 later was announced with 15 for ever, and again so where the source
+    // states no rate.
+    @Test("The server is told another rate of the pictures", arguments: [false, true])
+    func otherRate(isWritten: Bool) async throws {
         let server = try ScriptedServer { peer, text in
             switch try? ClientMessage(reading: text) {
             case .join: ScriptedServer.welcome(peer, text)
@@ -134,7 +135,16 @@ struct PublishingTests {
         var options = ConnectOptions(roomName: "stage")
         options.url = server.url
         let member = try await Member(options)
-        let track = makePattern()
+        let pushed = PushedSource(kind: .camera)
+        let track = isWritten ? LocalVideoTrack(source: pushed, name: "written") : makePattern()
+        let writing = Task {
+            while isWritten {
+                let frame = VideoFrame(buffer: VideoBuffer(dimensions: testSize), timestamp: MonotonicClock.now)
+                _ = pushed.write(frame)
+                try await Task.sleep(for: .milliseconds(33))
+            }
+        }
+        defer { writing.cancel() }
         var slow = VideoFormatRequest()
         slow.frameRate = FrameRate(15)
         track.source.requestOutputFormat(slow)

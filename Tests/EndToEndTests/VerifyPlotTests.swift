@@ -44,6 +44,21 @@ struct VerifyPlotTests {
         #expect(try await foreign.end() == .exit(65))
     }
 
+    // One damaged log of many kept all of them from being drawn and checked.
+    @Test("A dump whose log is damaged is left out of the drawing, and named")
+    func oneDamagedLog() async throws {
+        let base = try await recordDump(.ivf, in: directory)
+        try store(bytes(of: "\(base).ivf"), at: directory("a.ivf"))
+        try store(Array("{}\n".utf8), at: directory("a.frames.jsonl"))
+        let program = try Program("room-client", ["verify", directory.path, "--plot", directory("out.svg"), "--json"])
+        #expect(try await program.end() == .exit(65))
+        #expect(program.errors.contains("a.frames.jsonl"), "\(program.errors)")
+        #expect(try program.events().map { $0.string("event") } == ["plot", "file", "file", "failure", "summary"])
+        let name = try #require(base.split(separator: "/").last)
+        let svg = try text(of: directory("out.svg"))
+        #expect(svg.contains("\(name).ivf") && !svg.contains(">a.ivf"))
+    }
+
     @Test("A drawing replaces no dump")
     func plotOverDump() async throws {
         let base = try await recordDump(.ivf, in: directory)

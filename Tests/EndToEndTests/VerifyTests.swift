@@ -75,6 +75,19 @@ struct VerifyTests {
         #expect(program.text.contains(" (published as 3840x2160), "), "\(program.text)")
     }
 
+    @Test("A frame that is not decodable is named with its file")
+    func undecodableFrame() async throws {
+        let path = "\(try await recordDump(.ivf, in: directory)).ivf"
+        var file = try bytes(of: path)
+        // The first frame begins after the file's header of 32 bytes and its own of 12. In it, the start code of a
+        // keyframe is at byte 3 (RFC 6386, section 9.1).
+        file.replaceSubrange(47..<50, with: [0, 0, 0])
+        try store(file, at: path)
+        let program = try Program("room-client", ["verify", path])
+        #expect(try await program.end() == .exit(65))
+        #expect(program.errors.contains("\(path): frame 1 is not decodable"), "\(program.errors)")
+    }
+
     @Test("Latencies are those of the frames in the file")
     func latenciesOfCutFile() async throws {
         let base = try await recordDump(.ivf, in: directory)

@@ -124,6 +124,8 @@ final class ColourPublisher: Sendable {
         }
         var options = VideoPublishOptions()
         options.orientation = .tagged
+        // The tests look at sizes, and a busy machine must not make the pictures smaller.
+        options.degradationPreference = .maintainResolution
         try await member.room.localParticipant.publish(track, options: options)
     }
 
