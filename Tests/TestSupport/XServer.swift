@@ -13,6 +13,8 @@ package final class XServer: Sendable {
     ///
     /// - Throws: An error if the package `xvfb` is not installed; `make deps` installs it.
     package init(_ size: Dimensions, options: [String] = []) async throws {
+        let turn = try StartingTurn()
+        try await turn.begin()
         let program: Program
         do {
             let screen = ["-screen", "0", "\(size)x24"] + options
@@ -21,6 +23,7 @@ package final class XServer: Sendable {
             throw TestFailure("Xvfb does not start; make deps installs the package xvfb: \(error)")
         }
         self.program = program
+        defer { withExtendedLifetime(turn) {} }
         display = try await eventual("Xvfb names its display") { () -> String? in
             guard program.isRunning else { throw TestFailure("Xvfb ended: \(program.errors)") }
             return program.text.hasSuffix("\n") ? ":" + program.text.dropLast() : nil
@@ -29,5 +32,21 @@ package final class XServer: Sendable {
 
     deinit {
         program.send(SIGKILL)
+    }
+}
+
+/// The right to start a server: two that start at one moment, also for different processes, may choose the same display.
+private struct StartingTurn: ~Copyable {
+    private let descriptor: Int32
+
+    init() throws {
+        descriptor = open("/tmp/.room-tests-x-servers", O_CREAT | O_RDWR | O_CLOEXEC, 0o666)
+        if descriptor < 0 { throw TestFailure("no lock file in /tmp: errno \(errno)") }
+    }
+
+    deinit { close(descriptor) }
+
+    func begin() async throws {
+        try await eventually("the X servers of other tests have started") { flock(descriptor, LOCK_EX | LOCK_NB) == 0 }
     }
 }
