@@ -38,6 +38,8 @@ public struct CameraError: Error, Hashable, Sendable {
         public static let noBandwidth = Code(name: "noBandwidth")
         /// The camera streams, but no picture arrived for `CameraSource.patience`.
         public static let noFrames = Code(name: "noFrames")
+        /// At the input of a receiver, as of HDMI, comes no signal that it can take, or another one than before.
+        public static let noSignal = Code(name: "noSignal")
         /// Some frames arrived damaged and were left out.
         public static let damagedFrames = Code(name: "damagedFrames")
         /// The device disappeared: it was unplugged, or its driver was unbound.
@@ -134,6 +136,10 @@ extension CameraError {
                 "the USB bus has no bandwidth left for this format; ask for a smaller size, a lower rate or MJPG, "
                 + "or plug the camera into another port"
             return (.noBandwidth, advice)
+        case ENOLINK, ENOLCK:
+            return (.noSignal, "no steady signal comes at its input; switch the source on, and look at the cable")
+        case ERANGE:
+            return (.noSignal, "it cannot take the signal at its input; set the source to another size or rate")
         case ENOMEM:
             return (.driverFailed, "the driver has no memory left for two pictures; ask for a smaller size")
         case EIO:

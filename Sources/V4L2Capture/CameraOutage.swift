@@ -18,6 +18,8 @@ struct CameraOutage {
     static let firstRetry = Duration.milliseconds(250)
     /// The longest wait before a camera that is there is opened again.
     static let longestRetry = Duration.seconds(5)
+    /// The longest wait before a receiver is asked again for a signal.
+    static let longestSignalRetry = Duration.seconds(1)
     /// The longest wait before a camera is opened again to which this user had no access.
     ///
     /// A change of the permissions is told (`accessChanged`), so that nothing is gained by asking more often.
@@ -99,9 +101,16 @@ struct CameraOutage {
             failuresInARow = 0
             attemptDue = now + Self.lookInterval
         } else {
-            let longest = code == .permissionDenied && isAccessTold ? Self.longestAccessRetry : Self.longestRetry
-            attemptDue = now + min(Self.firstRetry * (1 << min(failuresInARow, 10)), longest)
+            attemptDue = now + min(Self.firstRetry * (1 << min(failuresInARow, 10)), longestRetry(after: code))
             failuresInARow += 1
+        }
+    }
+
+    private func longestRetry(after code: CameraError.Code) -> Duration {
+        switch code {
+        case .permissionDenied where isAccessTold: Self.longestAccessRetry
+        case .noSignal: Self.longestSignalRetry
+        default: Self.longestRetry
         }
     }
 

@@ -10,7 +10,7 @@ extension CaptureLoop {
         // Doubles that were plugged in while it worked must not be taken for it.
         plan.selection.device = CameraDirectory(system: plan.system).withDoubles(plan.selection.device)
         note(error)
-        session = nil
+        closeAside()
     }
 
     /// Reports the cause of an outage, if it is new.
@@ -28,24 +28,16 @@ extension CaptureLoop {
             let now = plan.system.now
             if outage.isOver(at: now) { throw givenUp() }
             deliverSlate(at: now)
-            let isClosed = closing?.isDone ?? true
-            if isClosed, outage.isAttemptDue(at: now) {
+            if closing?.isDone(within: Self.breath) ?? true {
                 endClosing()
-                do throws(CameraError) {
-                    return try begin(Self.open(plan, context, readable, for: context.wanted))
-                } catch {
-                    note(error)
+                if outage.isAttemptDue(at: now) {
+                    do throws(CameraError) {
+                        return try begin(openAside(plan))
+                    } catch {
+                        note(error)
+                    }
                 }
-            }
-            if outage.lacksAccess, notifier?.isWatching != true {
-                notifier = plan.system.makeNodeNotifier()
-                outage.isAccessTold = notifier != nil
-            }
-            if isClosed, outage.lacksAccess, let notifier {
-                if notifier.wait(until: outage.nextDeadline, or: stop) { outage.accessChanged(at: plan.system.now) }
-            } else {
-                // The end of the thread that closes the former camera wakes nobody.
-                plan.system.sleep(until: isClosed ? outage.nextDeadline : now + .milliseconds(10), or: stop)
+                waitForNextLook(by: &notifier)
             }
             do throws(CameraError) {
                 try applyChanges()
@@ -54,6 +46,19 @@ extension CaptureLoop {
                 try beginOutage(error)
             }
             if session != nil { return }
+        }
+    }
+
+    /// Waits until the next look at the camera or the next slate, or until its node's access changes.
+    private mutating func waitForNextLook(by notifier: inout NodeNotifier?) {
+        if outage.lacksAccess, notifier?.isWatching != true {
+            notifier = plan.system.makeNodeNotifier()
+            outage.isAccessTold = notifier != nil
+        }
+        if outage.lacksAccess, let notifier {
+            if notifier.wait(until: outage.nextDeadline, or: stop) { outage.accessChanged(at: plan.system.now) }
+        } else {
+            plan.system.sleep(until: outage.nextDeadline, or: stop)
         }
     }
 

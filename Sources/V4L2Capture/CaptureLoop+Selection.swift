@@ -67,10 +67,8 @@ extension CaptureLoop {
         plan.selection.adopt(selection)
         // The new camera has its patience for the first frame, however long the former one has been gone.
         outage.reprieve()
-        let former = HandedOver(session.take())
+        closeAside()
         begin(opened)
-        // On another thread, so that the first frames of the new camera are not late.
-        closing = try? SideThread(name: "camera-close") { _ = former.take() }
     }
 
     /// Opens the camera to change to; closes the present one before if both cannot be open.
@@ -88,10 +86,11 @@ extension CaptureLoop {
                 guard error.code == .noBandwidth || isSiblingInTheWay(of: selection, error) else { throw error }
             }
         }
-        session = nil
+        closeAside()
+        finishClosing()
         var target = plan
         target.selection = selection
-        return try Self.open(target, context, readable, for: wanted)
+        return try openAside(target, for: wanted)
     }
 
     /// Whether the camera is busy because the present one, another node of the same device, is open.
@@ -135,7 +134,7 @@ extension CaptureLoop {
     mutating func takeBack(_ taken: Handover, because error: CameraError) throws(CameraError) {
         handover = nil
         outage.endReprieve()
-        session = nil
+        closeAside()
         plan.selection.adopt(taken.former)
         // A request that was made since the change stays.
         if let replaced = taken.replaced { context.takeBack(replaced) }
@@ -145,7 +144,7 @@ extension CaptureLoop {
 
     private mutating func beginAgain() throws(CameraError) {
         finishClosing()
-        begin(try Self.open(plan, context, readable, for: context.wanted))
+        begin(try openAside(plan))
     }
 
     /// Tells the caller of a change how it ended, once the new camera has given a frame, or cannot any more.
@@ -162,51 +161,94 @@ extension CaptureLoop {
     }
 }
 
-// MARK: - Beside the present camera
+// MARK: - Aside
 
+/// A driver takes up to a second to open or close a camera, and many if its device is stuck. Threads of their own wait
+/// for it, while the present camera goes on or slates come.
 extension CaptureLoop {
-    /// Opens a camera on another thread, while the present camera goes on: a driver may take a second.
+    /// How long a thread is waited for before the next look at what is due.
+    static var breath: Duration { .milliseconds(10) }
+
+    /// Opens a camera that is not the present one, while that one goes on.
     private mutating func openBeside(
         _ selection: CameraSelection,
         for wanted: VideoFormatRequest
     ) throws(CameraError) -> CaptureSession {
-        let (system, readable, stop) = (plan.system, readable, stop)
+        let (system, readable) = (plan.system, readable)
+        return try aside { () throws(CameraError) in
+            try CaptureSession(selection, system, request: wanted, readable: readable)
+        }
+    }
+
+    /// Opens the camera of `plan` for `wanted`, or for what is wanted now.
+    mutating func openAside(
+        _ plan: Plan,
+        for wanted: VideoFormatRequest? = nil
+    ) throws(CameraError) -> CaptureSession {
+        let (context, readable) = (context, readable)
+        return try aside { () throws(CameraError) in
+            try Self.open(plan, context, readable, for: wanted ?? context.wanted)
+        }
+    }
+
+    private mutating func aside(
+        _ open: @escaping @Sendable () throws(CameraError) -> CaptureSession
+    ) throws(CameraError) -> CaptureSession {
         let opening: SideThread<Result<CaptureSession, CameraError>>
+        // It ends the wait for the present camera.
+        let waiting = session == nil ? nil : stop
         do throws(ThreadShortage) {
             opening = try SideThread(name: "camera-open") {
-                stop.wake()
+                waiting?.wake()
             } _: {
-                Result { () throws(CameraError) in
-                    try CaptureSession(selection, system, request: wanted, readable: readable)
-                }
+                Result { () throws(CameraError) in try open() }
             }
         } catch {
-            return try CaptureSession(selection, system, request: wanted, readable: readable)
+            return try open()
         }
-        while !opening.isDone, !stop.isRequested { goOn(until: plan.system.now + .milliseconds(10)) }
+        while !opening.isDone, !stop.isRequested { goOn(while: opening) }
         return try opening.result().get()
+    }
+
+    /// Begins to close the present camera.
+    mutating func closeAside() {
+        guard session != nil else { return }
+        let former = HandedOver(session.take())
+        let earlier = closing
+        do throws(ThreadShortage) {
+            closing = try SideThread(name: "camera-close") {
+                _ = former.take()
+                earlier?.result()
+            }
+        } catch {
+            _ = former.take()
+        }
+    }
+
+    /// Goes on for a moment while `thread` works.
+    private mutating func goOn<Value>(while thread: SideThread<Value>) {
+        guard session == nil else { return goOn(until: plan.system.now + Self.breath) }
+        deliverSlate(at: plan.system.now)
+        _ = thread.isDone(within: Self.breath)
     }
 
     /// Captures from the present camera until `deadline`, while another one is opened or has no frame yet.
     private mutating func goOn(until deadline: MonotonicInstant) {
         deliverSlate(at: plan.system.now)
-        guard let session else {
-            plan.system.sleep(until: deadline, or: stop)
-            // Further changes wait in the selection; their wakes would end each wait at once.
-            return stop.settle()
-        }
+        guard let session else { return }
         let events = session.wait(until: deadline, or: stop)
+        // Further changes wait in the selection; their wakes would end each wait at once.
         if events.contains(.stopped) { stop.settle() }
         if events.isDisjoint(with: [.readable, .failed, .gone]) { return }
         do throws(CameraError) {
             try take(from: session, after: events)
         } catch {
             // It goes anyway.
-            self.session = nil
+            closeAside()
         }
     }
 
-    /// Waits until the camera before the last change is closed; its bandwidth and its node are free then.
+    /// Waits until the former camera is closed; its bandwidth and its node are free then.
     ///
     /// Meanwhile the present camera goes on. Without one it is an outage, once that takes as long as viewers notice.
     private mutating func finishClosing() {
@@ -215,12 +257,12 @@ extension CaptureLoop {
         while !closing.isDone, !stop.isRequested {
             let now = plan.system.now
             if session == nil, !outage.isOn, outage.isWaiting, hasWorked, now >= patienceEnd { note(slowClosing) }
-            goOn(until: now + .milliseconds(10))
+            goOn(while: closing)
         }
         endClosing()
     }
 
-    /// Waits for the thread that closes the camera before the last change.
+    /// Waits for the thread that closes the former camera.
     mutating func endClosing() {
         closing?.result()
         closing = nil

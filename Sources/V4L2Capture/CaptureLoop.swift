@@ -46,7 +46,7 @@ struct CaptureLoop {
     var hasWorked = false
     /// The change of cameras that waits for its first frame.
     var handover: Handover?
-    /// Closes the camera before the last change.
+    /// Closes the former camera, or one before it.
     var closing: SideThread<Void>?
 
     /// Opens the camera, captures until a stop is requested, and closes it.

@@ -18,6 +18,8 @@ import Threading
     let path: String
     /// The controls that could not be set again.
     let refusedSettings: [CameraError]
+    /// Whether the receiver's signal is another one than that which it was set to.
+    private var hasOtherSignal = false
     private let clock: () -> MonotonicInstant
     private let holder: () -> String?
 
@@ -42,6 +44,11 @@ import Threading
         let (device, path) = try directory.open(camera)
         selection.device = directory.sighted(camera, at: path)
         let holder = { system.holder(of: path) }
+        do {
+            try device.followSignal()
+        } catch {
+            throw CameraError(error, device: path, isOpen: true, holder: holder)
+        }
         refusedSettings = CameraControls(device: device, path: path, holder: holder).set(selection.settings)
         let negotiation = Negotiation(
             device: device,
@@ -83,7 +90,13 @@ import Threading
 
     /// Waits for an event of the driver.
     func wait(until deadline: MonotonicInstant, or stop: StopSignal) -> NodeEvents {
-        ring.hasFailed ? .failed : device.node.wait(until: deadline, or: stop)
+        if ring.hasFailed || hasOtherSignal { return .failed }
+        var events = device.node.wait(until: deadline, or: stop)
+        if events.remove(.told) != nil, device.tellsOfOtherSignal() {
+            hasOtherSignal = true
+            events.insert(.failed)
+        }
+        return events
     }
 
     /// Takes the newest whole frame; `nil` if there is none.
@@ -141,6 +154,14 @@ import Threading
                 device: path,
                 attempt: "read from",
                 explanation: "the camera went away; plug it in again and look at its cable and power"
+            )
+        }
+        if hasOtherSignal {
+            return CameraError(
+                .noSignal,
+                device: path,
+                attempt: "read from",
+                explanation: "the signal at its input changed; it goes on with the new one"
             )
         }
         if events.contains(.failed) {

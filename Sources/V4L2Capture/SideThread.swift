@@ -1,3 +1,4 @@
+import MediaCore
 import Threading
 
 /// Does one piece of work on a thread of its own, and hands over its result.
@@ -21,13 +22,18 @@ final class SideThread<Value>: Sendable {
         self.outcome = outcome
         thread = try WorkerThread(name: name) {
             let result = HandedOver(work())
-            outcome.withLock { $0 = result }
+            outcome.change { $0 = result }
             whenDone()
         }
     }
 
     /// Whether there is a result.
     var isDone: Bool { outcome.withLock { $0 != nil } }
+
+    /// Waits until there is a result, but not longer than `limit`; whether there is one.
+    func isDone(within limit: Duration) -> Bool {
+        outcome.wait(until: MonotonicClock.now + limit) { $0 == nil ? nil : true } ?? false
+    }
 
     /// Waits for the thread's end; the result can be had once.
     func result() -> Value {

@@ -119,6 +119,45 @@ extension V4L2Device {
     }
 }
 
+// MARK: - Signal
+
+extension V4L2Device {
+    /// The most that a driver keeps of what it has to tell, and more: one that tells without end is not listened to for ever.
+    private static let mostNews = 64
+
+    /// Sets a receiver, as of HDMI, to the signal that it gets, and listens for another one.
+    ///
+    /// A receiver keeps the size that it was set to until a program sets it. Cameras have no signal.
+    ///
+    /// - Throws: `ENOLINK` without a signal, `ENOLCK` with an unsteady one, `ERANGE` with one that it cannot take.
+    func followSignal() throws(SystemCallFailure) {
+        var timings = v4l2_dv_timings()
+        do {
+            try call(cv4l2_QUERY_DV_TIMINGS, &timings, to: "find the signal of")
+        } catch {
+            guard [ENOLINK, ENOLCK, ERANGE].contains(error.status) else { return }
+            throw error
+        }
+        var subscription = v4l2_event_subscription()
+        subscription.type = UInt32(V4L2_EVENT_SOURCE_CHANGE)
+        node.isListening = (try? call(cv4l2_SUBSCRIBE_EVENT, &subscription, to: "listen to")) != nil
+        try call(cv4l2_S_DV_TIMINGS, &timings, to: "set the signal of")
+    }
+
+    /// Whether another signal comes since `followSignal`; takes what the driver has to tell.
+    func tellsOfOtherSignal() -> Bool {
+        var isOther = false
+        for _ in 0..<Self.mostNews {
+            var event = v4l2_event()
+            guard (try? call(cv4l2_DQEVENT, &event, to: "listen to")) != nil else { break }
+            let changes = unsafe event.u.src_change.changes
+            let isChange = event.type == UInt32(V4L2_EVENT_SOURCE_CHANGE)
+            if isChange, changes & UInt32(V4L2_EVENT_SRC_CH_RESOLUTION) != 0 { isOther = true }
+        }
+        return isOther
+    }
+}
+
 // MARK: - Format and rate
 
 extension V4L2Device {

@@ -15,6 +15,8 @@ struct NodeEvents: OptionSet {
     static let gone = NodeEvents(rawValue: 4)
     /// A stop was requested.
     static let stopped = NodeEvents(rawValue: 8)
+    /// The driver has something to tell (`POLLPRI`).
+    static let told = NodeEvents(rawValue: 16)
 }
 
 /// One open video node: exactly the system calls that capturing makes on it.
@@ -24,6 +26,8 @@ struct NodeEvents: OptionSet {
 protocol V4L2Node: AnyObject {
     /// The node's file descriptor, for libv4lconvert.
     var descriptor: Int32 { get }
+    /// Whether `wait` ends with what the driver tells; initially not.
+    var isListening: Bool { get set }
 
     /// Makes the `ioctl` call `request`, and repeats it if a signal interrupts it.
     ///
@@ -91,6 +95,7 @@ final class StopSignal: Sendable {
 /// It does not use libv4l2, so that the driver's real behaviour is visible.
 final class KernelNode: V4L2Node {
     let descriptor: Int32
+    var isListening = false
 
     /// Opens the node at `path` in non-blocking mode.
     init(path: String) throws(SystemCallFailure) {
@@ -118,7 +123,7 @@ final class KernelNode: V4L2Node {
             let left = deadline.duration(since: MonotonicClock.now).wholeMicroseconds
             let timeout = Int32(clamping: max(0, (left + 999) / 1000))
             var files = (
-                pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0),
+                pollfd(fd: descriptor, events: Int16(isListening ? POLLIN | POLLPRI : POLLIN), revents: 0),
                 pollfd(fd: stop.descriptor, events: Int16(POLLIN), revents: 0)
             )
             let ready = unsafe withUnsafeMutableBytes(of: &files) { bytes in
@@ -129,6 +134,7 @@ final class KernelNode: V4L2Node {
             var events: NodeEvents = []
             let found = Int32(files.0.revents)
             if found & POLLIN != 0 { events.insert(.readable) }
+            if found & POLLPRI != 0 { events.insert(.told) }
             if found & POLLERR != 0 { events.insert(.failed) }
             if found & (POLLHUP | POLLNVAL) != 0 { events.insert(.gone) }
             if files.1.revents != 0 { events.insert(.stopped) }

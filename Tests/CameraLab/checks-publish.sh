@@ -210,3 +210,19 @@ judge_scene() {
     figure=$(python3 "$LAB/compare-colours.py" "$2" "$3" "$4" 2>&1) || truth=0
     judge "$1 are the camera's" "$(tail -n 1 <<<"$figure")" "$truth"
 }
+
+check_signal() {
+    in_guest signal hdmi vivid_signal
+    judge_said no-signal "a receiver without a signal: connect says what to do" 69 "no steady signal comes at its input"
+    read_publication "$results/signal"
+    local sizes interruptions
+    sizes=$(sed -n 's/.*"width":\([0-9]*\),.*"height":\([0-9]*\).*/\1x\2/p; s/.*"height":\([0-9]*\),.*"width":\([0-9]*\).*/\2x\1/p' \
+        "$results"/signal/dump/*.frames.jsonl 2>/dev/null | uniq | paste -sd ' ') || true
+    read -r interruptions < <(json_fields "$results/signal/connect.out" summary interruptions)
+    # A busy guest may have no time for all of the larger pictures, and then sends smaller ones of their shape.
+    judge "a receiver: its signal is followed, also when it becomes another one" "$sizes, $interruptions interruptions" \
+        "$([[ $sizes == 720x480* && $interruptions == 1 ]] && echo 1 || echo 0)" \
+        "$(holds "16 * ${sizes##*x} == 9 * $(sed 's/.* //; s/x.*//' <<<"$sizes")")"
+    judge_dump "a receiver's changing signal" 4
+    judge_counts "a receiver's changing signal"
+}

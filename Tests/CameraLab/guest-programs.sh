@@ -168,6 +168,20 @@ vivid_faults() {
     publish_with_fault unbound unbind 60 "${small[@]}" --camera-wait 1
 }
 
+# The number of a signal, such as 1280x720p60, in vivid's list.
+signal_number() { v4l2-ctl -d "$CAMERA_NODE" -L | sed -n "s/^[[:space:]]*\([0-9]*\): $1\$/\1/p" | head -n 1; }
+send_signal() { vivid_control dv_timings="$(signal_number "$1")"; }
+send_larger_signal() { send_signal 1280x720p60; }
+
+vivid_signal() {
+    start_server
+    vivid_control dv_timings_signal_mode=1
+    connect_camera no-signal --duration 2
+    vivid_control dv_timings_signal_mode=4
+    send_signal 720x480p60
+    publish_with_fault signal send_larger_signal 10 --fps 10
+}
+
 uvc_stream_faults() {
     local small=(--pixel-format MJPG --size 320x240 --fps 15)
     start_server

@@ -41,6 +41,14 @@ struct CameraScript: Sendable {
         var fill: UInt8 = 100
     }
 
+    /// What comes at the input of a receiver, as of HDMI.
+    struct Signal: Sendable {
+        /// What the driver answers when it is asked for the signal.
+        var status: Int32 = 0
+        /// How often it has changed since the driver last told.
+        var changes = 0
+    }
+
     struct Control: Sendable {
         var id: UInt32
         var type = V4L2_CTRL_TYPE_INTEGER.rawValue
@@ -99,6 +107,8 @@ struct CameraScript: Sendable {
     var isUnplugged = Monitor(false)
     /// Whether the camera gives nothing at present, to be changed by the test.
     var isSilent = Monitor(false)
+    /// The signal at the input, to be changed by the test; `nil` for a camera.
+    var signal: Monitor<Signal>?
     /// Whether the camera gives frames already; asked at each wait, on the thread that waits.
     var isReady: @Sendable () -> Bool = { true }
     /// How long after its start a stream gives its first frame, by the real clock.

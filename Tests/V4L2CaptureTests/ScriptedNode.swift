@@ -9,6 +9,7 @@ import Threading
 /// A video node that behaves as its script says.
 final class ScriptedNode: V4L2Node {
     let descriptor: Int32 = -1
+    var isListening = false
     var script: CameraScript
     let record: Monitor<ScriptedSystem.Record>
     var current = v4l2_pix_format()
@@ -70,6 +71,9 @@ final class ScriptedNode: V4L2Node {
             script.whileStopping()
             queued = []
             return 0
+        case cv4l2_QUERY_DV_TIMINGS: return script.signal?.withLock { $0.status } ?? ENOTTY
+        case cv4l2_S_DV_TIMINGS, cv4l2_SUBSCRIBE_EVENT: return script.signal == nil ? ENOTTY : 0
+        case cv4l2_DQEVENT: return tellOfSignal(&argument.assumingMemoryBound(to: v4l2_event.self).pointee)
         case cv4l2_QUERY_EXT_CTRL:
             return answerControl(&argument.assumingMemoryBound(to: v4l2_query_ext_ctrl.self).pointee)
         case cv4l2_QUERYMENU: return answerMenu(argument)
@@ -94,6 +98,7 @@ final class ScriptedNode: V4L2Node {
             readError = ENODEV
             return [.failed, .gone]
         }
+        if isListening, script.signal?.withLock({ $0.changes > 0 }) == true { return .told }
         if script.isSilent.withLock({ $0 }) || !script.isReady() { return [] }
         if let width = script.silentWidth, width == current.width { return [] }
         guard next < script.events.count else {
@@ -123,6 +128,17 @@ final class ScriptedNode: V4L2Node {
             readError = status
             return events
         }
+    }
+
+    private func tellOfSignal(_ event: inout v4l2_event) -> Int32 {
+        let isNew = script.signal?.withLock { signal in
+            defer { signal.changes = max(0, signal.changes - 1) }
+            return signal.changes > 0
+        }
+        guard isNew == true else { return ENOENT }
+        event.type = UInt32(V4L2_EVENT_SOURCE_CHANGE)
+        event.u.src_change.changes = UInt32(V4L2_EVENT_SRC_CH_RESOLUTION)
+        return 0
     }
 
     /// Lets time go on to the stamps of `frames`, or by a thirtieth of a second where they are out of place.

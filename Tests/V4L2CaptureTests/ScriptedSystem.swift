@@ -13,8 +13,7 @@ final class ScriptedSystem: CameraSystem {
         var requestedRate: (frames: UInt32, seconds: UInt32)?
         /// The time on this machine, which passes as frames come; nanoseconds.
         var clock: Int64 = 0
-        /// The waits without an open camera, and those of them that an earlier wake ended at once.
-        var (sleeps, endedAtOnce) = (0, 0)
+        var looksAtClock = 0
         /// How often a node could not be opened.
         var refusals = 0
     }
@@ -84,12 +83,6 @@ final class ScriptedSystem: CameraSystem {
     func hardware(of path: String) -> CameraHardware? { plugged.withLock { $0.hardware[path] } }
 
     func sleep(until deadline: MonotonicInstant, or stop: StopSignal) {
-        var file = pollfd(fd: stop.descriptor, events: Int16(POLLIN), revents: 0)
-        let isAwake = poll(&file, 1, 0) > 0
-        record.change { record in
-            record.sleeps += 1
-            if isAwake { record.endedAtOnce += 1 }
-        }
         if usesRealClock { return stop.wait(until: deadline) }
         record.withLock { $0.clock = max($0.clock, deadline.nanoseconds) }
         // Time passes fast, yet not so fast that slates fill the memory.
@@ -97,7 +90,11 @@ final class ScriptedSystem: CameraSystem {
     }
 
     var now: MonotonicInstant {
-        usesRealClock ? MonotonicClock.now : MonotonicInstant(nanoseconds: record.withLock { $0.clock })
+        let clock = record.withLock { record in
+            record.looksAtClock += 1
+            return record.clock
+        }
+        return usesRealClock ? MonotonicClock.now : MonotonicInstant(nanoseconds: clock)
     }
 
     private var scripts: [String: CameraScript] { plugged.withLock { $0.scripts } }
