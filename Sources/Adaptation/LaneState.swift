@@ -1,24 +1,5 @@
 import MediaCore
 
-/// When the last pictures came from the source; times in microseconds.
-private struct PictureArrivals: Sendable {
-    private var last: Int64?
-    private var intervals = SIMD4<Int64>()
-
-    /// The shortest of the last four intervals, so that a pause makes nothing of it; `nil` before there are four.
-    var shortestInterval: Int64? {
-        let shortest = intervals.min()
-        return shortest > 0 ? shortest : nil
-    }
-
-    mutating func note(_ now: Int64) {
-        if let last {
-            intervals = SIMD4(intervals[1], intervals[2], intervals[3], max(1, min(now - last, 10_000_000)))
-        }
-        last = now
-    }
-}
-
 /// What an `UplinkController` keeps for one encoding.
 struct LaneState: Sendable {
     /// A keyframe that was encoded.
@@ -45,6 +26,9 @@ struct LaneState: Sendable {
     var admission = LayerAdmission()
     /// What its pictures use while they are fine.
     var fineUse = FineUse()
+    private var quietUse = QuietUse()
+    /// The bits per second that suffice at present, while other tracks have the rest; `nil` if it needs its share itself.
+    var loan: Double?
     /// Whether the CPU is too slow for this simulcast layer beside the lower ones.
     private(set) var isTooMuchForCPU = false
     /// When the last keyframe was encoded, in microseconds.
@@ -198,7 +182,10 @@ struct LaneState: Sendable {
 
     mutating func setBounds(_ bounds: LayerBounds?) {
         let isBegun = bounds != nil && self.bounds == nil
-        if bounds == nil { admission.reset() }
+        if bounds == nil {
+            admission.reset()
+            quietUse = QuietUse()
+        }
         if isBegun || bounds == nil {
             networkWait = nil
             arrivals = PictureArrivals()
@@ -393,7 +380,14 @@ struct LaneState: Sendable {
         quantizer = report.quantizer
         used = report.isKeyframe ? nil : Self.bitrate(ofFramesOf: report.bytes, each: frameTime)
         guard let used else { return }
-        fineUse.observe(isFine: report.quantizer <= ladder.settings.fineQuantizer, Double(used.bitsPerSecond), at: now)
+        let isFine = report.quantizer <= ladder.settings.fineQuantizer
+        fineUse.observe(isFine: isFine, Double(used.bitsPerSecond), at: now)
+        quietUse.observe(isFine: isFine, Double(used.bitsPerSecond), at: now)
+    }
+
+    /// The bits per second that suffice while its pictures stand still; `nil` while they do not.
+    mutating func quietNeed(at now: Int64) -> Double? {
+        isWanted && !lane.isRelayed ? quietUse.need(at: now).map { max($0, lowestRate) } : nil
     }
 
     private static func bitrate(ofFramesOf bytes: Int, each interval: Int64) -> Bitrate {

@@ -32,6 +32,10 @@ package struct PathEstimator: Hashable, Sendable {
     private static let backwardLimit = 20
     /// Receivers' clocks do not run ahead by more than this from one acknowledgement to the next, in microseconds.
     private static let clockLead: Int64 = 60_000_000
+    /// By how much a queue may seem to be longer than the round trip that it is a part of.
+    ///
+    /// Clocks drift by a few milliseconds while a base counts. What is shorter than a second does no harm for long.
+    private static let clockTolerance: Int64 = 1_000_000
     /// The bytes that may have come at the time of a train's first byte: receivers that see only whole messages have
     /// the first one then.
     private static let firstBytes = Int64(WireFormat.maximumBinaryMessage.bytes)
@@ -231,8 +235,13 @@ package struct PathEstimator: Hashable, Sendable {
         advance(to: received, bytes, longestGap: max(slowness, transmission, heldTime, thinning > 0 ? span : 0))
         let beginning = beginning(through: bytes, received: received, at: now)
         guard let newest else { return nil }
-        roundTrips.add(Double(now - newest), at: now)
         let delay = Double(received - newest)
+        // A queue on the way there is a part of the round trip. A longer one is a clock that stood still, as in suspend.
+        if let base = baseDelay.value(at: now), delay - base > Double(now - newest + Self.clockTolerance) {
+            forgetClock()
+            lastReceiveTime = received
+        }
+        roundTrips.add(Double(now - newest), at: now)
         let base = baseDelay.add(delay, at: now)
         let fastest = min(base, baseHeadDelay.value(at: now) ?? base)
         var (queue, written, beyond) = (Int64(delay - base), newest, Int64(delay - fastest))
@@ -292,6 +301,13 @@ package struct PathEstimator: Hashable, Sendable {
         backward += 1
         guard backward > Self.backwardLimit else { return false }
         backward = 0
+        forgetClock()
+        lastReceiveTime = nil
+        return true
+    }
+
+    /// Begins anew with everything that compares the receiver's clock with ours, or depends on its steps.
+    private mutating func forgetClock() {
         baseDelay = .minimum(over: settings.baseWindow)
         baseHeadDelay = .minimum(over: settings.baseWindow)
         reference = .minimum(over: settings.referenceWindow)
@@ -301,9 +317,7 @@ package struct PathEstimator: Hashable, Sendable {
         standingWithWrite = .minimum(over: settings.standingWindow)
         wallRate = DeliveryRate(window: settings.rateWindow)
         activeRate = DeliveryRate(window: settings.rateWindow)
-        lastReceiveTime = nil
         lateAcknowledgements = AcknowledgementLateness()
-        return true
     }
 
     /// A write of which the receiver has a beginning.

@@ -249,7 +249,7 @@ package struct RateController: Hashable, Sendable {
         let slowRate = slowness.rate
         let delivered = min(sample.activeRate, slowRate ?? .infinity)
         guard rate > settings.cutFactor * delivered else { return }
-        if slowRate == delivered { slowness.wasHeeded() }
+        if slowRate == delivered { slowness.wasHeeded(at: now) }
         reason = .stall
         hasFoundLimit = true
         rate = max(settings.lowestRate, settings.cutFactor * delivered)

@@ -15,6 +15,7 @@ struct Slowness: Hashable, Sendable {
     private var gaps: [PathEstimator.Gap] = []
     /// The gap of the largest message for which the rate went down.
     private var heeded: PathEstimator.Gap?
+    private var heededAt = Int64.min
     private var restsUntil = Int64.min
 
     /// The highest rate at which the last messages came, each after a gap, in bits per second; `nil` if they did not.
@@ -26,6 +27,8 @@ struct Slowness: Hashable, Sendable {
         if gaps.count == Self.least { gaps.removeFirst() }
         gaps.append(gap)
         guard gaps.count == Self.least, let heeded else { return }
+        // The link has become another one meanwhile.
+        guard now - heededAt <= Self.rest else { return self.heeded = nil }
         let areSmaller = gaps.allSatisfy { Double($0.bytes) < Self.smaller * Double(heeded.bytes) }
         guard areSmaller else { return }
         self.heeded = nil
@@ -35,7 +38,8 @@ struct Slowness: Hashable, Sendable {
     }
 
     /// Notes that the sender went below `rate`.
-    mutating func wasHeeded() {
+    mutating func wasHeeded(at now: Int64) {
+        heededAt = now
         heeded = gaps.max { $0.bytes < $1.bytes }
         gaps.removeAll(keepingCapacity: true)
     }

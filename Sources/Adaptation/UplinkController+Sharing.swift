@@ -17,10 +17,37 @@ extension UplinkController {
         }
         controller.setHighestRate(demand)
         controller.setFrameInterval(interval)
+        findLoans()
         let rate = rate
         var left = rate
         for rank in 0...(lanes.reduce(0) { max($0, $1.rank) }) { left = share(left, of: rate, amongRank: rank) }
+        keepLenders(rate)
         for index in lanes.indices { lanes[index].noteShare(of: rate) }
+    }
+
+    /// Finds the encodings whose pictures stand still, while those of other tracks do not.
+    private mutating func findLoans() {
+        for index in lanes.indices {
+            let need = lanes[index].quietNeed(at: lastTime)
+            lanes[index].loan = lanes[index].rank == 0 ? need : nil
+        }
+        for index in lanes.indices where lanes[index].loan != nil {
+            let track = lanes[index].lane.track
+            // An encoding of another track with a larger one beside it has what it needs before that.
+            let isOfUse = lanes.contains { $0.isWanted && $0.loan == nil && $0.lane.track != track }
+            if !isOfUse { lanes[index].loan = nil }
+        }
+    }
+
+    /// Gives those that lend the share that they would have: it is there with the first picture in which something moves,
+    /// and the others have less from the next allocation on.
+    private mutating func keepLenders(_ rate: Double) {
+        guard lanes.contains(where: { $0.loan != nil }) else { return }
+        let weights = lanes.reduce(0.0) { $1.isWanted && $1.rank == 0 ? $0 + $1.weight : $0 }
+        for index in lanes.indices where lanes[index].loan != nil {
+            let own = min(lanes[index].demand, rate * lanes[index].weight / weights)
+            lanes[index].share = max(lanes[index].share, own)
+        }
     }
 
     /// Numbers the encodings of each track that somebody receives, from the smallest on.
@@ -77,13 +104,15 @@ extension UplinkController {
         return max(0, left)
     }
 
-    /// The bits per second that an encoding can use while a larger one of the same track may need the rest.
+    /// The bits per second that an encoding can use while another track, or a larger encoding of the same one, may need the
+    /// rest.
     ///
     /// Pictures that are fine do not use what they are given, and would keep it from the larger encoding for ever. Once
     /// they are not fine, for example because something moves, the encoding has its full demand again from the next
     /// picture on.
     private mutating func useful(_ index: Int) -> Double {
         let demand = lanes[index].demand
+        if let loan = lanes[index].loan { return min(demand, loan) }
         let isBelowAnother = lanes.contains {
             $0.isWanted && $0.lane.track == lanes[index].lane.track && $0.rank > lanes[index].rank
         }

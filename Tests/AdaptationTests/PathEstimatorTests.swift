@@ -53,6 +53,21 @@ import Testing
 
     /// The longest standing queues, in ms, that are told of a link of 1 Mbit/s on which a frame of 20,500 bytes comes
     /// each 180 ms, before and after `queue` ms of other bytes come; the receiver acknowledges each 10 ms what it has.
+    // The time of the suspend counted as a queue for ten seconds, and the rate went down and down.
+    @Test("A machine that was suspended has no queue for that", arguments: [-5_000_000, 3_000_000, 20_000_000])
+    func suspended(ahead: Int) {
+        var path = PathEstimator()
+        var queue: Int64 = 0
+        for frame in 1...400 {
+            let now = Int64(frame) * 33_000
+            path.wrote(8000, at: now)
+            let received = 30_000_000 + now + 20_000 + (frame > 200 ? Int64(ahead) : 0)
+            let sample = path.acknowledged(acknowledgement(frame * 8000, received), at: now + 40_000)
+            if frame > 200, let sample { queue = max(queue, sample.queue, sample.standingQueue) }
+        }
+        #expect(queue == 0)
+    }
+
     private func standingQueues(_ queue: Int) -> (before: Int64, after: Int64) {
         var path = PathEstimator()
         var (before, after) = (Int64(0), Int64(0))

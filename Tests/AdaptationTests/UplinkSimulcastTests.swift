@@ -77,6 +77,28 @@ import Testing
         #expect(bench.encodings[2].size != full && bench.share(5) > 1_500_000)
     }
 
+    // The rate grows with what is sent, and half of it was kept for the silent track: the other one stayed at 290 kbit/s.
+    @Test("A track gets what another one does not use, which stands still or gives nothing", arguments: [nil, 500.0])
+    func quietTrack(stillFrame: Double?) {
+        var bench = SimulcastBench()
+        for track in [1, 2] { bench.addTrack(track) }
+        for index in [2, 5] { bench.want(index) }
+        bench.encodings[2].stillFrame = stillFrame
+        bench.encodings[2].isSilent = stillFrame == nil
+        bench.play(seconds: 20)
+        #expect(bench.share(5) > 2_000_000)
+        bench.play(seconds: 30, kilobits: 2000)
+        #expect(bench.share(5) > 1_400_000)
+        let size = bench.encodings[2].size
+        let before = bench.encodings[2].frames
+        // Once something moves, it has its own share at once, in the size that it had.
+        bench.encodings[2].stillFrame = nil
+        bench.encodings[2].isSilent = false
+        bench.play(seconds: 0.2, kilobits: 2000)
+        #expect(bench.encodings[2].frames > before && bench.share(2) > 600_000 && bench.share(5) < 1_200_000)
+        if stillFrame != nil { #expect(bench.encodings[2].size == size) }
+    }
+
     @Test("A path that breaks down is still answered at once by the encoding that loses most")
     func cutBesideAnother() {
         var bench = SimulcastBench()

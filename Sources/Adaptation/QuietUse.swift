@@ -1,0 +1,33 @@
+/// What an encoding needs while nothing moves in its pictures, or none come: the rest of its share is free for other tracks.
+///
+/// The rate of a connection grows with what is sent. Without the loan, a camera beside a screen that stands still stayed at
+/// its half of a low rate, which no growth could follow.
+///
+/// A pure value.
+struct QuietUse: Hashable, Sendable {
+    /// How long no picture may have been coarse, in microseconds.
+    ///
+    /// A picture that stands still is repeated each second (docs/protocol.md, section 6.2).
+    private static let window: Int64 = 2_500_000
+    /// The rate that is kept for pictures, as a multiple of what they use: they differ from one to the next.
+    private static let headroom = 1.5
+
+    private var largest = SlidingExtremum.maximum(over: window)
+    /// The time of the last picture that was not fine, or since when pictures have been wanted.
+    private var coarse: Int64?
+
+    /// Takes in a frame that is no keyframe: whether it is fine, and the bitrate of frames as large as this one.
+    mutating func observe(isFine: Bool, _ rate: Double, at time: Int64) {
+        if !isFine { coarse = time }
+        largest.add(rate, at: time)
+    }
+
+    /// The bitrate that suffices for pictures like the last ones; `nil` unless all were fine for long.
+    mutating func need(at time: Int64) -> Double? {
+        guard let coarse else {
+            self.coarse = time
+            return nil
+        }
+        return time - coarse >= Self.window ? Self.headroom * (largest.value(at: time) ?? 0) : nil
+    }
+}
