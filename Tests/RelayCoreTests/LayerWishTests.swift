@@ -198,6 +198,23 @@ struct LayerWishTests {
         #expect(room.bench.encodings(of: room.camera)[2].keyframes.count == before + 1)
     }
 
+    // A pause took it back to the larger encoding, where it was without a picture, and that was no reason to wait.
+    @Test("A viewer that makes itself be without a picture gets no keyframes of the smaller encoding for it")
+    func pausesBetweenWishes() throws {
+        var room = try room { bench in (0..<3).map { fastViewer(bench, "\($0)") } }
+        wish(320, of: room.viewers[0], in: room)
+        room.run(3000)
+        let before = room.bench.encodings(of: room.camera).map(\.keyframes.count)
+        for _ in 0..<54 {
+            wish(320, of: room.viewers[2], paused: true, in: room)
+            wish(nil, of: room.viewers[2], in: room)
+            wish(320, of: room.viewers[2], in: room)
+            room.run(1100)
+        }
+        let after = room.bench.encodings(of: room.camera).map(\.keyframes.count)
+        for layer in [0, 2] { #expect(after[layer] - before[layer] <= 18, "layer \(layer): \(after[layer])") }
+    }
+
     // Coming back from a pause asked for a keyframe without any backoff.
     @Test("A viewer that comes back again and again costs the others few keyframes", arguments: [true, false])
     func alternatingPauses(pauses: Bool) throws {

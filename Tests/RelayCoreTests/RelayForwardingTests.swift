@@ -90,14 +90,20 @@ struct RelayForwardingTests {
         #expect(viewers[0].receiver(camera)?.wholeFrames == Array(0...50))
     }
 
-    @Test("A subscriber that joins while the keyframe comes in is sent it live, and asks for none")
-    func joinWithinKeyframe() throws {
+    // Whoever joined when its beginning was older than 0.6 s left it out and asked for another one.
+    @Test(
+        "A subscriber that joins while the keyframe comes in is sent it live, and asks for none, however slowly it comes",
+        arguments: [0, 700, 2000]
+    )
+    func joinWithinKeyframe(milliseconds: Int) throws {
         let (bench, camera, viewers) = try room(viewers: 1, bytesPerFrame: 10_000)
         bench.run(camera, frames: 5, takers: viewers)
         camera.wantsKeyframe = true
         let packets = camera.nextFrame()
         #expect(packets.count == 3)
         bench.receive(Array(packets[..<2]), from: camera.publisher)
+        for viewer in viewers { bench.pull(viewer) }
+        bench.advance(.milliseconds(milliseconds))
         let late = bench.join("late")
         #expect(late.receiver(camera)?.catchUpThrough == nil)
         #expect(late.packets.count == 2)

@@ -63,9 +63,9 @@ package struct ForwardingCursor: Sendable {
             catchUpThrough = newest
             pursuit.begin(from: now.duration(since: stream[start].arrival), at: now)
         } else if let start = stream.cachedKeyframe(at: now) {
-            // The keyframe itself is still arriving, so it is the live edge.
+            // The keyframe itself is still arriving. That its beginning came long ago does not make this subscriber late.
             position = start
-            catchUpEnd = start
+            catchUpEnd = stream.endPosition
             catchUpThrough = nil
         } else {
             position = stream.endPosition

@@ -12,7 +12,7 @@ extension Relay {
 
     /// Handles a subscriber that needs a keyframe of the encoding that it receives.
     ///
-    /// One that leaves that for a smaller encoding needs a keyframe of the smaller one, and at once, if one comes.
+    /// One that leaves that for a smaller encoding needs a keyframe of the smaller one, if one comes.
     mutating func requestKeyframe(
         for id: ParticipantID,
         subscription index: Int,
@@ -22,7 +22,8 @@ extension Relay {
         if let smaller = smallerTarget(of: id, subscription: index),
             encodings[smaller]?.keyframes.isUnanswered(at: now) != true
         {
-            return wantKeyframe(of: smaller, notBefore: now, at: now)
+            let moment = descentMoment(to: smaller, for: id, subscription: index, at: now)
+            return wantKeyframe(of: smaller, notBefore: moment, at: now)
         }
         let encoding = participants.hot[id.index].subscriptions[index].encoding
         let moment = keyframeMoment(of: encoding, for: id, subscription: index, because: need, at: now)

@@ -218,7 +218,8 @@ extension Relay {
             let current = participants.hot[id.index].subscriptions[index].encoding
             renewRequest(of: current, for: id, subscription: index, at: now)
         } else {
-            wantKeyframe(of: smaller, notBefore: now, at: now)
+            let moment = descentMoment(to: smaller, for: id, subscription: index, at: now)
+            wantKeyframe(of: smaller, notBefore: moment, at: now)
         }
     }
 
@@ -264,8 +265,7 @@ extension Relay {
 
     /// When the keyframe may be requested with which a subscriber changes its encoding.
     ///
-    /// Wishes that come and go must not cost the other subscribers a keyframe each time. A subscriber without a live
-    /// picture goes down at once.
+    /// Wishes that come and go must not cost the other subscribers a keyframe each time.
     private mutating func changeMoment(
         to encoding: EncodingID,
         for id: ParticipantID,
@@ -275,9 +275,26 @@ extension Relay {
         let subscription = participants.hot[id.index].subscriptions[index]
         let present = encodings.hot[subscription.encoding.index].simulcastLayer
         let isLarger = subscription.choice.layer > present
-        guard subscription.choice.isWished, isLarger || !isPressed(id, subscription: index, at: now) else { return now }
+        guard subscription.choice.isWished else { return now }
+        if !isLarger, isPressed(id, subscription: index, at: now) {
+            return descentMoment(to: encoding, for: id, subscription: index, at: now)
+        }
         let need: KeyframeBackoff.Need = isLarger ? .other : .smaller
         return keyframeMoment(of: encoding, for: id, subscription: index, because: need, at: now)
+    }
+
+    /// When the keyframe may be requested with which a subscriber without a live picture goes down.
+    ///
+    /// It is at once, but where the subscriber wishes for that, no more often than after outages: it could be without a
+    /// picture because of its wishes.
+    mutating func descentMoment(
+        to smaller: EncodingID,
+        for id: ParticipantID,
+        subscription index: Int,
+        at now: MonotonicInstant
+    ) -> MonotonicInstant {
+        guard participants.hot[id.index].subscriptions[index].choice.isWished else { return now }
+        return keyframeMoment(of: smaller, for: id, subscription: index, because: .outage, at: now)
     }
 
     /// The smaller encoding to which a subscriber changes; `nil` if it does not.

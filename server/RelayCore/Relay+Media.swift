@@ -143,7 +143,7 @@ extension Relay {
         let isChangeReady = participants.hot[id.index].subscriptions[index].isChangeReady
         participants.hot[id.index].subscriptions[index].isChangeReady = false
         let step = step(of: id, subscription: index, on: connection, isAdmitted: isAdmitted, at: now)
-        participants.hot[id.index].subscriptions[index].isChangeReady = isChangeReady
+        if isChangeReady { participants.hot[id.index].subscriptions[index].isChangeReady = true }
         guard case .send = step else { return step }
         participants.hot[id.index].subscriptions[index].cursor = cursor
         saySwitchedOn(id, subscription: index)
