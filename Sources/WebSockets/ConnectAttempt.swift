@@ -23,6 +23,7 @@ final class ConnectAttempt {
 
     private struct State {
         var schedule: AddressSchedule<SocketAddress>
+        var isResolved = false
         var isBegun = false
         var isConnected = false
     }
@@ -52,6 +53,7 @@ final class ConnectAttempt {
     /// Takes the addresses over, best first.
     func resolved(to addresses: [SocketAddress]) {
         schedule = AddressSchedule(addresses, until: schedule.deadline)
+        checkedState.isResolved = true
     }
 
     /// Whether the present address is to give way to another one at `now`, because it has not answered.
@@ -62,13 +64,16 @@ final class ConnectAttempt {
     var attempted: String { "connect to \(options.url)" }
 
     var timeOutError: WebSocketError {
-        WebSocketError(
-            .timedOut,
-            attempted: attempted,
-            advice: isConnected
-                ? "the connection was made, but no WebSocket handshake came; is it the right port?"
-                : "no answer within \(options.connectTimeout.seconds) s; check the address, the network and firewalls."
-        )
+        let time = "within \(options.connectTimeout.seconds) s"
+        let advice =
+            if isConnected {
+                "the connection was made, but no WebSocket handshake came; is it the right port?"
+            } else if checkedState.isResolved {
+                "no answer \(time); check the address, the network and firewalls."
+            } else {
+                "no name server told an address of \(options.url.host) \(time); check the name and /etc/resolv.conf."
+            }
+        return WebSocketError(.timedOut, attempted: attempted, advice: advice)
     }
 
     var refusedError: WebSocketError {

@@ -37,7 +37,7 @@ import Glibc
         self.service = service
         self.table = table
         self.makeHandler = makeHandler
-        let descriptors = DescriptorLimit.current - DescriptorLimit.reserve
+        let descriptors = service.descriptorCapacity - DescriptorLimit.reserve
         maximumConnections = max(1, min(options.maximumConnections, descriptors))
         spareDescriptor = Self.openSpare()
     }
@@ -106,6 +106,9 @@ import Glibc
     private func take(_ accepted: Int32, peer: String) {
         guard connectionCount < maximumConnections else {
             return refuse(accepted, peer, because: "the limit of connections, \(maximumConnections), is reached")
+        }
+        guard accepted < service.descriptorCapacity else {
+            return refuse(accepted, peer, because: "the limit of open files was raised after the server's start")
         }
         let connection = WebSocketConnection(
             service: service,

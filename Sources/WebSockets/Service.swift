@@ -42,6 +42,8 @@ import Threading
     var budget = TurnBudget()
     /// The sockets that are read in the middle of a long turn; `nil` without descriptors for that.
     private(set) var mediaSockets: MediaSockets?
+    /// The descriptors that libwebsockets has places for: from 0 to one less than this.
+    private(set) var descriptorCapacity = 0
     /// Looks after media in the middle of a long turn.
     private(set) var interruption: TurnInterruption?
     /// The threads that look names up, by their connection attempt.
@@ -148,6 +150,8 @@ extension Service {
         // signal, so the action is restored. The loop blocks SIGPIPE on its own thread instead.
         var pipeAction = sigaction()
         unsafe sigaction(SIGPIPE, nil, &pipeAction)
+        DescriptorLimit.bound()
+        descriptorCapacity = DescriptorLimit.current
         var foreignLoop: UnsafeMutableRawPointer? = unsafe UnsafeMutableRawPointer(events.pointer)
         let context = unsafe withUnsafeMutablePointer(to: &foreignLoop) { loop in
             unsafe information.foreign_loops = loop
@@ -196,7 +200,8 @@ extension Service {
     /// Waits for an event, unless `isBusy`, and handles what is due.
     func turn(isBusy: Bool) {
         checkThread()
-        let isWaiting = !isBusy && senders.isEmpty && deferringConnections.isEmpty
+        // What is deferred while messages are sent is looked at in the next turn.
+        let isWaiting = !isBusy && senders.isEmpty && deferringConnections.isEmpty && newlyDeferring.isEmpty
         if isWaiting { interruption?.loopWaits() }
         events?.turn(isWaiting: isWaiting)
         holdDeferring()

@@ -73,13 +73,12 @@ extension WebSocketConnection {
     ) -> Int32 {
         switch reason {
         case LWS_CALLBACK_ESTABLISHED: return unsafe acceptedHandshake(on: wsi)
-        case LWS_CALLBACK_HTTP: return unsafe answerRequest(path: bytes, on: wsi)
-        case LWS_CALLBACK_HTTP_WRITEABLE: return unsafe writeAnswer(on: wsi)
+        case LWS_CALLBACK_HTTP: return unsafe answerRequest(on: wsi)
         case LWS_CALLBACK_HTTP_CONFIRM_UPGRADE:
-            // The name comes without its length. Any other header would be HTTP/2, which is not offered here.
+            // The name comes without its length. An offer of HTTP/2 (h2c) is ignored (RFC 9110, section 7.8).
             guard let name = bytes.baseAddress else { return -1 }
-            guard unsafe strcasecmp(name.assumingMemoryBound(to: CChar.self), "websocket") == 0 else { return -1 }
-            return unsafe confirmUpgrade(on: wsi)
+            let isWebSocket = unsafe strcasecmp(name.assumingMemoryBound(to: CChar.self), "websocket") == 0
+            return unsafe isWebSocket ? confirmUpgrade(on: wsi) : answerRequest(on: wsi)
         default: return unsafe clientHandshakeHappened(reason, bytes, on: wsi)
         }
     }

@@ -19,10 +19,10 @@ extension WebSocketConnection {
         guard listener.options.origins.admits(origin: origin, host: host, isSecure: isSecure) else {
             let sentence = OriginPolicy.refusal(origin: origin ?? "", host: host, isSecure: isSecure)
             LibraryLog.noteRefusal("refused a web page that \(peerAddress) has open: \(sentence)")
-            return unsafe refuse("403 Forbidden", sentence, on: wsi)
+            return unsafe answer("403 Forbidden", sentence, on: wsi)
         }
         guard requestPath.utf8.count <= Self.maximumPathCount else {
-            return unsafe refuse("414 URI Too Long", "The path is beyond \(Self.maximumPathCount) bytes.", on: wsi)
+            return unsafe answer("414 URI Too Long", "The path is beyond \(Self.maximumPathCount) bytes.", on: wsi)
         }
         return 0
     }
@@ -34,15 +34,28 @@ extension WebSocketConnection {
         return unsafe lws_hdr_total_length(wsi, token) > 0 || lws_hdr_copy_fragment(wsi, &byte, 1, token, 0) >= 0
     }
 
-    /// Answers a handshake with an HTTP error and `sentence`.
+    /// Answers a plain HTTP request, which ends the connection.
+    ///
+    /// Only the first request of a connection is checked before libwebsockets reads it. A proxy that keeps connections
+    /// takes another one for a WebSocket, because it is told that this one is closed.
+    func answerRequest(on wsi: OpaquePointer) -> Int32 {
+        guard case .accepted(let listener) = role else { return -1 }
+        let isHead = unsafe lws_hdr_total_length(wsi, WSI_TOKEN_HEAD_URI) > 0
+        let isGet = unsafe lws_hdr_total_length(wsi, WSI_TOKEN_GET_URI) > 0
+        let isFound = requestPath == "/" && (isGet || isHead)
+        let (status, sentence) = isFound ? ("200 OK", listener.options.greeting) : ("404 Not Found", "Nothing is here.")
+        return unsafe answer(status, sentence, isHead: isHead, on: wsi)
+    }
+
+    /// Answers a request with `sentence`, all at once: a peer that sends no more is not waited for.
     ///
     /// - Returns: The result with which libwebsockets ends the connection.
-    private func refuse(_ status: String, _ sentence: String, on wsi: OpaquePointer) -> Int32 {
+    private func answer(_ status: String, _ sentence: String, isHead: Bool = false, on wsi: OpaquePointer) -> Int32 {
         let body = sentence + "\n"
         let head =
             "HTTP/1.1 \(status)\r\nContent-Type: text/plain; charset=utf-8\r\n"
             + "Content-Length: \(body.utf8.count)\r\nConnection: close\r\n\r\n"
-        let answer = head + body
+        let answer = isHead ? head : head + body
         let count = answer.utf8.count
         let memory = unsafe service.scratch(count)
         for (offset, byte) in answer.utf8.enumerated() {
@@ -95,51 +108,6 @@ extension WebSocketConnection {
             break
         }
         return 0
-    }
-
-    /// Begins the answer to a plain HTTP request, which ends the connection.
-    ///
-    /// Only the first request of a connection is checked before libwebsockets reads it. A proxy that keeps connections
-    /// takes another one for a WebSocket, because it is told that this one is closed.
-    func answerRequest(path: UnsafeRawBufferPointer, on wsi: OpaquePointer) -> Int32 {
-        guard case .accepted(let listener) = role else { return -1 }
-        let isRoot = unsafe path.elementsEqual("/".utf8)
-        let isGet = unsafe lws_hdr_total_length(wsi, WSI_TOKEN_GET_URI) > 0
-        let isFound = isRoot && isGet
-        let text = (isFound ? listener.options.greeting : "Nothing is here.") + "\n"
-        let status = isFound ? HTTP_STATUS_OK.rawValue : HTTP_STATUS_NOT_FOUND.rawValue
-        let isBegun = unsafe withUnsafeTemporaryAllocation(byteCount: 1024, alignment: 16) { memory -> Bool in
-            guard let base = memory.baseAddress else { return false }
-            let start = unsafe (base + PacketBuffer.headroom).assumingMemoryBound(to: UInt8.self)
-            let end = unsafe base.assumingMemoryBound(to: UInt8.self) + memory.count - 1
-            var next: UnsafeMutablePointer<UInt8>? = unsafe start
-            let length = lws_filepos_t(text.utf8.count)
-            let type = "text/plain; charset=utf-8"
-            let (connection, close) = (WSI_TOKEN_CONNECTION, Array("close".utf8))
-            return unsafe lws_add_http_common_headers(wsi, status, type, length, &next, end) == 0
-                && lws_add_http_header_by_token(wsi, connection, close, Int32(close.count), &next, end) == 0
-                && lws_finalize_write_http_header(wsi, start, &next, end) == 0
-        }
-        guard isBegun else { return -1 }
-        httpAnswer = text
-        unsafe lws_callback_on_writable(wsi)
-        return 0
-    }
-
-    /// Completes the answer to a plain HTTP request.
-    ///
-    /// - Returns: The result with which libwebsockets ends the connection.
-    func writeAnswer(on wsi: OpaquePointer) -> Int32 {
-        guard let text = httpAnswer else { return 0 }
-        httpAnswer = nil
-        let count = text.utf8.count
-        let memory = unsafe service.scratch(count)
-        for (offset, byte) in text.utf8.enumerated() {
-            unsafe memory.storeBytes(of: byte, toByteOffset: offset, as: UInt8.self)
-        }
-        let bytes = unsafe memory.assumingMemoryBound(to: UInt8.self)
-        _ = unsafe lws_write(wsi, bytes, count, LWS_WRITE_HTTP_FINAL)
-        return -1
     }
 
     /// The value of a header; empty if there is none.

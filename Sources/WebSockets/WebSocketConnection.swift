@@ -100,8 +100,6 @@ import Threading
     var closeMessage: (code: UInt16, reason: String)?
     /// Whether our close message has been sent, or is queued in libwebsockets.
     var isCloseSent = false
-    /// The answer to a plain HTTP request, until it is written.
-    var httpAnswer: String?
     /// Notices that the peer has ended while libwebsockets holds bytes that the socket did not take.
     var endWatcher: ReadWatcher?
     private var tcpPath = TCPPath.none
@@ -206,7 +204,7 @@ import Threading
         if ending == nil { ending = closure }
         discardIncoming()
         closeMessage = (code, reason)
-        setTimer(after: service.settings.closeGrace)
+        setTimer(after: closeGrace)
         awaitRoom()
     }
 
@@ -228,6 +226,11 @@ import Threading
         if case .accepted = role, !wasOpened { return }
         let reason = "it ended without a close message: the network failed, the peer died, or it broke the protocol."
         handler.closed(self, ending ?? .failed(lost(because: reason)))
+    }
+
+    private var closeGrace: Duration {
+        guard case .accepted(let listener) = role else { return service.settings.closeGrace }
+        return listener.options.closeGrace ?? service.settings.closeGrace
     }
 
     private func discardIncoming() {

@@ -77,6 +77,8 @@ package struct ListenerOptions: Sendable {
     package var maximumConnections = 1000
     /// The time within which a peer must complete the handshake; default 10 s.
     package var handshakeTimeout = Duration.seconds(10)
+    /// The time that a peer has to take our close message and answer it before it is cut off; `nil` for the loop's.
+    package var closeGrace: Duration?
     /// The most that a peer may send in one message.
     package var limits = MessageLimits()
     /// When a silent peer is pinged and disconnected.

@@ -49,6 +49,29 @@ struct DescriptorLimitTests {
             server.stop()
         }
     }
+
+    // libwebsockets wrote beyond its table when such a connection ended.
+    @Test("A connection for which libwebsockets has no place, since the limit was raised after it began, is refused")
+    func raisedLater() async {
+        await #expect(processExitsWith: .success) {
+            let lines = Monitor([String]())
+            let server = try server(connections: 56, limit: (soft: 120, hard: 1000), lines: lines)
+            guard DescriptorLimit.raise(to: 1000) == 1000 else { throw TestFailure("not raised") }
+            // The next ones lie beyond the former limit.
+            var taken: Int32 = 0
+            while taken < 120 {
+                taken = open("/dev/null", O_RDONLY)
+                guard taken >= 0 else { throw TestFailure("no descriptor") }
+            }
+            for _ in 0..<10 {
+                let peer = try RawPeer(port: server.port)
+                peer.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+                let answer = String(decoding: peer.receiveAll(), as: UTF8.self)
+                guard answer.hasPrefix("HTTP/1.1 503") else { throw TestFailure("“\(answer)”") }
+            }
+            server.stop()
+        }
+    }
 }
 
 /// Starts a server in a process with the limit `limit`, which puts what it logs into `lines`.

@@ -33,6 +33,22 @@ struct ClosingTests {
         #expect(secondHandler.events { $0.count == 3 }[1] == .text("last words"))
     }
 
+    // It was cut off after 2 s, whatever the server's setting.
+    @Test("A peer has the time that the listener's options state to answer a close message")
+    func grace() throws {
+        var options = ListenerOptions()
+        options.closeGrace = .seconds(4)
+        let server = try Server(options: options)
+        defer { server.loop.shutdown() }
+        let peer = try RawPeer(port: server.port)
+        peer.handshake()
+        let handler = try server.handler(0)
+        let began = MonotonicClock.now
+        server.loop.execute { handler.connection?.close(code: 4401, reason: "the token has expired") }
+        _ = peer.receiveAll()
+        #expect(MonotonicClock.now.duration(since: began) > .seconds(3.5))
+    }
+
     // On a busy machine a client without the server's last message could not say why it was sent away.
     @Test(
         "A client receives everything that a server sent before its end, however much it was",

@@ -155,6 +155,22 @@ struct ConnectingTests {
         #expect(code == .unknownHost || code == .timedOut)
     }
 
+    // Firewalls were named, though no address was known yet.
+    @Test("While no name server answers, the error speaks of that")
+    func silentNameServer() throws {
+        let server = try Server()
+        defer { server.loop.shutdown() }
+        let options = ClientOptions(url: try WebSocketURL("ws://robot.example:80"))
+        let errors = server.onLoop { () -> [String] in
+            let attempt = ConnectAttempt(options: options, on: server.loop.service)
+            let before = "\(attempt.timeOutError)"
+            attempt.resolved(to: [])
+            return [before, "\(attempt.timeOutError)"]
+        }
+        #expect(errors[0].contains("no name server told an address of robot.example within 5.0 s"), "\(errors)")
+        #expect(errors[1].contains("no answer within 5.0 s") && errors[1].contains("firewalls"), "\(errors)")
+    }
+
     @Test("A name is looked up, and each of its addresses is tried")
     func localhost() throws {
         let server = try Server()

@@ -261,7 +261,6 @@ struct HostilePeerTests {
         let openings = [
             "", "GET / HTTP/1.1\r\nUpgrade: webs", "\u{16}\u{3}\u{1}garbage\r\n\r\n", "GET", "\r\n\r\n\r\n\r\n",
             "GET / HTTP/1.1\r\nUpgrade: websocket\r\n\r\n",
-            "GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAARAAAAAAAIAAAAA\r\n\r\n",
             "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "POST / HTTP/1.1\r\nContent-Length: 5\r\n\r\nab",
             "GET / HTTP/1.1\r\nX: " + String(repeating: "a", count: 100_000),
         ]

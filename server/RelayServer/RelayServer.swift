@@ -81,6 +81,7 @@ public final class RelayServer: Sendable {
         }
         self.service = service
         var listener = ListenerOptions(host: options.host, port: options.port)
+        listener.closeGrace = options.relay.closeTimeout
         listener.socket = options.socket
         listener.subprotocol = WireFormat.subprotocol
         listener.maximumConnections = options.maximumConnections
