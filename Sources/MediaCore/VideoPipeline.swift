@@ -80,6 +80,15 @@ public struct FrameDropCounts: Sendable {
     }
 }
 
+extension FrameDropCounts {
+    /// What was counted since `earlier`, reason by reason.
+    package func since(_ earlier: FrameDropCounts) -> FrameDropCounts {
+        var difference = self
+        for reason in FrameDropReason.allCases { difference[reason] -= earlier[reason] }
+        return difference
+    }
+}
+
 extension FrameDropCounts: Hashable {
     /// Whether all counts are equal.
     public static func == (lhs: FrameDropCounts, rhs: FrameDropCounts) -> Bool {

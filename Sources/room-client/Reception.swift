@@ -91,7 +91,7 @@ final class Reception: Sendable {
                 "Receiving \"\(track.name)\" of \(track.publisherIdentity) (\(track.publishedDimensions))."
             )
         }
-        if !isKnown { record(track, of: participant) }
+        if isKnown { presentNext() } else { record(track, of: participant) }
     }
 
     private func record(_ track: RemoteVideoTrack, of participant: RemoteParticipant) {
@@ -155,13 +155,18 @@ final class Reception: Sendable {
         }
     }
 
-    /// Shows the oldest track, unless one is shown.
+    /// Shows another track instead of one that cannot be received.
+    func giveUp(_ track: RemoteVideoTrack) { endPresenting(track) }
+
+    /// Shows the oldest track that is received, unless one is shown.
     private func presentNext() {
         guard let presenter else { return }
         let track = state.withLock { state -> RemoteVideoTrack? in
-            guard state.shown == nil, let next = state.items.first?.track else { return nil }
-            state.shown = next
-            return next
+            guard state.shown == nil, let next = state.items.first(where: { $0.isReceived && !$0.isEnding }) else {
+                return nil
+            }
+            state.shown = next.track
+            return next.track
         }
         guard let track else { return }
         let pipe = presenter as? VideoPipeRenderer
@@ -169,7 +174,7 @@ final class Reception: Sendable {
         track.addRenderer(presenter)
     }
 
-    /// Ends showing a track that has ended, in favour of the next.
+    /// Ends showing a track, in favour of the next; without one, the picture goes.
     private func endPresenting(_ track: RemoteVideoTrack) {
         guard let presenter else { return }
         let isShown = state.withLock { state in
@@ -178,6 +183,7 @@ final class Reception: Sendable {
         }
         guard isShown else { return }
         track.removeRenderer(presenter)
+        (presenter as? PreviewScreen)?.clear()
         presentNext()
     }
 

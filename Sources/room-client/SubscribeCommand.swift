@@ -242,6 +242,7 @@ struct SubscribeCommand: AsyncParsableCommand {
                 if reception.abandon(track) { await considerAll(of: room, for: reception) }
             case .trackSubscriptionFailed(let track, let participant, let error):
                 reporter.reportFailure(FailureEvent(error, track, of: participant))
+                reception.giveUp(track)
                 if reception.abandon(track) { await considerAll(of: room, for: reception, but: track) }
             case .requestRefused(let error): reporter.reportFailure(FailureEvent(error))
             case .eventsMissed(let count):

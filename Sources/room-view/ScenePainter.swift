@@ -39,7 +39,8 @@ struct ScenePainter {
         text.clear(Self.background)
         for (tile, area) in zip(tiles, places(of: tiles)) {
             if !tile.draw(at: area, in: window) { text.fill(area, Self.empty) }
-            if showsCaptions { paint(tile.caption, over: area) }
+            // A picture that is not the present one must not look so.
+            if showsCaptions || tile.caption.warning != nil { paint(tile.caption, over: area) }
         }
         if tiles.isEmpty { paint(waiting: waiting, in: size) }
         if let notice { paint(notice: notice, in: size) }

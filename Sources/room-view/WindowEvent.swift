@@ -50,8 +50,26 @@ enum WindowEvent: Hashable {
         default:
             // The codes of the digits 1 to 9 follow each other, on both blocks of keys.
             let numbers = [SDLK_1, SDLK_KP_1].map { Int(key.sym) - Int($0.rawValue) + 1 }
-            guard let number = numbers.first(where: (1...9).contains) else { return nil }
-            self = .show(number)
+            if let number = numbers.first(where: (1...9).contains) {
+                self = .show(number)
+            } else {
+                self.init(place: key)
+            }
+        }
+    }
+
+    /// Reads a key by its place: French keyboards have digits only with Shift, and Cyrillic or Greek ones no `q`.
+    private init?(place key: SDL_Keysym) {
+        let number = Int(key.scancode.rawValue) - Int(SDL_SCANCODE_1.rawValue) + 1
+        let isLatin = (97...122).contains(key.sym)
+        switch key.scancode {
+        case SDL_SCANCODE_0: self = .showAll
+        case _ where (1...9).contains(number): self = .show(number)
+        case SDL_SCANCODE_Q where !isLatin: self = .quit
+        case SDL_SCANCODE_F where !isLatin: self = .toggleFullScreen
+        case SDL_SCANCODE_I where !isLatin: self = .toggleCaptions
+        case SDL_SCANCODE_S where !isLatin: self = .snapshot
+        default: return nil
         }
     }
 }

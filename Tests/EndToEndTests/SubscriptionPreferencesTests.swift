@@ -107,6 +107,21 @@ struct SubscriptionPreferencesTests {
         for member in [robot, viewer] { await member.room.disconnect() }
     }
 
+    // The server was told them, and took that for a new subscription.
+    @Test("Preferences that are set before the server has answered an unsubscription do not undo that")
+    func whileLeaving() async throws {
+        let stage = try Stage()
+        let (viewer, author, _, remote) = try await stage.show(frames: 3)
+        await viewer.room.unsubscribe(from: remote)
+        await viewer.room.setPreferences(VideoSubscriptionPreferences(frameRate: FrameRate(15)), of: remote)
+        try await eventually("it is not subscribed to") { !remote.isSubscribed }
+        try await Task.sleep(for: .milliseconds(300))
+        #expect(!remote.isSubscribed)
+        await viewer.room.subscribe(to: remote)
+        try await eventually("it is subscribed to again") { remote.isSubscribed }
+        for member in [author, viewer] { await member.room.disconnect() }
+    }
+
     @Test("Of a track with several encodings, the smallest that is large enough is sent")
     func dimensions() async throws {
         let stage = try Stage()

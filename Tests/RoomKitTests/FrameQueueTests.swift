@@ -161,6 +161,10 @@ struct FrameQueueTests {
         let frames = [bareFrame(0, key: true), bareFrame(1), bareFrame(2), bareFrame(3, key: true), bareFrame(4)]
         #expect(put(frames + [bareFrame(5), bareFrame(6)], into: queue).allSatisfy { $0 == .taken })
         #expect(queue.dropped.total == 3 && queue.dropped[.late] == 3)
+        // The statistics counted them with the next keyframe only, and never if none came.
+        #expect(queue.takeDropped()?[.late] == 3 && queue.takeDropped() == nil)
+        queue.countDrop(.encrypted)
+        #expect(queue.takeDropped()?.total == 1)
         #expect(drain(queue) == [3, 4, 5, 6])
     }
 

@@ -42,6 +42,25 @@ struct RemoteFrameStreamTests {
         #expect(slow.framesDropped == 3 && fast.framesDropped == 0)
     }
 
+    // A repeat that was being decoded came behind the word that there are no pictures, and was shown minutes later.
+    @Test("A picture that was on its way at a mute or a pause is none to begin with later", arguments: [true, false])
+    func mutedMeanwhile(isMuted: Bool) async throws {
+        let track = remoteTrack()
+        var still = picture(64, 48)
+        still.isRepeat = true
+        if isMuted {
+            track.setEnabled(false)
+        } else {
+            track.setPreferences(VideoSubscriptionPreferences(isPaused: true))
+        }
+        track.show(still)
+        var loop = track.frames.makeAsyncIterator()
+        let first = Task { await loop.next() }
+        try await eventually { !track.renderers.isEmpty }
+        track.renderers.offer(picture(64, 48, at: 1))
+        #expect(await first.value?.timestamp == timestamp(at: 1))
+    }
+
     @Test("A loop that is left, and one whose task is cancelled, want no more pictures")
     func left() async throws {
         let track = remoteTrack()

@@ -66,6 +66,8 @@ final class FrameQueue: Sendable {
         var size = DataSize.zero
         var gate = TemporalLayerGate()
         var dropped = FrameDropCounts()
+        /// What of it `takeDropped` has returned.
+        var droppedBefore = FrameDropCounts()
         /// Why the gate waits for a keyframe, if it does.
         var gapReason = FrameDropReason.network
         /// Whether the queue has already returned that a keyframe is needed.
@@ -90,6 +92,15 @@ final class FrameQueue: Sendable {
     /// `late`: the reader of the queue was too slow. `network`: a frame that they refer to did not arrive. `corrupt`: a
     /// frame was damaged, or refers to one that was. `notWanted`: the queue was closed first.
     var dropped: FrameDropCounts { state.withLock { $0.dropped } }
+
+    /// What was dropped since the last call; `nil` if nothing was.
+    func takeDropped() -> FrameDropCounts? {
+        state.withLock { state in
+            guard state.dropped != state.droppedBefore else { return nil }
+            defer { state.droppedBefore = state.dropped }
+            return state.dropped.since(state.droppedBefore)
+        }
+    }
 
     /// When the newest waiting frame was captured; `nil` if none waits.
     var newestCapture: MonotonicInstant? { state.withLock { $0.frames.last?.frame.info.timestamp } }

@@ -62,9 +62,9 @@ struct ReceptionMeter: Sendable {
         statistics.framesReceived += 1
     }
 
-    /// Replaces the counts of dropped frames.
-    mutating func setDropped(_ counts: FrameDropCounts) {
-        statistics.framesDroppedByReason = counts
+    /// Notes frames that were dropped.
+    mutating func dropped(_ counts: FrameDropCounts) {
+        statistics.framesDroppedByReason = statistics.framesDroppedByReason + counts
     }
 
     /// Notes a frame that was decoded.

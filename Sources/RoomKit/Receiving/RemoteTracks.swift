@@ -18,6 +18,10 @@ struct RemoteTracks {
         var alias: UInt32?
         /// The previous receiver, which may still be ending.
         var former: VideoReceiver?
+        /// Whether the end of the subscription was asked for, and the answer has not come.
+        var isLeaving = false
+        /// Whether it is subscribed to once fewer tracks are received.
+        var waitsForPlace = false
     }
 
     /// The participants, by id.
@@ -29,6 +33,14 @@ struct RemoteTracks {
 
     /// How many tracks are received.
     var receivedCount: Int { entries.values.count { $0.alias != nil } }
+
+    /// The track that has waited longest to be received, once fewer are; it waits no longer.
+    mutating func takeWaiting() -> RemoteVideoTrack? {
+        let waiting = entries.values.filter(\.waitsForPlace).min { $0.asked < $1.asked }
+        guard let track = waiting?.track else { return nil }
+        entries[track.sid]?.waitsForPlace = false
+        return track
+    }
 
     /// Adds a participant with its tracks; `asked` is when the tracks were requested.
     mutating func add(_ info: ParticipantInfo, asked: MonotonicInstant) -> RemoteParticipant {

@@ -46,6 +46,12 @@ public final class RemoteVideoTrack: Sendable {
         /// Whether no further frame will come.
         var isFinished: Bool { isEnded && receivers == 0 }
 
+        /// Whether this program asks for pictures and the publisher sends them.
+        var isAskedFor: Bool { isEnabled && !preferences.isPaused }
+
+        /// Whether pictures come.
+        var arePicturesExpected: Bool { isAskedFor && !isSwitchedOff }
+
         /// Removes and returns the sinks, which are then to be ended; returns none if further frames may come.
         mutating func takeFinishedSinks() -> [any ReceivedFrameSink] {
             guard isFinished else { return [] }
@@ -151,8 +157,6 @@ public final class RemoteVideoTrack: Sendable {
     /// picture that stands still (`VideoFrame.isRepeat`): a renderer that is added later begins with that one. The track
     /// keeps the renderer until it is removed.
     public func addRenderer(_ renderer: any VideoRenderer, on executor: (any TaskExecutor)? = nil) {
-        // A repeat that was still being decoded may have come behind the word that there are no pictures.
-        if state.withLock({ !$0.isEnabled || $0.isSwitchedOff }) { renderers.forgetStill() }
         renderers.add(renderer, on: executor)
     }
 
@@ -226,11 +230,18 @@ public final class RemoteVideoTrack: Sendable {
     /// The sinks that take frames now.
     var sinks: [any ReceivedFrameSink] { state.withLock { $0.sinks } }
 
+    /// Hands a picture to the renderers.
+    func show(_ picture: VideoFrame) {
+        renderers.offer(picture)
+        // As in `note`: it may have been on its way when the pictures ended.
+        if !state.withLock({ $0.arePicturesExpected }) { renderers.forgetStill() }
+    }
+
     /// Keeps a decoded frame for later sinks, and returns the sinks that take it now.
     func note(_ frame: ReceivedFrame) -> [any ReceivedFrameSink] {
         state.withLock { state in
             // What was on its way when the pictures ended is none to begin with later.
-            if state.isEnabled, !state.isSwitchedOff { state.keyframeCache.note(frame) }
+            if state.arePicturesExpected { state.keyframeCache.note(frame) }
             return state.sinks
         }
     }
@@ -320,5 +331,5 @@ public final class RemoteVideoTrack: Sendable {
         if isPictureExpected { measure { $0.noteStandstill(at: now) } }
     }
 
-    private var isPictureExpected: Bool { state.withLock { $0.isEnabled && !$0.preferences.isPaused } }
+    private var isPictureExpected: Bool { state.withLock { $0.isAskedFor } }
 }

@@ -25,6 +25,8 @@ extension Room {
     /// Tells the server the preferences of a track that is subscribed to, if it does not know them.
     func updatePreferences(of track: RemoteVideoTrack) {
         guard let entry = remote.entries[track.sid], entry.alias != nil, entry.said != track.preferences else { return }
+        // With preferences, the server would subscribe to it again.
+        guard !entry.isLeaving else { return }
         sayPreferences(of: track)
     }
 
@@ -74,6 +76,8 @@ extension Room {
         path.value.begin(receiver, alias: alias)
         remote.entries[trackID]?.former = nil
         remote.entries[trackID]?.alias = alias
+        remote.entries[trackID]?.isLeaving = false
+        remote.entries[trackID]?.waitsForPlace = false
     }
 
     /// Checks that another track may be received.
@@ -86,7 +90,7 @@ extension Room {
         guard received >= limit || (received + remote.endingReceivers) / 2 >= limit else { return }
         throw RoomError(
             .tooManyTracks,
-            "Too many tracks: at most \(limit) are received at once; subscribe to some of them."
+            "Too many tracks: at most \(limit) are received at once. This one is received as soon as another ends."
         )
     }
 
@@ -100,6 +104,7 @@ extension Room {
     /// Tells the server that a track is not wanted, and tells the application why.
     private func giveUp(_ entry: RemoteTracks.Entry, _ error: RoomError) {
         send(.unsubscribe(Unsubscribe(trackId: entry.track.sid)))
+        remote.entries[entry.track.sid]?.waitsForPlace = error.code == .tooManyTracks
         eventQueue.put(.trackSubscriptionFailed(entry.track, entry.participant, error))
     }
 
@@ -121,6 +126,8 @@ extension Room {
 
     private func receiverEnded() {
         remote.endingReceivers -= 1
+        // The place may have been taken meanwhile; then the track waits on.
+        if let track = remote.takeWaiting() { sayPreferences(of: track) }
     }
 
     /// Stops receiving a track and tells the application, if it was received.
@@ -128,6 +135,7 @@ extension Room {
         guard let entry = remote.entries[trackID], entry.alias != nil else { return }
         endReception(of: trackID)
         remote.entries[trackID]?.said = VideoSubscriptionPreferences()
+        remote.entries[trackID]?.isLeaving = false
         eventQueue.put(.trackUnsubscribed(entry.track, entry.participant))
     }
 

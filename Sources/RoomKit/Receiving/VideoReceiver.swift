@@ -11,8 +11,6 @@ final class VideoReceiver: Sendable {
     private let catchUp: Monitor<CatchUpWindow>
     private let subscribed: MonotonicInstant
     private let queue = FrameQueue()
-    /// Frames that earlier subscriptions to the track left out.
-    private let droppedBefore: FrameDropCounts
     private let thread = Monitor<WorkerThread?>(nil)
     private let threadEnded = Promise<Void>()
     private let codec: TrackCodec
@@ -41,7 +39,6 @@ final class VideoReceiver: Sendable {
         reportFailure: @escaping @Sendable (RoomError) -> Void = { _ in }
     ) throws(RoomError) {
         self.track = track
-        droppedBefore = track.statistics.framesDroppedByReason
         self.clock = clock
         catchUp = Monitor(CatchUpWindow(start))
         self.subscribed = subscribed
@@ -90,8 +87,8 @@ final class VideoReceiver: Sendable {
         )
         if isAfterLoss { queue.frameWasLost() }
         let outcome = queue.put(received)
-        // A keyframe may have replaced all waiting frames.
-        if outcome != .taken || info.isKeyframe { countDrops() }
+        // A frame that is taken may have replaced others.
+        countDrops()
         if outcome == .needsKeyframe { track.requestKeyframe() }
     }
 
@@ -102,10 +99,9 @@ final class VideoReceiver: Sendable {
         countDrops()
     }
 
-    /// Updates the track's count of dropped frames; called on the connection's thread and on the decoder's.
+    /// Counts the frames that were dropped since the last call; called on the connection's thread and on the decoder's.
     private func countDrops() {
-        // The count is read inside the lock, so that an older count never overwrites a newer one.
-        track.measure { $0.setDropped(droppedBefore + queue.dropped) }
+        if let dropped = queue.takeDropped() { track.measure { $0.dropped(dropped) } }
     }
 
     /// Stops taking frames; waiting frames are still decoded.
@@ -175,7 +171,7 @@ final class VideoReceiver: Sendable {
             received.picture = picture.map { received.finished($0, by: scaler) }
             count(received, at: ended, decodeTime: ended.duration(since: began))
             if received.isShown, let picture = received.picture {
-                track.renderers.offer(picture)
+                track.show(picture)
             } else {
                 track.renderers.forgetStill()
             }

@@ -31,6 +31,8 @@ public final class VideoPipeRenderer: VideoRenderer {
 
     private let path: String
     private let format: Format
+    /// Whether `init` was given a size.
+    private let hasOwnDimensions: Bool
     private let scaler = FrameScaler()
     private let rotator = FrameScaler()
     private let state: Monitor<State>
@@ -54,7 +56,8 @@ public final class VideoPipeRenderer: VideoRenderer {
         let isUsable = dimensions.map {
             (1...limit.width).contains($0.width) && (1...limit.height).contains($0.height)
         }
-        state = Monitor(State(dimensions: isUsable == true ? dimensions : nil, frameRate: frameRate))
+        hasOwnDimensions = isUsable == true
+        state = Monitor(State(dimensions: hasOwnDimensions ? dimensions : nil, frameRate: frameRate))
     }
 
     /// The size of the pictures, once it is certain.
@@ -66,14 +69,16 @@ public final class VideoPipeRenderer: VideoRenderer {
     /// Why nothing more is written; `nil` while all is well.
     public var error: RecordingError? { state.withLock { $0.error } }
 
-    /// Sets the size and rate that the output begins with; without effect once it has begun.
+    /// Sets the size and rate that the output begins with; without effect once it has begun, or on a size that `init` was
+    /// given.
     ///
-    /// The values may be those that a track announces: unusable ones are ignored.
+    /// The values may be those that a track announces: unusable ones are ignored. The last call before the first picture
+    /// counts.
     public func prepare(dimensions: Dimensions, framesPerSecond: Double) {
         let limit = 1...Dimensions.largestCodable.width
         state.withLock { state in
             guard state.writer == nil else { return }
-            if state.dimensions == nil, limit.contains(dimensions.width), limit.contains(dimensions.height),
+            if !hasOwnDimensions, limit.contains(dimensions.width), limit.contains(dimensions.height),
                 TrackCodec.forPublishing.allows(dimensions)
             {
                 state.dimensions = dimensions

@@ -103,8 +103,12 @@ public actor Room {
     /// It does not wait. The answer is one of these events: `trackSubscribed`, `trackSubscriptionFailed`, or
     /// `requestRefused` if the track is gone. It does nothing if the track is already subscribed to, or the session has
     /// ended. The track's preferences hold from the first frame on.
+    ///
+    /// A track that fails because too many are received (`RoomError.Code.tooManyTracks`) is subscribed to once another one
+    /// has ended, unless `unsubscribe(from:)` is called. This holds for automatic subscriptions as well.
     public func subscribe(to track: RemoteVideoTrack) {
         remote.entries[track.sid]?.asked = MonotonicClock.now
+        remote.entries[track.sid]?.isLeaving = false
         sayPreferences(of: track)
     }
 
@@ -113,6 +117,9 @@ public actor Room {
     /// It does not wait. The answer is the event `trackUnsubscribed`, or `requestRefused` if the track is not
     /// subscribed to.
     public func unsubscribe(from track: RemoteVideoTrack) {
+        let isReceived = remote.entries[track.sid]?.alias != nil
+        remote.entries[track.sid]?.waitsForPlace = false
+        remote.entries[track.sid]?.isLeaving = isReceived
         send(.unsubscribe(Unsubscribe(trackId: track.sid)))
     }
 

@@ -47,6 +47,11 @@ final class PreviewScreen: VideoRenderer {
         state.change { ($0.frame, $0.isStale) = (frame, true) }
     }
 
+    /// Takes the picture away.
+    func clear() {
+        state.change { ($0.frame, $0.isStale) = (nil, true) }
+    }
+
     /// Shows a line below the picture.
     func setStatus(_ line: String) {
         state.change { ($0.status, $0.isStale) = (line, true) }
