@@ -1,4 +1,6 @@
 import Glibc
+import MediaCore
+import RoomProtocol
 import TestSupport
 import TestTools
 import Testing
@@ -64,6 +66,40 @@ struct ProgramPipeTests {
         let events = try subscriber.events()
         #expect(events.count > 10 && events.last?.string("event") == "summary")
         #expect(try await end([publisher], with: SIGINT) == [.exit(0)])
+    }
+
+    // It kept the pipe, to which nothing more was written, without a word.
+    @Test("If the first track cannot be decoded, another one goes to the pipe")
+    func undecodable() async throws {
+        let scripted = try ScriptedServer { peer, text in
+            switch try? ClientMessage(reading: text) {
+            case .join(let join):
+                var answer = ScriptedServer.joined(join)
+                var other = ScriptedServer.theirTrack
+                (other.id, other.alias) = ("TR_other", 8)
+                answer.participants[0].tracks.append(other)
+                peer.tell(.joined(answer))
+            case .subscribe(let request):
+                let alias: UInt32 = request.trackId == "TR_other" ? 8 : 7
+                peer.tell(.subscribed(Subscribed(trackId: request.trackId, alias: alias, catchUpThrough: nil)))
+                guard var pattern = try? EncodedPattern(alias: alias), let good = try? pattern.next() else { return }
+                // A keyframe of 7680x4320 pixels (RFC 6386, section 9.1).
+                let header: [UInt8] = [0x10, 2, 0, 0x9D, 1, 0x2A, 0, 0x1E, 0xE0, 0x10]
+                let large = header + [UInt8](repeating: 7, count: 100)
+                for packet in alias == 8 ? good : makeVideoPackets(alias: 7, number: 0, payload: large) {
+                    peer.send(packet)
+                }
+            default: break
+            }
+        }
+        defer { scripted.stop() }
+        let client = Program.path(of: "room-client")
+        let options = "--url \(scripted.url) --room stage --dump - --format raw --duration 4"
+        let reader = try Program("sh", ["-c", "\(client) subscribe \(options) 2>\(directory("log")) | wc -c"])
+        #expect(try await reader.end() == .exit(0))
+        let count = Int(reader.text.prefix { $0.isNumber })
+        let log = try text("log")
+        #expect(count == testSize.width * testSize.height * 3 / 2, "\(reader.text), \(log)")
     }
 
     @Test("A reader that goes ends the subscriber cleanly")
