@@ -8,6 +8,8 @@ import MediaCore
 @safe final class V4L2Device {
     let node: any V4L2Node
     let capability: DeviceCapability
+    /// The signal that a receiver was set to; `nil` of a camera.
+    private var signal: Signal?
     /// The memory in which the driver reads and writes the planes of a buffer.
     private let planes: UnsafeMutablePointer<v4l2_plane>
 
@@ -122,7 +124,15 @@ extension V4L2Device {
 // MARK: - Signal
 
 extension V4L2Device {
-    /// The most that a driver keeps of what it has to tell, and more: one that tells without end is not listened to for ever.
+    /// What tells one signal of a receiver from another.
+    struct Signal: Equatable {
+        var width: UInt32
+        var height: UInt32
+        var pixelClock: UInt64
+        var isInterlaced: Bool
+    }
+
+    /// More than a driver keeps of what it has to tell: one that tells without end is not listened to for ever.
     private static let mostNews = 64
 
     /// Sets a receiver, as of HDMI, to the signal that it gets, and listens for another one.
@@ -131,30 +141,48 @@ extension V4L2Device {
     ///
     /// - Throws: `ENOLINK` without a signal, `ENOLCK` with an unsteady one, `ERANGE` with one that it cannot take.
     func followSignal() throws(SystemCallFailure) {
+        var subscription = v4l2_event_subscription()
+        subscription.type = UInt32(V4L2_EVENT_SOURCE_CHANGE)
+        guard var timings = try receivedTimings() else { return }
+        node.isListening = (try? call(cv4l2_SUBSCRIBE_EVENT, &subscription, to: "listen to")) != nil
+        signal = Self.signal(of: timings)
+        // A receiver that refuses it, as some do if it is interlaced, may deliver pictures all the same.
+        try? call(cv4l2_S_DV_TIMINGS, &timings, to: "set the signal of")
+    }
+
+    /// Whether the signal is another one than `followSignal` found; takes what the driver has to tell.
+    ///
+    /// Drivers tell of changes that are none, for example right after the subscription.
+    func tellsOfOtherSignal() -> Bool {
+        var isNews = false
+        for _ in 0..<Self.mostNews {
+            var event = v4l2_event()
+            guard (try? call(cv4l2_DQEVENT, &event, to: "listen to")) != nil else { break }
+            if event.type == UInt32(V4L2_EVENT_SOURCE_CHANGE) { isNews = true }
+        }
+        guard isNews else { return false }
+        do throws(SystemCallFailure) {
+            return try receivedTimings().map { Self.signal(of: $0) } != signal
+        } catch {
+            return true
+        }
+    }
+
+    /// The timings of the signal at the input; `nil` of a camera.
+    private func receivedTimings() throws(SystemCallFailure) -> v4l2_dv_timings? {
         var timings = v4l2_dv_timings()
         do {
             try call(cv4l2_QUERY_DV_TIMINGS, &timings, to: "find the signal of")
         } catch {
-            guard [ENOLINK, ENOLCK, ERANGE].contains(error.status) else { return }
+            guard [ENOLINK, ENOLCK, ERANGE].contains(error.status) else { return nil }
             throw error
         }
-        var subscription = v4l2_event_subscription()
-        subscription.type = UInt32(V4L2_EVENT_SOURCE_CHANGE)
-        node.isListening = (try? call(cv4l2_SUBSCRIBE_EVENT, &subscription, to: "listen to")) != nil
-        try call(cv4l2_S_DV_TIMINGS, &timings, to: "set the signal of")
+        return timings
     }
 
-    /// Whether another signal comes since `followSignal`; takes what the driver has to tell.
-    func tellsOfOtherSignal() -> Bool {
-        var isOther = false
-        for _ in 0..<Self.mostNews {
-            var event = v4l2_event()
-            guard (try? call(cv4l2_DQEVENT, &event, to: "listen to")) != nil else { break }
-            let changes = unsafe event.u.src_change.changes
-            let isChange = event.type == UInt32(V4L2_EVENT_SOURCE_CHANGE)
-            if isChange, changes & UInt32(V4L2_EVENT_SRC_CH_RESOLUTION) != 0 { isOther = true }
-        }
-        return isOther
+    private static func signal(of timings: v4l2_dv_timings) -> Signal {
+        let bt = timings.bt
+        return Signal(width: bt.width, height: bt.height, pixelClock: bt.pixelclock, isInterlaced: bt.interlaced != 0)
     }
 }
 

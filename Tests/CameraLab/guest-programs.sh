@@ -178,7 +178,7 @@ vivid_signal() {
     vivid_control dv_timings_signal_mode=1
     connect_camera no-signal --duration 2
     vivid_control dv_timings_signal_mode=4
-    send_signal 720x480p60
+    send_signal 720x480p59
     publish_with_fault signal send_larger_signal 10 --fps 10
 }
 

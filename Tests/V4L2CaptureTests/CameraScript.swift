@@ -45,7 +45,8 @@ struct CameraScript: Sendable {
     struct Signal: Sendable {
         /// What the driver answers when it is asked for the signal.
         var status: Int32 = 0
-        /// How often it has changed since the driver last told.
+        var width: UInt32 = 64
+        /// How often the driver has told of a change, or seemed to, and was not asked yet.
         var changes = 0
     }
 

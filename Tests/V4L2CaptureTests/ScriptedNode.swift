@@ -71,7 +71,8 @@ final class ScriptedNode: V4L2Node {
             script.whileStopping()
             queued = []
             return 0
-        case cv4l2_QUERY_DV_TIMINGS: return script.signal?.withLock { $0.status } ?? ENOTTY
+        case cv4l2_QUERY_DV_TIMINGS:
+            return answerSignal(&argument.assumingMemoryBound(to: v4l2_dv_timings.self).pointee)
         case cv4l2_S_DV_TIMINGS, cv4l2_SUBSCRIBE_EVENT: return script.signal == nil ? ENOTTY : 0
         case cv4l2_DQEVENT: return tellOfSignal(&argument.assumingMemoryBound(to: v4l2_event.self).pointee)
         case cv4l2_QUERY_EXT_CTRL:
@@ -128,6 +129,12 @@ final class ScriptedNode: V4L2Node {
             readError = status
             return events
         }
+    }
+
+    private func answerSignal(_ timings: inout v4l2_dv_timings) -> Int32 {
+        guard let signal = script.signal?.withLock({ $0 }) else { return ENOTTY }
+        timings.bt.width = signal.width
+        return signal.status
     }
 
     private func tellOfSignal(_ event: inout v4l2_event) -> Int32 {

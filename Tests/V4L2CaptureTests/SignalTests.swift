@@ -60,7 +60,11 @@ struct SignalTests {
         source.sink = sink
         try await source.startCapture()
         sink.waitForFrames(2)
-        signal.withLock { $0 = CameraScript.Signal(status: ENOLINK, changes: 3) }
+        // vivid tells of a change as soon as it is listened to.
+        signal.withLock { $0.changes = 2 }
+        sink.waitForFrames(9)
+        #expect(sink.slates == 0)
+        signal.withLock { $0 = CameraScript.Signal(status: ENOLINK, width: 48, changes: 3) }
         sink.waitForSlates(3)
         #expect(source.failure == nil && system.calls(cv4l2_S_DV_TIMINGS) == 1)
         let before = sink.pictures
