@@ -27,8 +27,14 @@ struct LaneState: Sendable {
     /// What its pictures use while they are fine.
     var fineUse = FineUse()
     private var quietUse = QuietUse()
-    /// The bits per second that suffice at present, while other tracks have the rest; `nil` if it needs its share itself.
-    var loan: Double?
+    /// The bits per second that suffice while its pictures stand still, or none come; `nil` while it needs its share.
+    private(set) var quietNeed: Double?
+    /// Whether other tracks have what it does not need of its share.
+    var isLending = false
+    /// Whether it has a part of the rate, while that is shared.
+    var hasPart = false
+    /// The share that it would have without lending.
+    var ownShare = 0.0
     /// Whether the CPU is too slow for this simulcast layer beside the lower ones.
     private(set) var isTooMuchForCPU = false
     /// When the last keyframe was encoded, in microseconds.
@@ -201,7 +207,9 @@ struct LaneState: Sendable {
     mutating func waits(for reason: WaitReason, at now: Int64) {
         waiting = reason
         switch reason {
-        case .network: networkWait = networkWait ?? now
+        case .network:
+            networkWait = networkWait ?? now
+            quietUse.waits(at: now)
         // The path was not asked.
         case .allocation, .cpu: networkWait = nil
         case .frameRate, .keyframeInterval: break
@@ -385,9 +393,9 @@ struct LaneState: Sendable {
         quietUse.observe(isFine: isFine, Double(used.bitsPerSecond), at: now)
     }
 
-    /// The bits per second that suffice while its pictures stand still; `nil` while they do not.
-    mutating func quietNeed(at now: Int64) -> Double? {
-        isWanted && !lane.isRelayed ? quietUse.need(at: now).map { max($0, lowestRate) } : nil
+    /// Looks whether its pictures stand still, or none come.
+    mutating func findQuiet(at now: Int64) {
+        quietNeed = isWanted && !lane.isRelayed ? quietUse.need(at: now).map { max($0, lowestRate) } : nil
     }
 
     private static func bitrate(ofFramesOf bytes: Int, each interval: Int64) -> Bitrate {

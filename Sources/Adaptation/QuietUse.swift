@@ -15,6 +15,8 @@ struct QuietUse: Hashable, Sendable {
     private var largest = SlidingExtremum.maximum(over: window)
     /// The time of the last picture that was not fine, or since when pictures have been wanted.
     private var coarse: Int64?
+    /// When a picture last had to wait for the network.
+    private var waited: Int64?
 
     /// Takes in a frame that is no keyframe: whether it is fine, and the bitrate of frames as large as this one.
     mutating func observe(isFine: Bool, _ rate: Double, at time: Int64) {
@@ -22,12 +24,18 @@ struct QuietUse: Hashable, Sendable {
         largest.add(rate, at: time)
     }
 
+    /// Notes that a picture waits for the network.
+    mutating func waits(at time: Int64) { waited = time }
+
     /// The bitrate that suffices for pictures like the last ones; `nil` unless all were fine for long.
     mutating func need(at time: Int64) -> Double? {
         guard let coarse else {
             self.coarse = time
             return nil
         }
-        return time - coarse >= Self.window ? Self.headroom * (largest.value(at: time) ?? 0) : nil
+        guard time - coarse >= Self.window else { return nil }
+        if let rate = largest.value(at: time) { return Self.headroom * rate }
+        // What could not be sent says nothing of what moves.
+        return waited.map { time - $0 < Self.window } ?? false ? nil : 0
     }
 }

@@ -4,11 +4,12 @@ extension UplinkController {
     /// Layers that nobody receives do not count: the lowest one that somebody receives comes first in every track.
     mutating func allocate() {
         rankLanes()
+        findLenders()
         var demand = 0.0
         var interval = Int64.max
         for lane in lanes where lane.isWanted {
             demand += lane.demand + overhead(lane)
-            interval = min(interval, lane.allowedInterval)
+            if !lane.isLending { interval = min(interval, lane.allowedInterval) }
         }
         guard demand > 0 else {
             // The rate is kept for the time when somebody wants something again.
@@ -17,36 +18,24 @@ extension UplinkController {
         }
         controller.setHighestRate(demand)
         controller.setFrameInterval(interval)
-        findLoans()
         let rate = rate
         var left = rate
         for rank in 0...(lanes.reduce(0) { max($0, $1.rank) }) { left = share(left, of: rate, amongRank: rank) }
-        keepLenders(rate)
+        // With the first picture in which something moves, those that lend have their own share. The others have less from
+        // the next allocation on.
+        for index in lanes.indices where lanes[index].isLending && lanes[index].hasPart {
+            lanes[index].share = max(lanes[index].share, lanes[index].ownShare)
+        }
         for index in lanes.indices { lanes[index].noteShare(of: rate) }
     }
 
-    /// Finds the encodings whose pictures stand still, while those of other tracks do not.
-    private mutating func findLoans() {
+    /// Finds the encodings whose pictures stand still, or of which none come, while those of another track do not.
+    private mutating func findLenders() {
+        for index in lanes.indices { lanes[index].findQuiet(at: lastTime) }
         for index in lanes.indices {
-            let need = lanes[index].quietNeed(at: lastTime)
-            lanes[index].loan = lanes[index].rank == 0 ? need : nil
-        }
-        for index in lanes.indices where lanes[index].loan != nil {
             let track = lanes[index].lane.track
-            // An encoding of another track with a larger one beside it has what it needs before that.
-            let isOfUse = lanes.contains { $0.isWanted && $0.loan == nil && $0.lane.track != track }
-            if !isOfUse { lanes[index].loan = nil }
-        }
-    }
-
-    /// Gives those that lend the share that they would have: it is there with the first picture in which something moves,
-    /// and the others have less from the next allocation on.
-    private mutating func keepLenders(_ rate: Double) {
-        guard lanes.contains(where: { $0.loan != nil }) else { return }
-        let weights = lanes.reduce(0.0) { $1.isWanted && $1.rank == 0 ? $0 + $1.weight : $0 }
-        for index in lanes.indices where lanes[index].loan != nil {
-            let own = min(lanes[index].demand, rate * lanes[index].weight / weights)
-            lanes[index].share = max(lanes[index].share, own)
+            let isOfUse = lanes.contains { $0.isWanted && $0.quietNeed == nil && $0.lane.track != track }
+            lanes[index].isLending = lanes[index].quietNeed != nil && isOfUse
         }
     }
 
@@ -69,13 +58,24 @@ extension UplinkController {
     ///
     /// `total` is the rate of the connection, of which the lower ranks use the rest.
     private mutating func share(_ left: Double, of total: Double, amongRank rank: Int) -> Double {
+        var hasLenders = false
+        for index in lanes.indices where lanes[index].rank == rank {
+            let hasPart = lanes[index].isWanted && affords(left, total - left, index)
+            lanes[index].share = 0
+            lanes[index].hasPart = hasPart
+            hasLenders = hasLenders || hasPart && lanes[index].isLending
+        }
+        guard hasLenders else { return fill(left, rank, lends: false) }
+        _ = fill(left, rank, lends: false)
+        for index in lanes.indices where lanes[index].rank == rank { lanes[index].ownShare = lanes[index].share }
+        return fill(left, rank, lends: true)
+    }
+
+    /// Shares `left` among the encodings of a rank that have a part; returns what is left then.
+    private mutating func fill(_ left: Double, _ rank: Int, lends: Bool) -> Double {
         var left = left
         var weights = 0.0
-        for index in lanes.indices where lanes[index].rank == rank {
-            guard lanes[index].isWanted, affords(left, total - left, index) else {
-                lanes[index].share = 0
-                continue
-            }
+        for index in lanes.indices where lanes[index].rank == rank && lanes[index].hasPart {
             lanes[index].share = -1
             weights += lanes[index].weight
         }
@@ -86,7 +86,7 @@ extension UplinkController {
             let rate = left
             let sum = weights
             for index in lanes.indices where lanes[index].rank == rank && lanes[index].share < 0 {
-                let demand = useful(index)
+                let demand = useful(index, lends: lends)
                 let part = demand + overhead(lanes[index])
                 guard part <= rate * lanes[index].weight / sum else { continue }
                 lanes[index].share = demand
@@ -110,9 +110,9 @@ extension UplinkController {
     /// Pictures that are fine do not use what they are given, and would keep it from the larger encoding for ever. Once
     /// they are not fine, for example because something moves, the encoding has its full demand again from the next
     /// picture on.
-    private mutating func useful(_ index: Int) -> Double {
+    private mutating func useful(_ index: Int, lends: Bool) -> Double {
         let demand = lanes[index].demand
-        if let loan = lanes[index].loan { return min(demand, loan) }
+        if lends, lanes[index].isLending, let need = lanes[index].quietNeed { return min(demand, need) }
         let isBelowAnother = lanes.contains {
             $0.isWanted && $0.lane.track == lanes[index].lane.track && $0.rank > lanes[index].rank
         }

@@ -99,6 +99,50 @@ import Testing
         if stillFrame != nil { #expect(bench.encodings[2].size == size) }
     }
 
+    @Test("So do tracks of several encodings")
+    func quietLayers() {
+        var bench = SimulcastBench()
+        for track in [1, 2] { bench.addTrack(track) }
+        for index in [1, 2, 4, 5] { bench.want(index) }
+        for index in [1, 2] { bench.encodings[index].stillFrame = 300 }
+        bench.play(seconds: 30)
+        #expect(bench.share(4) == 700_000 && bench.share(5) > 2_000_000)
+        bench.play(seconds: 30, kilobits: 2000)
+        #expect(bench.share(5) > 900_000)
+    }
+
+    // What nobody could send counted as quiet: shares came to one and a half times the rate, or one track had it all.
+    @Test("After an outage, and while all stand still, no share is lent", arguments: [true, false])
+    func noLoan(isStill: Bool) {
+        var bench = SimulcastBench()
+        for track in [1, 2] { bench.addTrack(track) }
+        for index in [2, 5] { bench.want(index) }
+        if isStill { for index in [2, 5] { bench.encodings[index].stillFrame = 500 } }
+        bench.play(seconds: 10, kilobits: 2000)
+        if !isStill { bench.play(seconds: 4, kilobits: 1) }
+        for _ in 0..<20 {
+            bench.play(seconds: 0.05, kilobits: 2000)
+            let rate = Double(bench.uplink.status.rate.bitsPerSecond)
+            #expect(Double(bench.share(2) + bench.share(5)) <= 1.01 * rate)
+        }
+    }
+
+    // Its bounds had been taken back, and the rate was that of the other one alone: it came back at 320x180.
+    @Test("A track that was silent for a while comes back in its size")
+    func silentForAWhile() {
+        var bench = SimulcastBench()
+        for track in [1, 2] { bench.addTrack(track) }
+        for index in [2, 4] { bench.want(index) }
+        bench.play(seconds: 20)
+        bench.encodings[2].isSilent = true
+        bench.play(seconds: 20)
+        bench.encodings[2].isSilent = false
+        for _ in 0..<10 {
+            bench.play(seconds: 0.1)
+            #expect(bench.encodings[2].size == Dimensions(width: 1280, height: 720))
+        }
+    }
+
     @Test("A path that breaks down is still answered at once by the encoding that loses most")
     func cutBesideAnother() {
         var bench = SimulcastBench()

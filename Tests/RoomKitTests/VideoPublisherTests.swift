@@ -1,4 +1,3 @@
-import Adaptation
 import Glibc
 import MediaCore
 import RoomProtocol
@@ -154,27 +153,6 @@ struct VideoPublisherTests {
         let frames = renderer.frames.withLock { $0 }
         #expect(frames.map(\.timestamp) == (0..<3).map { start + .seconds($0) })
         #expect(frames.allSatisfy { $0.rotation == .clockwise90 && $0.dimensions == Dimensions(width: 64, height: 48) })
-    }
-
-    // It kept its share: a camera that was off took half of what a screen beside it could have.
-    @Test("A disabled track needs no share of the connection, whatever its viewers want meanwhile")
-    func share() async throws {
-        let bench = try PublisherBench()
-        _ = try bench.pass(picture(64, 48, at: 0))
-        _ = bench.uplink.beginRecording()
-        func told() -> [Bool] {
-            var entries: [AdaptationLog.Entry] = []
-            _ = bench.uplink.takeRecords(into: &entries)
-            return entries.compactMap { if case .wanted(let bounds, _) = $0.input { bounds != nil } else { nil } }
-        }
-        bench.publisher.setEnabled(false)
-        #expect(told() == [false])
-        bench.publisher.setWanted([])
-        bench.publisher.setWanted(everything)
-        #expect(!told().contains(true))
-        bench.publisher.setEnabled(true)
-        #expect(told().last == true)
-        await bench.publisher.stop()
     }
 
     @Test("A paused track goes on with a keyframe, and a keyframe request makes one as soon as one is allowed")

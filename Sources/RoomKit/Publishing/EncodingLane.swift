@@ -67,13 +67,6 @@ final class EncodingLane: Sendable {
         }
     }
 
-    /// What the encoding is for; a disabled track needs no share of the connection's rate.
-    private struct Wish: Sendable {
-        /// What subscribers can use of it; `nil` if nobody receives it.
-        var bounds: LayerBounds?
-        var isEnabled = true
-    }
-
     let track: Track
     let sendQueue = SendQueue()
     let slot = FrameSlot()
@@ -82,7 +75,6 @@ final class EncodingLane: Sendable {
     /// The encoding's name on the connection.
     let seat: Uplink.Seat
     private let limits: Monitor<Limits>
-    private let wish = Monitor(Wish())
     private let isWanted = Atomic(false)
     private let isEnabled = Atomic(true)
     private let thread = Monitor<WorkerThread?>(nil)
@@ -175,7 +167,7 @@ final class EncodingLane: Sendable {
     func setWanted(_ bounds: LayerBounds?) {
         let wasWanted = isWanted.load(ordering: .relaxed)
         if bounds != nil, !wasWanted { demand.withLock { $0.begin() } }
-        changeWish { $0.bounds = bounds }
+        track.route.uplink.setWanted(bounds, of: seat)
         isWanted.store(bounds != nil, ordering: .relaxed)
         nudge()
         if bounds != nil, !wasWanted { slot.expectPicture() }
@@ -184,19 +176,9 @@ final class EncodingLane: Sendable {
     /// Sets whether pictures are encoded; with `true` the next frame is a keyframe.
     func setEnabled(_ isEnabled: Bool) {
         if isEnabled { demand.withLock { $0.begin() } }
-        changeWish { $0.isEnabled = isEnabled }
         self.isEnabled.store(isEnabled, ordering: .relaxed)
         nudge()
         if isEnabled { slot.expectPicture() }
-    }
-
-    /// Changes what the encoding is for, and tells the uplink.
-    private func changeWish(_ change: (inout Wish) -> Void) {
-        // The uplink is told under the lock: of two changes at once, the later one must reach it last.
-        wish.withLock { wish in
-            change(&wish)
-            track.route.uplink.setWanted(wish.isEnabled ? wish.bounds : nil, of: seat)
-        }
     }
 
     /// Makes the next frame a keyframe, because the server has discarded what came before.
