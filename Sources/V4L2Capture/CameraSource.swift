@@ -5,7 +5,8 @@ import Threading
 /// A camera of this machine.
 ///
 /// Frames are captured, converted and delivered on one thread of the source's own. This thread owns the device from the
-/// first user's start to the last user's stop; only a change of cameras opens and closes devices on another thread.
+/// first user's start to the last user's stop; changes of cameras and
+/// outages open and close devices on other threads.
 ///
 /// A size requested while capturing takes effect at once: frames of the camera's current size are cropped and scaled
 /// down. A rate requested while capturing also takes effect at once: frames are left out. The camera itself changes to

@@ -37,14 +37,17 @@ extension CaptureLoop {
     /// if the new one cannot be.
     private mutating func apply(_ change: CameraSelection.Change) throws(CameraError) {
         let isOpen = session != nil
+        var opened: CaptureSession?
         do throws(CameraError) {
             let selection = plan.selection.target(of: change)
-            let opened = try open(selection, for: context.wanted(for: change.request))
-            try overlap(with: opened)
+            let next = try open(selection, for: context.wanted(for: change.request))
+            opened = next
+            try overlap(with: next)
             guard !stop.isRequested else { return change.answer(.failure(CancellationError())) }
-            handOver(to: opened, selection, change)
+            handOver(to: next, selection, change)
         } catch {
             change.answer(.failure(error))
+            if opened != nil { closeAside(HandedOver(opened.take())) }
             guard isOpen, session == nil, !stop.isRequested else { return }
             try beginAgain()
         }
@@ -212,8 +215,10 @@ extension CaptureLoop {
 
     /// Begins to close the present camera.
     mutating func closeAside() {
-        guard session != nil else { return }
-        let former = HandedOver(session.take())
+        if session != nil { closeAside(HandedOver(session.take())) }
+    }
+
+    private mutating func closeAside(_ former: HandedOver<CaptureSession?>) {
         let earlier = closing
         do throws(ThreadShortage) {
             closing = try SideThread(name: "camera-close") {
@@ -252,9 +257,10 @@ extension CaptureLoop {
     ///
     /// Meanwhile the present camera goes on. Without one it is an outage, once that takes as long as viewers notice.
     private mutating func finishClosing() {
-        guard let closing else { return }
+        guard closing != nil else { return }
         let patienceEnd = plan.system.now + watchdog.interruption
-        while !closing.isDone, !stop.isRequested {
+        // The present camera may go meanwhile, and is then closed as well.
+        while let closing, !closing.isDone, !stop.isRequested {
             let now = plan.system.now
             if session == nil, !outage.isOn, outage.isWaiting, hasWorked, now >= patienceEnd { note(slowClosing) }
             goOn(while: closing)

@@ -18,8 +18,8 @@ import Threading
     let path: String
     /// The controls that could not be set again.
     let refusedSettings: [CameraError]
-    /// Whether the receiver's signal is another one than that which it was set to.
-    private var hasOtherSignal = false
+    /// Why a receiver's signal is not the one any more to which it was set; `nil` while it is.
+    private var signalChange: CameraError?
     private let clock: () -> MonotonicInstant
     private let holder: () -> String?
 
@@ -90,13 +90,25 @@ import Threading
 
     /// Waits for an event of the driver.
     func wait(until deadline: MonotonicInstant, or stop: StopSignal) -> NodeEvents {
-        if ring.hasFailed || hasOtherSignal { return .failed }
+        if ring.hasFailed || signalChange != nil { return .failed }
         var events = device.node.wait(until: deadline, or: stop)
-        if events.remove(.told) != nil, device.tellsOfOtherSignal() {
-            hasOtherSignal = true
-            events.insert(.failed)
-        }
+        if events.remove(.told) != nil { lookAtSignal() }
+        if signalChange != nil { events.insert(.failed) }
         return events
+    }
+
+    private func lookAtSignal() {
+        do throws(SystemCallFailure) {
+            guard try device.tellsOfOtherSignal() else { return }
+            signalChange = CameraError(
+                .noSignal,
+                device: path,
+                attempt: "read from",
+                explanation: "the signal at its input changed; it goes on with the new one"
+            )
+        } catch {
+            signalChange = CameraError(error, device: path, isOpen: true, holder: holder)
+        }
     }
 
     /// Takes the newest whole frame; `nil` if there is none.
@@ -156,14 +168,7 @@ import Threading
                 explanation: "the camera went away; plug it in again and look at its cable and power"
             )
         }
-        if hasOtherSignal {
-            return CameraError(
-                .noSignal,
-                device: path,
-                attempt: "read from",
-                explanation: "the signal at its input changed; it goes on with the new one"
-            )
-        }
+        if let signalChange { return signalChange }
         if events.contains(.failed) {
             return CameraError(
                 .driverFailed,

@@ -153,7 +153,9 @@ extension V4L2Device {
     /// Whether the signal is another one than `followSignal` found; takes what the driver has to tell.
     ///
     /// Drivers tell of changes that are none, for example right after the subscription.
-    func tellsOfOtherSignal() -> Bool {
+    ///
+    /// - Throws: As `followSignal`.
+    func tellsOfOtherSignal() throws(SystemCallFailure) -> Bool {
         var isNews = false
         for _ in 0..<Self.mostNews {
             var event = v4l2_event()
@@ -161,11 +163,8 @@ extension V4L2Device {
             if event.type == UInt32(V4L2_EVENT_SOURCE_CHANGE) { isNews = true }
         }
         guard isNews else { return false }
-        do throws(SystemCallFailure) {
-            return try receivedTimings().map { Self.signal(of: $0) } != signal
-        } catch {
-            return true
-        }
+        let timings = try receivedTimings()
+        return timings.map { Self.signal(of: $0) } != signal
     }
 
     /// The timings of the signal at the input; `nil` of a camera.

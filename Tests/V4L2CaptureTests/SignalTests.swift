@@ -58,6 +58,11 @@ struct SignalTests {
         let system = ScriptedSystem(receiver())
         let source = makeSource(system, outageLimit: nil)
         source.sink = sink
+        let words = Monitor<[String]>([])
+        let events = source.captureEvents()
+        Task {
+            for await case .interrupted(let error) in events { words.change { $0.append("\(error)") } }
+        }
         try await source.startCapture()
         sink.waitForFrames(2)
         // vivid tells of a change as soon as it is listened to.
@@ -72,6 +77,8 @@ struct SignalTests {
         _ = sink.received.waitPatiently { $0.timestamps.count - $0.substitutes > before + 2 ? true : nil }
         #expect(system.calls(cv4l2_S_DV_TIMINGS) == 2)
         #expect(source.captureStatistics.interruptions == 1)
+        _ = words.waitPatiently { $0.isEmpty ? nil : true }
+        #expect(words.withLock { $0.count == 1 && $0[0].contains("switch the source on") })
         await source.stopCapture()
         #expect(system.isAllClosed)
     }

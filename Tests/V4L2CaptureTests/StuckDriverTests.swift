@@ -81,4 +81,40 @@ struct StuckDriverTests {
         await source.stopCapture()
         #expect(system.isAllClosed)
     }
+
+    // It was closed on the thread that captures, and the present camera stood still for as long.
+    @Test("A new camera that gives nothing, and whose driver is stuck when it is closed, does not stop the present one")
+    func silentNewcomer() async throws {
+        let closing = Monitor<[Bool]>([])
+        let second = CaptureDevice(path: "/dev/video1", name: "Second", busInfo: "test-2", driver: "scripted")
+        var other = steady(90)
+        other.card = "Second"
+        other.busInfo = "test-2"
+        other.isSilent = Monitor(true)
+        let sink = sink
+        other.whileStopping = {
+            let before = sink.pictures
+            let limit = MonotonicClock.now + .seconds(15)
+            let came = sink.received.wait(until: limit) {
+                $0.timestamps.count - $0.substitutes >= before + 2 ? true : nil
+            }
+            closing.change { $0.append(came ?? false) }
+        }
+        let system = ScriptedSystem(["/dev/video0": steady(), "/dev/video1": other], usesRealClock: true)
+        let source = CameraSource(
+            device: testDevice,
+            request: VideoFormatRequest(),
+            system: system,
+            patience: .seconds(1),
+            outageLimit: nil
+        ) { LumaConverter() }
+        source.sink = sink
+        try await source.startCapture()
+        sink.waitForFrames(3)
+        await #expect(throws: CameraError.self) { try await source.selectCaptureDevice(second) }
+        _ = closing.waitPatiently { $0.isEmpty ? nil : true }
+        #expect(closing.withLock { $0 } == [true])
+        await source.stopCapture()
+        #expect(system.isAllClosed)
+    }
 }
