@@ -28,6 +28,8 @@ final class Reception: Sendable {
         var failure: RecordingError?
         /// The one track that is received for a pipe.
         var claimed: RemoteVideoTrack?
+        /// Tracks that could not be received; they are not claimed again.
+        var failed: [RemoteVideoTrack] = []
         /// The track that `presenter` shows.
         var shown: RemoteVideoTrack?
     }
@@ -141,6 +143,7 @@ final class Reception: Sendable {
     /// Claims `track` as the only one that is received; `false` if another one is.
     func claim(_ track: RemoteVideoTrack) -> Bool {
         state.withLock { state in
+            guard !state.failed.contains(where: { $0 === track }) else { return false }
             state.claimed = state.claimed ?? track
             return state.claimed === track
         }
@@ -155,8 +158,11 @@ final class Reception: Sendable {
         }
     }
 
-    /// Shows another track instead of one that cannot be received.
-    func giveUp(_ track: RemoteVideoTrack) { endPresenting(track) }
+    /// Shows another track instead of one that cannot be received, and claims that one no more unless it `mayCome`.
+    func giveUp(_ track: RemoteVideoTrack, mayCome: Bool) {
+        endPresenting(track)
+        if !mayCome { state.withLock { $0.failed.append(track) } }
+    }
 
     /// Shows the oldest track that is received, unless one is shown.
     private func presentNext() {
@@ -190,6 +196,7 @@ final class Reception: Sendable {
     /// Completes the files of a track that has ended and removes the track, in the background.
     func end(_ track: RemoteVideoTrack) {
         state.withLock { state in
+            state.failed.removeAll { $0 === track }
             guard let index = state.items.firstIndex(where: { $0.track === track && !$0.isEnding }) else { return }
             state.items[index].isEnding = true
             let number = state.nextEnding

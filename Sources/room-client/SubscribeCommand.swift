@@ -242,8 +242,8 @@ struct SubscribeCommand: AsyncParsableCommand {
                 if reception.abandon(track) { await considerAll(of: room, for: reception) }
             case .trackSubscriptionFailed(let track, let participant, let error):
                 reporter.reportFailure(FailureEvent(error, track, of: participant))
-                reception.giveUp(track)
-                if reception.abandon(track) { await considerAll(of: room, for: reception, but: track) }
+                reception.giveUp(track, mayCome: error.code == .tooManyTracks)
+                if reception.abandon(track) { await considerAll(of: room, for: reception) }
             case .requestRefused(let error): reporter.reportFailure(FailureEvent(error))
             case .eventsMissed(let count):
                 reporter.reportMissed(count)

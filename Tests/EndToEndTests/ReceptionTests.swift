@@ -86,6 +86,41 @@ struct ReceptionTests {
         recorder.stop()
     }
 
+    @Test("A place that is offered to a track which is gone by now is offered to the next")
+    func placeForOneThatIsGone() async throws {
+        let server = try ScriptedServer { peer, text in
+            guard case .join(let join)? = try? ClientMessage(reading: text) else { return }
+            var answer = ScriptedServer.joined(join)
+            for (id, alias) in [("TR_second", 8), ("TR_third", 9)] as [(String, UInt32)] {
+                var track = ScriptedServer.theirTrack
+                (track.id, track.alias) = (id, alias)
+                answer.participants[0].tracks.append(track)
+            }
+            peer.tell(.joined(answer))
+            for track in answer.participants[0].tracks {
+                peer.tell(.subscribed(Subscribed(trackId: track.id, alias: track.alias, catchUpThrough: nil)))
+            }
+        }
+        defer { server.stop() }
+        var options = ConnectOptions(roomName: "stage")
+        options.url = server.url
+        options.maximumReceivedTracks = 1
+        let member = try await Member(options)
+        let peer = try await server.peer()
+        func asked(_ type: String, _ id: String) -> Int {
+            peer.texts.count { $0.contains("\"\(type)\"") && $0.contains(id) }
+        }
+        try await eventually("two are refused") {
+            asked("unsubscribe", "TR_second") == 1 && asked("unsubscribe", "TR_third") == 1
+        }
+        peer.tell(.unsubscribed(Unsubscribed(trackId: "TR_theirs")))
+        try await eventually("the second is asked for") { asked("subscribe", "TR_second") == 1 }
+        #expect(asked("subscribe", "TR_third") == 0)
+        peer.tell(.error(ErrorMessage(.notFound, "It is gone.", fatal: false, trackId: "TR_second")))
+        try await eventually("the third is asked for") { asked("subscribe", "TR_third") == 1 }
+        await member.room.disconnect()
+    }
+
     @Test("A track of which no keyframe can be decoded is given up, with an event")
     func neverDecodable() async throws {
         let server = try ScriptedServer()

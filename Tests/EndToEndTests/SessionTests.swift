@@ -65,6 +65,12 @@ struct SessionTests {
         let first = try await viewer.subscribedTrack("one")
         try await eventually("the others are received") { first.statistics.framesDecoded > 3 }
         #expect(refused.statistics.framesReceived == 0)
+        // A pause frees no place.
+        for isPaused in [true, false] {
+            await viewer.room.setPreferences(VideoSubscriptionPreferences(isPaused: isPaused), of: first)
+            try await Task.sleep(for: .milliseconds(300))
+        }
+        #expect(viewer.events.count { if case .trackSubscriptionFailed = $0 { true } else { false } } == 1)
         await robot.room.localParticipant.unpublish(tracks[0])
         _ = try await viewer.event("the end is told") { if case .trackUnpublished = $0 { true } else { nil } }
         _ = try await viewer.subscribedTrack("three")

@@ -118,6 +118,10 @@ struct SubscriptionPreferencesTests {
         try await Task.sleep(for: .milliseconds(300))
         #expect(!remote.isSubscribed)
         await viewer.room.subscribe(to: remote)
+        await viewer.room.unsubscribe(from: remote)
+        try await Task.sleep(for: .milliseconds(500))
+        #expect(!remote.isSubscribed, "with preferences that the server does not know any more")
+        await viewer.room.subscribe(to: remote)
         try await eventually("it is subscribed to again") { remote.isSubscribed }
         for member in [author, viewer] { await member.room.disconnect() }
     }

@@ -18,10 +18,12 @@ struct RemoteTracks {
         var alias: UInt32?
         /// The previous receiver, which may still be ending.
         var former: VideoReceiver?
-        /// Whether the end of the subscription was asked for, and the answer has not come.
-        var isLeaving = false
-        /// Whether it is subscribed to once fewer tracks are received.
-        var waitsForPlace = false
+        /// Whether the application's last word was to end the subscription.
+        var isGivenUp = false
+        /// Since when it waits to be subscribed to, once fewer tracks are received; `nil` if it does not.
+        var waitingSince: MonotonicInstant?
+        /// Whether it was subscribed to because there is a place again, and the answer has not come.
+        var takesPlace = false
     }
 
     /// The participants, by id.
@@ -34,12 +36,20 @@ struct RemoteTracks {
     /// How many tracks are received.
     var receivedCount: Int { entries.values.count { $0.alias != nil } }
 
-    /// The track that has waited longest to be received, once fewer are; it waits no longer.
+    /// How many tracks are received, or have a place and will be.
+    var placesTaken: Int { entries.values.count { $0.alias != nil || $0.takesPlace } }
+
+    /// The track that has waited longest for a place, which it takes now; `nil` if none waits.
     mutating func takeWaiting() -> RemoteVideoTrack? {
-        let waiting = entries.values.filter(\.waitsForPlace).min { $0.asked < $1.asked }
-        guard let track = waiting?.track else { return nil }
-        entries[track.sid]?.waitsForPlace = false
-        return track
+        var next: (sid: String, since: MonotonicInstant)?
+        for (sid, entry) in entries {
+            guard let since = entry.waitingSince, next.map({ since < $0.since }) ?? true else { continue }
+            next = (sid, since)
+        }
+        guard let sid = next?.sid else { return nil }
+        entries[sid]?.waitingSince = nil
+        entries[sid]?.takesPlace = true
+        return entries[sid]?.track
     }
 
     /// Adds a participant with its tracks; `asked` is when the tracks were requested.

@@ -241,7 +241,11 @@ public final class RemoteVideoTrack: Sendable {
     func note(_ frame: ReceivedFrame) -> [any ReceivedFrameSink] {
         state.withLock { state in
             // What was on its way when the pictures ended is none to begin with later.
-            if state.arePicturesExpected { state.keyframeCache.note(frame) }
+            if state.arePicturesExpected {
+                state.keyframeCache.note(frame)
+            } else {
+                state.keyframeCache = KeyframeCache()
+            }
             return state.sinks
         }
     }

@@ -26,7 +26,7 @@ extension Room {
     func updatePreferences(of track: RemoteVideoTrack) {
         guard let entry = remote.entries[track.sid], entry.alias != nil, entry.said != track.preferences else { return }
         // With preferences, the server would subscribe to it again.
-        guard !entry.isLeaving else { return }
+        guard !entry.isGivenUp else { return }
         sayPreferences(of: track)
     }
 
@@ -76,8 +76,8 @@ extension Room {
         path.value.begin(receiver, alias: alias)
         remote.entries[trackID]?.former = nil
         remote.entries[trackID]?.alias = alias
-        remote.entries[trackID]?.isLeaving = false
-        remote.entries[trackID]?.waitsForPlace = false
+        remote.entries[trackID]?.waitingSince = nil
+        remote.entries[trackID]?.takesPlace = false
     }
 
     /// Checks that another track may be received.
@@ -85,13 +85,32 @@ extension Room {
     /// Receivers that were told to stop keep their threads until they have decoded what waits.
     /// Including those, there are at most twice as many threads as tracks may be received.
     private func checkReceptions() throws(RoomError) {
+        guard !hasPlace(beside: remote.receivedCount) else { return }
         let limit = options.maximumReceivedTracks
-        let received = remote.receivedCount
-        guard received >= limit || (received + remote.endingReceivers) / 2 >= limit else { return }
-        throw RoomError(
-            .tooManyTracks,
-            "Too many tracks: at most \(limit) are received at once. This one is received as soon as another ends."
-        )
+        let prospect = limit > 0 ? " This one is received as soon as another ends." : ""
+        throw RoomError(.tooManyTracks, "Too many tracks: at most \(limit) are received at once.\(prospect)")
+    }
+
+    private func hasPlace(beside received: Int) -> Bool {
+        let limit = options.maximumReceivedTracks
+        return received < limit && (received + remote.endingReceivers) / 2 < limit
+    }
+
+    /// Subscribes to tracks that wait, as long as there are places.
+    func fillPlaces() {
+        while hasPlace(beside: remote.placesTaken), let track = remote.takeWaiting() {
+            remote.entries[track.sid]?.asked = MonotonicClock.now
+            sayPreferences(of: track)
+        }
+    }
+
+    /// Notes that the server refused something about a track.
+    ///
+    /// One that took a place waits again if the server has a limit of its own, until another place is free.
+    func requestRefused(ofTrack trackID: String, isLimit: Bool) {
+        guard remote.entries[trackID]?.takesPlace == true else { return }
+        remote.entries[trackID]?.takesPlace = false
+        if isLimit { remote.entries[trackID]?.waitingSince = MonotonicClock.now } else { fillPlaces() }
     }
 
     /// Ends the reception of a track that cannot be decoded.
@@ -104,7 +123,8 @@ extension Room {
     /// Tells the server that a track is not wanted, and tells the application why.
     private func giveUp(_ entry: RemoteTracks.Entry, _ error: RoomError) {
         send(.unsubscribe(Unsubscribe(trackId: entry.track.sid)))
-        remote.entries[entry.track.sid]?.waitsForPlace = error.code == .tooManyTracks
+        remote.entries[entry.track.sid]?.takesPlace = false
+        remote.entries[entry.track.sid]?.waitingSince = error.code == .tooManyTracks ? MonotonicClock.now : nil
         eventQueue.put(.trackSubscriptionFailed(entry.track, entry.participant, error))
     }
 
@@ -126,8 +146,7 @@ extension Room {
 
     private func receiverEnded() {
         remote.endingReceivers -= 1
-        // The place may have been taken meanwhile; then the track waits on.
-        if let track = remote.takeWaiting() { sayPreferences(of: track) }
+        fillPlaces()
     }
 
     /// Stops receiving a track and tells the application, if it was received.
@@ -135,7 +154,6 @@ extension Room {
         guard let entry = remote.entries[trackID], entry.alias != nil else { return }
         endReception(of: trackID)
         remote.entries[trackID]?.said = VideoSubscriptionPreferences()
-        remote.entries[trackID]?.isLeaving = false
         eventQueue.put(.trackUnsubscribed(entry.track, entry.participant))
     }
 
@@ -145,5 +163,6 @@ extension Room {
         guard let entry = remote.entries[track.sid] else { return }
         remote.remove(track)
         eventQueue.put(.trackUnpublished(track, entry.participant))
+        if entry.takesPlace { fillPlaces() }
     }
 }

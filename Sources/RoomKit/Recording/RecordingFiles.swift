@@ -156,7 +156,7 @@ struct RecordingFiles: ~Copyable {
             log = nil
             unsafe unlink(logPath)
             // Without room for its header, there is an empty file.
-            if error.code != .fileExists, format != .png { unsafe unlink(self.path(ofFile: path, number: 0)) }
+            if error.code == .storageFull, format != .png { unsafe unlink(self.path(ofFile: path, number: 0)) }
             guard error.code == .fileExists, namesTried < Self.maximumFiles else { throw RecordingError(error) }
             return false
         }

@@ -34,8 +34,8 @@ public struct ConnectOptions: Sendable {
     /// The largest number of tracks that are received at once; 0 for none.
     ///
     /// Each received track takes a thread and a decoder, and the other participants decide how many tracks there are. A
-    /// track above the limit is not received: `RoomEvent.trackSubscriptionFailed` reports it. When another track has
-    /// ended, `Room.subscribe(to:)` asks for it again.
+    /// track above the limit is not received: `RoomEvent.trackSubscriptionFailed` reports it. Once another track has
+    /// ended, it is subscribed to.
     public var maximumReceivedTracks = 32
     /// The path of a file in which the inputs of the rate control are recorded; `nil` for no recording.
     ///

@@ -34,6 +34,7 @@ extension Room {
             subscribed(to: info.id, alias: info.alias, start: start)
         case .subscriptionFailed(let info, _, let failure):
             guard let entry = remote.entries[info.id] else { return }
+            requestRefused(ofTrack: info.id, isLimit: false)
             eventQueue.put(.trackSubscriptionFailed(entry.track, entry.participant, RoomError(failure)))
         case .unsubscribed(let info, _):
             unsubscribed(from: info.id)
@@ -44,6 +45,9 @@ extension Room {
             }
         case .refused(let error):
             let failure = RoomError(refusal: error)
+            if let trackID = error.trackId {
+                requestRefused(ofTrack: trackID, isLimit: error.code == RoomErrorCode.limitReached.rawValue)
+            }
             if let request = error.requestId, publications.answer(request, with: .failure(failure)) { return }
             eventQueue.put(.requestRefused(failure))
         case .layersWanted(let trackID, let layers):

@@ -108,18 +108,20 @@ public actor Room {
     /// has ended, unless `unsubscribe(from:)` is called. This holds for automatic subscriptions as well.
     public func subscribe(to track: RemoteVideoTrack) {
         remote.entries[track.sid]?.asked = MonotonicClock.now
-        remote.entries[track.sid]?.isLeaving = false
+        remote.entries[track.sid]?.isGivenUp = false
+        remote.entries[track.sid]?.waitingSince = nil
         sayPreferences(of: track)
     }
 
     /// Ends the subscription to a track.
     ///
     /// It does not wait. The answer is the event `trackUnsubscribed`, or `requestRefused` if the track is not
-    /// subscribed to.
+    /// subscribed to. A track that waits because too many are received waits no longer, without an event.
     public func unsubscribe(from track: RemoteVideoTrack) {
-        let isReceived = remote.entries[track.sid]?.alias != nil
-        remote.entries[track.sid]?.waitsForPlace = false
-        remote.entries[track.sid]?.isLeaving = isReceived
+        let isWaiting = remote.entries[track.sid]?.waitingSince != nil
+        remote.entries[track.sid]?.waitingSince = nil
+        remote.entries[track.sid]?.isGivenUp = true
+        guard !isWaiting else { return }
         send(.unsubscribe(Unsubscribe(trackId: track.sid)))
     }
 

@@ -15,12 +15,13 @@ public enum RoomEvent: Sendable {
     /// The subscription has ended, and no keyframe is requested. This event takes the place of `trackSubscribed`, or
     /// follows `trackUnsubscribed` if the track was received for a moment. The error's code is one of these:
     ///
-    /// - `tooManyTracks`: the limit `ConnectOptions.maximumReceivedTracks` is reached.
+    /// - `tooManyTracks`: the limit `ConnectOptions.maximumReceivedTracks` is reached. The track is subscribed to once
+    ///   another one has ended.
     /// - `unsupportedTrack`: this library has no decoder for the track's codec.
     /// - `decodingFailed`: the pictures are too large, or none of several keyframes could be decoded.
     /// - `outOfResources`: there is no thread or memory for a decoder.
     ///
-    /// `Room.subscribe(to:)` asks for the track again.
+    /// `Room.subscribe(to:)` asks for the track again at once.
     case trackSubscriptionFailed(RemoteVideoTrack, RemoteParticipant, RoomError)
     /// The frames of a track begin to arrive.
     case trackSubscribed(RemoteVideoTrack, RemoteParticipant)
