@@ -240,16 +240,24 @@ extension CaptureLoop {
     /// Captures from the present camera until `deadline`, while another one is opened or has no frame yet.
     private mutating func goOn(until deadline: MonotonicInstant) {
         deliverSlate(at: plan.system.now)
-        guard let session else { return }
+        // One that fails goes anyway.
+        if !captures(until: deadline) { closeAside() }
+    }
+
+    /// Takes what comes from the present camera until `deadline`; `false` if that has failed.
+    ///
+    /// Nothing but `session` holds the camera after this, so that another thread can close it.
+    private mutating func captures(until deadline: MonotonicInstant) -> Bool {
+        guard let session else { return true }
         let events = session.wait(until: deadline, or: stop)
         // Further changes wait in the selection; their wakes would end each wait at once.
         if events.contains(.stopped) { stop.settle() }
-        if events.isDisjoint(with: [.readable, .failed, .gone]) { return }
+        if events.isDisjoint(with: [.readable, .failed, .gone]) { return true }
         do throws(CameraError) {
             try take(from: session, after: events)
+            return true
         } catch {
-            // It goes anyway.
-            closeAside()
+            return false
         }
     }
 
