@@ -129,7 +129,9 @@ final class Reception: Sendable {
     /// It ends the tracks that are not among `present`, the tracks that are published now, and begins those that are
     /// received now.
     func makeUp(with present: [(track: RemoteVideoTrack, participant: RemoteParticipant, isSubscribed: Bool)]) {
-        let known = state.withLock { state in state.items.map(\.track) + (state.claimed.map { [$0] } ?? []) }
+        let known = state.withLock { state in
+            state.items.map(\.track) + (state.claimed.map { [$0] } ?? []) + state.failed
+        }
         for track in known where !present.contains(where: { $0.track === track }) {
             interrupt(track)
             end(track)

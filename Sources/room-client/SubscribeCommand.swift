@@ -300,14 +300,10 @@ struct SubscribeCommand: AsyncParsableCommand {
         await considerAll(of: room, for: reception)
     }
 
-    /// Considers all tracks of the room but one that has failed.
-    private func considerAll(
-        of room: Room,
-        for reception: Reception,
-        but failed: RemoteVideoTrack? = nil
-    ) async {
+    /// Considers all tracks of the room.
+    private func considerAll(of room: Room, for reception: Reception) async {
         for participant in await room.remoteParticipants {
-            for track in participant.videoTracks where track !== failed {
+            for track in participant.videoTracks {
                 if let preferences = preferring.preferences { await room.setPreferences(preferences, of: track) }
                 await consider(track, of: participant, in: room, for: reception)
             }

@@ -15,6 +15,14 @@ struct LayerWishTests {
         EmulatedViewer(bench, name, bitsPerSecond: 50_000_000, delay: .milliseconds(5))
     }
 
+    /// Three viewers with fast networks, of which the first wishes for the smallest encoding, after three seconds.
+    private func wishfulRoom() throws -> EmulatedRoom {
+        var room = try room { bench in (0..<3).map { fastViewer(bench, "\($0)") } }
+        wish(320, of: room.viewers[0], in: room)
+        room.run(3000)
+        return room
+    }
+
     private func wish(_ width: Int?, of viewer: EmulatedViewer, paused: Bool? = nil, in room: EmulatedRoom) {
         var request = Subscribe(trackId: room.camera.track.id, width: width, height: width.map { $0 * 9 / 16 })
         request.paused = paused
@@ -24,9 +32,7 @@ struct LayerWishTests {
     // Each wish needed a keyframe of an encoding that others receive: one a second of each, for ever.
     @Test("A viewer whose wishes alternate costs the others few keyframes")
     func alternatingWishes() throws {
-        var room = try room { bench in (0..<3).map { fastViewer(bench, "\($0)") } }
-        wish(320, of: room.viewers[0], in: room)
-        room.run(3000)
+        var room = try wishfulRoom()
         let before = room.bench.encodings(of: room.camera).map(\.keyframes.count)
         for _ in 0..<60 {
             wish(320, of: room.viewers[2], in: room)
@@ -47,9 +53,7 @@ struct LayerWishTests {
         arguments: [1100, 2500]
     )
     func momentaryWishes(period: Int) throws {
-        var room = try room { bench in (0..<3).map { fastViewer(bench, "\($0)") } }
-        wish(320, of: room.viewers[0], in: room)
-        room.run(3000)
+        var room = try wishfulRoom()
         let before = room.bench.encodings(of: room.camera).map(\.keyframes.count)
         for _ in 0..<60_000 / period {
             wish(320, of: room.viewers[2], in: room)
@@ -69,9 +73,7 @@ struct LayerWishTests {
 
     /// Lets the third of three viewers wish for less and for more until it has to wait for both for many seconds.
     private func impatientRoom() throws -> EmulatedRoom {
-        var room = try room { bench in (0..<3).map { fastViewer(bench, "\($0)") } }
-        wish(320, of: room.viewers[0], in: room)
-        room.run(3000)
+        var room = try wishfulRoom()
         for _ in 0..<12 {
             wish(320, of: room.viewers[2], in: room)
             room.run(800)
@@ -120,9 +122,7 @@ struct LayerWishTests {
     // Each second, as long as its path was closed, everybody who received the smaller encoding got a keyframe.
     @Test("A viewer that waits for a smaller encoding and can take nothing costs the others no keyframes")
     func closedPath() throws {
-        var room = try room { bench in (0..<3).map { fastViewer(bench, "\($0)") } }
-        wish(320, of: room.viewers[0], in: room)
-        room.run(3000)
+        var room = try wishfulRoom()
         let viewer = room.viewers[2]
         viewer.bitsPerSecond = 250_000
         room.run(300)
@@ -156,9 +156,7 @@ struct LayerWishTests {
     // A viewer that asks for keyframes itself is without a live picture: it had no backoff at all.
     @Test("Requests for keyframes between wishes do not make the wishes cost more")
     func requestsBetweenWishes() throws {
-        var room = try room { bench in (0..<3).map { fastViewer(bench, "\($0)") } }
-        wish(320, of: room.viewers[0], in: room)
-        room.run(3000)
+        var room = try wishfulRoom()
         let before = room.bench.encodings(of: room.camera).map(\.keyframes.count)
         let request = ClientMessage.keyframeRequest(KeyframeRequest(trackId: room.camera.track.id))
         for _ in 0..<30 {
@@ -201,9 +199,7 @@ struct LayerWishTests {
     // A pause took it back to the larger encoding, where it was without a picture, and that was no reason to wait.
     @Test("A viewer that makes itself be without a picture gets no keyframes of the smaller encoding for it")
     func pausesBetweenWishes() throws {
-        var room = try room { bench in (0..<3).map { fastViewer(bench, "\($0)") } }
-        wish(320, of: room.viewers[0], in: room)
-        room.run(3000)
+        var room = try wishfulRoom()
         let before = room.bench.encodings(of: room.camera).map(\.keyframes.count)
         for _ in 0..<54 {
             wish(320, of: room.viewers[2], paused: true, in: room)
