@@ -15,7 +15,7 @@ SUDO = $(if $(filter 0,$(shell id -u)),,sudo)
 PREFIX = /usr/local
 PROGRAMS = room-client room-server room-view
 
-.PHONY: all deps build build-ahead release programs install check symbol-graphs api api-check test test-quick test-release test-thread test-address lab demo bench bench-network docs clean
+.PHONY: all deps build build-ahead release programs install check symbol-graphs api api-check test test-programs test-release test-thread test-address lab demo bench bench-network docs clean
 
 all: build
 
@@ -65,10 +65,10 @@ test: deps
 	Examples/check
 	@echo "Left to 'make lab': cameras, which are tested against the kernel's own drivers in a small virtual machine."
 
-# Without the targets that compute for minutes: test-release runs them in a fraction of the time, and our code has no checks
-# that only a debug build makes, but for an assertion in RelayCore. .ci/run calls both.
-test-quick: deps
-	Tests/run $(patsubst %,--skip '^%',$(VALUES) $(ONE_THREAD))
+# The tests that start programs, which the other kinds of builds leave out. .ci/run runs no other tests without a sanitizer as
+# a debug build: test-thread and test-address are debug builds too, and test-release takes a fraction of the time.
+test-programs: deps
+	Tests/run --programs
 	Examples/check
 
 # No test needs them.

@@ -267,6 +267,9 @@ let everything =
 
 /// The targets that ROOM_LEAVE_OUT names: a build that runs some of the tests need not compile the others.
 let leftOut = (Context.environment["ROOM_LEAVE_OUT"] ?? "").split(separator: " ").map(String.init)
+for name in leftOut where !everything.contains(where: { $0.name == name }) {
+    fatalError("ROOM_LEAVE_OUT names \(name), and there is no such target.")
+}
 
 let package = Package(
     name: "room",

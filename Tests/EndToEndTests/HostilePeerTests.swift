@@ -85,7 +85,7 @@ struct HostilePeerTests {
         let browser = try RawPeer(port: port)
         browser.send(Array("GET / HTTP/1.1\r\nHost: x\r\n\r\n".utf8))
         #expect(String(decoding: browser.receiveAll(), as: UTF8.self).contains("room server"))
-        #expect(try await bystanders.faults() == [])
+        try await bystanders.checkUndisturbed()
     }
 
     @Test("Half a handshake, half a header and half a message hold nobody up")
@@ -100,7 +100,7 @@ struct HostilePeerTests {
         for length in 0..<packet.count { alive.send(clientFrame(opcode: 2, Array(packet.prefix(length)))) }
         #expect(alive.closeCode() == 4400)
         try await bystanders.frames(10)
-        #expect(try await bystanders.faults() == [])
+        try await bystanders.checkUndisturbed()
         withExtendedLifetime(peers) {}
     }
 
@@ -156,7 +156,7 @@ struct HostilePeerTests {
         packets.remove(at: 1)
         for packet in packets { peer.send(clientFrame(opcode: 2, packet)) }
         #expect(peer.closeCode() == 4400)
-        #expect(try await bystanders.faults() == [])
+        try await bystanders.checkUndisturbed()
     }
 
     @Test("A packet of somebody else's track, and one before joining, end the session that sent it")
@@ -170,7 +170,7 @@ struct HostilePeerTests {
         stranger.handshake()
         for packet in packets { stranger.send(clientFrame(opcode: 2, packet)) }
         #expect(stranger.closeCode() == 4400)
-        #expect(try await bystanders.faults() == [])
+        try await bystanders.checkUndisturbed()
     }
 
     /// Hundreds of thousands of chunks of one byte were taken, each of which cost the server 1 KiB for a subscriber.
@@ -199,7 +199,7 @@ struct HostilePeerTests {
         #expect(try residentGrowth(since: before) < 30_000_000)
         let counts = await stage.server.packetCounts()
         #expect(counts.received == counts.forwarded + counts.waiting + counts.dropped.total)
-        #expect(try await bystanders.faults() == [])
+        try await bystanders.checkUndisturbed()
         withExtendedLifetime(viewer) {}
     }
 
@@ -217,7 +217,7 @@ struct HostilePeerTests {
         await sending.value
         #expect(try residentGrowth(since: before) < 30_000_000)
         try await eventually("both are thrown out") { await stage.server.statistics().connections == 2 }
-        #expect(try await bystanders.faults() == [])
+        try await bystanders.checkUndisturbed()
         withExtendedLifetime(declared) {}
     }
 
@@ -247,7 +247,7 @@ struct HostilePeerTests {
             peer.closure != nil || peer.texts.count > 10_000
         }
         peer.close()
-        #expect(try await bystanders.faults() == [])
+        try await bystanders.checkUndisturbed()
     }
 
     @Test("A peer that asks and asks and never reads is let go, before or after joining", arguments: [true, false])
@@ -263,14 +263,16 @@ struct HostilePeerTests {
             return await stage.server.statistics().connections == 2
         }
         #expect(try residentGrowth(since: before) < 30_000_000)
-        #expect(try await bystanders.faults() == [])
+        try await bystanders.checkUndisturbed()
     }
 
     @Test("A participant that does not read what the room tells is let go, and the room learns of it")
     func signalingBacklog() async throws {
-        let mute = try RawPeer(joining: "bystanders", as: "mute", port: port, receiveBuffer: 4096)
+        // The bystanders have another room: who reads is told as much as who does not, and under a sanitizer this alone
+        // makes them late.
+        let mute = try RawPeer(joining: "told", as: "mute", port: port, receiveBuffer: 4096)
         let clients = try SocketClients()
-        let noisy = try clients.join(stage.url, identity: "noisy", room: "bystanders")
+        let noisy = try clients.join(stage.url, identity: "noisy", room: "told")
         try await eventually("it has joined") { !noisy.messages.isEmpty }
         var (asked, answered, unpublished) = (0, 0, 0)
         try await eventually("the mute one is let go") {
@@ -299,7 +301,7 @@ struct HostilePeerTests {
         }
         #expect(noisy.closure == nil)
         noisy.close()
-        #expect(try await bystanders.faults() == [])
+        try await bystanders.checkUndisturbed()
         withExtendedLifetime(mute) {}
     }
 
@@ -327,7 +329,7 @@ struct HostilePeerTests {
             return statistics.connections == 2 && statistics.rooms == 1
         }
         #expect(try residentGrowth(since: before) < 60_000_000)
-        #expect(try await bystanders.faults() == [])
+        try await bystanders.checkUndisturbed()
     }
 
     @Test("Connections that are reset in the middle of a frame leave nothing behind, and their subscribers go on")
@@ -346,7 +348,7 @@ struct HostilePeerTests {
         try await eventually("all are gone") { await viewer.room.remoteParticipants.isEmpty }
         #expect(await viewer.room.state == .connected)
         await viewer.room.disconnect()
-        #expect(try await bystanders.faults() == [])
+        try await bystanders.checkUndisturbed()
     }
 
     @Test("Absurd wishes are refused with a code, and end the session only where the page says so")
@@ -387,7 +389,7 @@ struct HostilePeerTests {
         #expect(refusals().suffix(4).allSatisfy { $0.code == 4429 })
         #expect(peer.closure == nil)
         peer.close()
-        #expect(try await bystanders.faults() == [])
+        try await bystanders.checkUndisturbed()
     }
 }
 

@@ -12,15 +12,6 @@ import Threading
 /// What a viewer sees of a screen, compared with what was drawn on it.
 @Suite("The picture of a published screen", .serialized, .timeLimit(.minutes(3)))
 struct SeenScreenTests {
-    /// How long a screen stands still before somebody joins: a minute, but once, and not with each way to build.
-    private static let rest: Duration = {
-        #if DEBUG
-        .seconds(Program.isAllowed ? 60 : 5)
-        #else
-        .seconds(5)
-        #endif
-    }()
-
     /// Publishes what `target` shows, and joins a viewer of it.
     private func show(
         _ target: ScreenTarget,
@@ -66,7 +57,8 @@ struct SeenScreenTests {
         try await pictures.isSharpAfterASecond(second, since: MonotonicClock.now, "the second page")
 
         let keyframes = remote.statistics.keyframes
-        try await Task.sleep(for: Self.rest)
+        // A minute, where the tests that take long run, and not with each way to build.
+        try await Task.sleep(for: .seconds(Program.isAllowed ? 60 : 5))
         pictures.forget()
         for number in 1...3 {
             let late = try await stage.join("late viewer \(number)")
