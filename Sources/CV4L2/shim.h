@@ -5,6 +5,7 @@
 #include <linux/videodev2.h>
 #include <sys/eventfd.h>
 #include <sys/inotify.h>
+#include <sys/sysmacros.h>
 
 // The requests are macros that compute with `sizeof`; Swift does not import such macros.
 static const unsigned long cv4l2_QUERYCAP = VIDIOC_QUERYCAP;

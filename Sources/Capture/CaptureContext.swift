@@ -1,4 +1,5 @@
 package import MediaCore
+import Threading
 
 /// Passed to a source's thread: tells it when to end, and takes its frames.
 package struct CaptureContext: Sendable {
@@ -15,6 +16,22 @@ package struct CaptureContext: Sendable {
 
     /// Waits until `deadline`; returns `false` at once when a stop is requested.
     package func wait(until deadline: MonotonicInstant) -> Bool { run.wait(until: deadline) }
+
+    /// Waits until the next slot of `schedule` is due, at the rate that `rate` gives meanwhile.
+    ///
+    /// Another rate counts within 100 ms: one user of a source that wants few pictures must not make another one wait
+    /// for the next of them.
+    ///
+    /// - Returns: `false`, at once, when a stop is requested.
+    package func wait(for schedule: inout SlotSchedule, at rate: () -> FrameRate) -> Bool {
+        var now = MonotonicClock.now
+        repeat {
+            schedule.change(to: rate(), at: now)
+            guard wait(until: min(schedule.nextDeadline, now + .milliseconds(100))) else { return false }
+            now = MonotonicClock.now
+        } while now < schedule.nextDeadline
+        return true
+    }
 
     /// Calls `action`, on any thread, when a stop is requested; for a thread that is blocked on a device.
     package func whenStopRequested(_ action: @escaping @Sendable () -> Void) { run.whenStopRequested(action) }

@@ -13,8 +13,13 @@ package final class CaptureCore: Sendable {
         case sink(ObjectIdentifier)
     }
 
+    /// The sink of a user; `nil` for the application.
+    private struct UsingSink {
+        weak var sink: (any VideoSink)?
+    }
+
     private struct State {
-        var users: Set<User> = []
+        var users: [User: UsingSink] = [:]
         /// Whom the starts that have neither succeeded nor failed are for, by their numbers.
         var starts: [Int: User] = [:]
         var nextStart = 0
@@ -26,12 +31,22 @@ package final class CaptureCore: Sendable {
         var isInterrupted = false
         var listeners: [Int: AsyncStream<CaptureEvent>.Continuation] = [:]
         var nextListener = 0
+
+        /// Forgets the users whose sinks were released while nothing was captured: nobody can end such a use.
+        ///
+        /// - Returns: The sinks of the other users. Release them outside the lock, because the last reference may be
+        ///   among them.
+        mutating func forgetLostUsers() -> [any VideoSink] {
+            let sinks = users.compactMapValues(\.sink)
+            users = users.filter { user, _ in user == .application || sinks[user] != nil }
+            return Array(sinks.values)
+        }
     }
 
     /// What the caller of a start must do.
     private enum Claim {
-        /// Launch this new run.
-        case launch(CaptureRun)
+        /// Launch this new run, which these sinks use.
+        case launch(CaptureRun, usedBy: [any VideoSink])
         /// Share this run, which captures already or is about to.
         case share(CaptureRun)
         /// Wait for this run's end, then claim again.
@@ -40,8 +55,8 @@ package final class CaptureCore: Sendable {
         case end
     }
 
-    let sinks = VideoSinks()
-    private let state = Monitor(State())
+    let sinks: VideoSinks
+    private let state: Monitor<State>
     private let threadName: String
     private let makesSizes: Bool
     private let body: @Sendable (CaptureContext) throws -> Void
@@ -61,6 +76,9 @@ package final class CaptureCore: Sendable {
         explainShortage: @escaping @Sendable (ThreadShortage) -> any Error,
         body: @escaping @Sendable (CaptureContext) throws -> Void
     ) {
+        let state = Monitor(State())
+        self.state = state
+        sinks = VideoSinks { removed in _ = Self.endUse(by: .sink(removed), in: state) }
         self.threadName = threadName
         self.makesSizes = makesSizes
         self.explainShortage = explainShortage
@@ -113,42 +131,47 @@ package final class CaptureCore: Sendable {
     ///
     /// - Throws: The error that prevented the start; `CancellationError` if the task was cancelled, or the user stopped.
     func start(for sink: (any VideoSink)? = nil) async throws {
-        if let sink { sinks.add(sink) }
         let user = Self.user(sink)
         let number = state.withLock { state in
             state.nextStart += 1
             state.starts[state.nextStart] = user
             return state.nextStart
         }
+        // Only now: whoever sees no start for a sink may pause it, unless it is added afterwards.
+        if let sink { sinks.add(sink) }
         do {
             try await withTaskCancellationHandler {
-                try await open(number, for: user)
+                try await open(number, for: sink)
             } onCancel: {
                 giveUp(number)
             }
             // The source may have opened, or ended without an error, in the moment in which the start was given up.
             let isWanted = state.withLock { state in
-                state.starts.removeValue(forKey: number) != nil || state.users.contains(user)
+                state.starts.removeValue(forKey: number) != nil || state.users[user] != nil
             }
             guard isWanted else { throw CancellationError() }
         } catch {
-            let isGivenUp = state.withLock { state in
-                guard state.starts.removeValue(forKey: number) != nil else { return true }
-                state.users.remove(user)
-                return false
+            let addition = sink.flatMap { sinks.lastAddition(of: $0) }
+            let isLeft = state.withLock { state in
+                guard state.starts.removeValue(forKey: number) == nil else {
+                    state.users[user] = nil
+                    return false
+                }
+                return state.users[user] == nil && !state.starts.values.contains(user)
             }
-            // The source may go on for others.
-            if let sink, isGivenUp { await sinks.pause(sink) }
+            // The source may go on for others; the sink may have a use of before, or another start.
+            if let sink, let addition, isLeft { await sinks.pause(sink, addedBy: addition) }
             throw error
         }
     }
 
-    private func open(_ number: Int, for user: User) async throws {
+    private func open(_ number: Int, for sink: (any VideoSink)?) async throws {
         while true {
             let run: CaptureRun
-            switch claim(CaptureRun(), for: user, number) {
-            case .launch(let new):
-                launch(new)
+            switch claim(CaptureRun(), for: sink, number) {
+            case .launch(let new, let users):
+                // The launch begins to keep them alive.
+                withExtendedLifetime(users) { launch(new) }
                 run = new
             case .share(let present):
                 run = present
@@ -168,7 +191,7 @@ package final class CaptureCore: Sendable {
         let run = state.withLock { state -> CaptureRun? in
             guard let user = state.starts.removeValue(forKey: number), let run = state.run else { return nil }
             // The user may also wait in another task. Once the source is open, the start has succeeded.
-            if !run.isOpen, !state.starts.values.contains(user) { state.users.remove(user) }
+            if !run.isOpen, !state.starts.values.contains(user) { state.users[user] = nil }
             if state.users.isEmpty { run.requestStop() }
             return run
         }
@@ -176,20 +199,29 @@ package final class CaptureCore: Sendable {
     }
 
     func stop(for sink: (any VideoSink)? = nil) async {
-        let user = Self.user(sink)
+        let addition = sink.flatMap { sinks.lastAddition(of: $0) }
+        let (run, isEnding) = Self.endUse(by: Self.user(sink), in: state)
+        // A start that came after this has added the sink again.
+        if let sink, let addition { await sinks.pause(sink, addedBy: addition) }
+        guard let run, isEnding else { return }
+        await run.untilEnded()
+        forget(run)
+    }
+
+    /// Ends a use, and the starts for it; requests the stop of the run after the last use.
+    ///
+    /// - Returns: The present run, and whether it ends because nobody uses it.
+    private static func endUse(by user: User, in state: Monitor<State>) -> (run: CaptureRun?, isEnding: Bool) {
         let (run, isEnding, starts) = state.withLock { state in
             let starts = state.starts.filter { $0.value == user }.map(\.key)
             for number in starts { state.starts[number] = nil }
-            state.users.remove(user)
+            state.users[user] = nil
             // Request the stop under the lock. Otherwise a start in between would share a run that is about to end.
             if state.users.isEmpty { state.run?.requestStop() }
             return (state.run, state.users.isEmpty, starts)
         }
         run?.giveUp(starts)
-        if let sink { await sinks.pause(sink) }
-        guard let run, isEnding else { return }
-        await run.untilEnded()
-        forget(run)
+        return (run, isEnding)
     }
 
     private static func user(_ sink: (any VideoSink)?) -> User {
@@ -202,7 +234,7 @@ package final class CaptureCore: Sendable {
     ///   waits.
     package func abandon(waiting: Bool) {
         let (run, listeners) = state.withLock { state in
-            state.users = []
+            state.users = [:]
             defer { state.listeners = [:] }
             return (state.run, Array(state.listeners.values))
         }
@@ -212,17 +244,17 @@ package final class CaptureCore: Sendable {
         if waiting { run?.join() }
     }
 
-    private func claim(_ new: CaptureRun, for user: User, _ number: Int) -> Claim {
+    private func claim(_ new: CaptureRun, for sink: (any VideoSink)?, _ number: Int) -> Claim {
         state.withLock { state in
             guard state.starts[number] != nil else { return .end }
             if let run = state.run, run.isEnding { return .outlast(run) }
-            state.users.insert(user)
+            state.users[Self.user(sink)] = UsingSink(sink: sink)
             if let run = state.run { return .share(run) }
             state.run = new
             state.format = nil
             state.failure = nil
             state.isInterrupted = false
-            return .launch(new)
+            return .launch(new, usedBy: state.forgetLostUsers())
         }
     }
 

@@ -37,7 +37,11 @@ package final class NewestFrameSlot: VideoSink {
                 state.reader = nil
                 return reader
             }
-            if state.frame != nil { state.framesDropped += 1 }
+            var frame = frame
+            if let former = state.frame {
+                state.framesDropped += 1
+                frame.takePlace(of: former)
+            }
             state.frame = frame
             return nil
         }

@@ -123,11 +123,10 @@ private struct PaintingLoop {
     /// Paints and delivers until a stop is requested or the painter has no more pictures.
     func run() throws {
         var schedule = SlotSchedule(rate: painter.frameRate, start: MonotonicClock.now)
-        while context.wait(until: schedule.nextDeadline) {
+        while context.wait(for: &schedule, at: { slower(painter.frameRate, context.highestRate) }) {
             let now = MonotonicClock.now
             let slots = schedule.takeSlot(at: now)
             let missed = losesMissedSlots ? slots : 0
-            schedule.change(to: slower(painter.frameRate, context.highestRate))
             let number = numbers.withLock { next in
                 let number = next &+ UInt32(truncatingIfNeeded: missed)
                 next = number &+ 1

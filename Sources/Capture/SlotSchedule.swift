@@ -41,13 +41,14 @@ package struct SlotSchedule: Sendable {
         return slot - due
     }
 
-    /// Goes on at another rate, from the slot taken up last.
-    package mutating func change(to newRate: FrameRate) {
+    /// Goes on at another rate, from the slot taken up last; a slot that would have been due by `now` is due now.
+    package mutating func change(to newRate: FrameRate, at now: MonotonicInstant) {
         let newRate = Self.sensible(newRate)
         guard newRate != rate else { return }
         origin = slot > 0 ? deadline(of: slot - 1) : origin
         slot = slot > 0 ? 1 : 0
         rate = newRate
+        if slot > 0, nextDeadline < now { (origin, slot) = (now, 0) }
     }
 
     private func deadline(of slot: Int) -> MonotonicInstant {

@@ -218,9 +218,10 @@ extension VideoSinks.State {
     /// Whether a sink gets a smaller size or a lower rate because of `limits`.
     func isSinkLimited(by limits: VideoFormatRequest) -> Bool {
         entries.contains { entry in
-            !entry.isPaused && entry.sink != nil
-                && (limits.dimensions != nil && entry.request.dimensions == nil
-                    || limits.frameRate != nil && entry.request.frameRate == nil)
+            guard !entry.isPaused, let sink = entry.sink else { return false }
+            // Who reads frames gets them in the size that they are captured in.
+            return limits.dimensions != nil && entry.request.dimensions == nil && !(sink is NewestFrameSlot)
+                || limits.frameRate != nil && entry.request.frameRate == nil
         }
     }
 

@@ -13,17 +13,23 @@ public final class VideoSinks: Sendable {
         var held: (any VideoSink)?
         let requirements: VideoFormatRequest
         var request = VideoFormatRequest()
+        /// The number of the call that added the sink last.
+        var lastAddition = 0
         /// Whether the sink gets no frames for now.
         var isPaused = false
         var pace = FramePace()
         /// Whether the last admitted frame must still be delivered to the sink.
         var isDue = false
+        /// Whether the sink did not get a change, so that the next frame, even if it is a repeat, is new to it.
+        var hasMissedChange = false
         var statistics = CaptureStatistics()
     }
 
     struct State {
         var entries: [Entry] = []
         var nextNumber = 0
+        /// How often a sink was added, also one that was there already.
+        var additions = 0
         var primary: Int?
         /// Whether the source keeps its sinks alive.
         var isHolding = false
@@ -51,9 +57,15 @@ public final class VideoSinks: Sendable {
     }
 
     let state = Monitor(State())
+    /// Told of each sink that is removed, outside the lock.
+    private let whenRemoved: @Sendable (ObjectIdentifier) -> Void
 
     /// Creates an empty set of sinks.
-    public init() {}
+    public init() { whenRemoved = { _ in } }
+
+    init(whenRemoved: @escaping @Sendable (ObjectIdentifier) -> Void) {
+        self.whenRemoved = whenRemoved
+    }
 
     // MARK: Sinks
 
@@ -64,7 +76,11 @@ public final class VideoSinks: Sendable {
         let requirements = sink.sourceRequirements
         let passed = state.withLock { state -> VideoFormatRequest? in
             state.entries.removeAll { $0.sink == nil }
+            state.additions += 1
             if let index = state.entries.firstIndex(where: { $0.sink === sink }) {
+                state.entries[index].lastAddition = state.additions
+                // A pause counts neither for the rate nor for the duration.
+                if state.entries[index].isPaused { state.entries[index].statistics.beginStretch() }
                 state.entries[index].isPaused = false
                 if state.isHolding { state.entries[index].held = sink }
                 return nil
@@ -74,7 +90,8 @@ public final class VideoSinks: Sendable {
                 number: state.nextNumber,
                 sink: sink,
                 held: state.isHolding ? sink : nil,
-                requirements: requirements
+                requirements: requirements,
+                lastAddition: state.additions
             )
             state.entries.append(entry)
             return state.passed(to: entry)
@@ -84,6 +101,8 @@ public final class VideoSinks: Sendable {
 
     /// Removes `sink`; a frame that it is taking right now is its last.
     ///
+    /// This also ends its use of the source (`VideoCapturer.startCapture(for:)`), which stops after its last user.
+    ///
     /// - Returns: The sink's final counts.
     @discardableResult
     public func remove(_ sink: any VideoSink) -> CaptureStatistics {
@@ -92,6 +111,7 @@ public final class VideoSinks: Sendable {
             return state.entries.remove(at: index)
         }
         guard var removed else { return CaptureStatistics() }
+        whenRemoved(ObjectIdentifier(sink))
         if removed.isDue { removed.statistics.framesDropped[.late] += 1 }
         return removed.statistics
     }
@@ -128,7 +148,7 @@ public final class VideoSinks: Sendable {
         var captured = CaptureStatistics()
         frame.timestamp.becomeCaptureTime(at: MonotonicClock.now, counting: &captured)
         captured.countCaptured(at: frame.timestamp)
-        guard admit(captured, newestAt: frame.timestamp) else { return }
+        guard admit(captured, newestAt: frame.timestamp) else { return noteMissed(frame) }
         handOver(frame)
     }
 
@@ -147,6 +167,7 @@ public final class VideoSinks: Sendable {
             else { return nil }
             return state.entries.remove(at: index)
         }
+        if let sink = former?.sink { whenRemoved(ObjectIdentifier(sink)) }
         // Release it outside the lock: this may be the last reference, and the sink's `deinit` may call back here.
         _ = consume former
         guard let sink else { return }
@@ -198,10 +219,23 @@ extension VideoSinks {
 
     /// Delivers the admitted frame.
     func handOver(_ frame: VideoFrame) {
+        noteMissed(frame)
         var number = 0
-        while let (next, sink) = nextDue(after: number) {
+        while let (next, sink, isNew) = nextDue(after: number) {
             number = next
+            var frame = frame
+            if isNew { frame.isRepeat = false }
             sink.onVideoFrame(frame)
+        }
+    }
+
+    /// Notes for the sinks that do not get the frame whether they miss a change.
+    private func noteMissed(_ frame: VideoFrame) {
+        guard !frame.isRepeat else { return }
+        state.withLock { state in
+            for index in state.entries.indices where !state.entries[index].isDue {
+                state.entries[index].hasMissedChange = true
+            }
         }
     }
 
@@ -227,7 +261,7 @@ extension VideoSinks {
             return isWanted
         }
         var number = 0
-        while let (next, sink) = nextDue(after: number) {
+        while let (next, sink, _) = nextDue(after: number) {
             number = next
             (sink as? any EncodedVideoSink)?.onEncodedFrame(frame)
         }
@@ -245,14 +279,15 @@ extension VideoSinks {
         }
     }
 
-    private func nextDue(after number: Int) -> (number: Int, sink: any VideoSink)? {
+    private func nextDue(after number: Int) -> (number: Int, sink: any VideoSink, hasMissedChange: Bool)? {
         let (next, waiters) = state.withLock { state in
-            var next: (number: Int, sink: any VideoSink)?
+            var next: (number: Int, sink: any VideoSink, hasMissedChange: Bool)?
             for index in state.entries.indices where state.entries[index].isDue && state.entries[index].number > number
             {
                 state.entries[index].isDue = false
                 if let sink = state.entries[index].sink {
-                    next = (state.entries[index].number, sink)
+                    next = (state.entries[index].number, sink, state.entries[index].hasMissedChange)
+                    state.entries[index].hasMissedChange = false
                     break
                 }
             }
@@ -293,10 +328,19 @@ extension VideoSinks {
         withExtendedLifetime(held) {}
     }
 
+    /// The number of the call that added `sink` last; `nil` if it is not there.
+    func lastAddition(of sink: any VideoSink) -> Int? {
+        state.withLock { state in state.entries.first { $0.sink === sink }?.lastAddition }
+    }
+
     /// Gives `sink` no more frames until it is added again, and waits for a frame that it is taking now.
-    func pause(_ sink: any VideoSink) async {
+    ///
+    /// Does nothing if it was added again since `addition`.
+    func pause(_ sink: any VideoSink, addedBy addition: Int) async {
         let (number, held) = state.withLock { state -> (Int?, (any VideoSink)?) in
-            guard let index = state.entries.firstIndex(where: { $0.sink === sink }) else { return (nil, nil) }
+            guard let index = state.entries.firstIndex(where: { $0.sink === sink }),
+                state.entries[index].lastAddition == addition
+            else { return (nil, nil) }
             state.entries[index].isPaused = true
             if state.entries[index].isDue {
                 state.entries[index].isDue = false

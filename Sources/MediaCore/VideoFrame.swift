@@ -116,6 +116,11 @@ public struct VideoFrame: Sendable {
         self.metadata = metadata
     }
 
+    /// Counts as a change for a reader that gets it in place of `former`, which it has not seen.
+    package mutating func takePlace(of former: VideoFrame) {
+        if !former.isRepeat { isRepeat = false }
+    }
+
     /// The size of the picture, before rotation.
     public var dimensions: Dimensions { buffer.dimensions }
 

@@ -36,7 +36,8 @@ public enum FrameDropReason: Int, CaseIterable, Sendable {
     case late
     /// The encoder was still busy with an earlier frame when the next one came.
     case encoderBusy
-    /// Fewer frames a second are sent than the source delivers, or the encoder left the frame out to hold its bitrate.
+    /// Fewer frames a second are sent than the source delivers, the encoder left the frame out to hold its bitrate, or a
+    /// keyframe was due so soon after the one before it that it had to wait.
     case rateControl
     /// The connection had no room for it; at a receiver, a frame that it refers to did not arrive.
     case network

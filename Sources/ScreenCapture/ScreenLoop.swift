@@ -96,18 +96,19 @@ struct ScreenLoop {
 
     private var wantedRate: FrameRate { context.wanted.frameRate ?? ScreenSource.defaultFrameRate }
 
+    /// The wanted rate, or a lower one if no sink takes as many pictures.
+    private var rate: FrameRate { context.highestRate.map { min($0, wantedRate) } ?? wantedRate }
+
     private func format(at rate: FrameRate) -> VideoFormat {
         VideoFormat(dimensions: dirty.dimensions, frameRate: rate, pixelFormat: ScreenSource.pixelFormat)
     }
 
     private mutating func capture() throws(XFailure) {
         var schedule = SlotSchedule(rate: wantedRate, start: MonotonicClock.now)
-        while context.wait(until: schedule.nextDeadline) {
+        while context.wait(for: &schedule, at: { rate }) {
             // Everything that is fetched from here on is at least as new as this.
             let now = MonotonicClock.now
             let missed = schedule.takeSlot(at: now)
-            let limit = context.highestRate
-            schedule.change(to: limit.map { min($0, wantedRate) } ?? wantedRate)
             try followChanges(at: now)
             let isPainted = painted.map { now >= $0 } ?? true
             if let layout, !dirty.isEmpty, isPainted {

@@ -2,6 +2,8 @@
 struct ControlSetting: Hashable, Sendable {
     var name: String
     var value: Int64
+    /// Whether it did something once, and must not be done again when the camera is opened.
+    var isAction = false
 }
 
 /// Reads and sets the controls of an open camera.
@@ -37,7 +39,7 @@ struct CameraControls {
             guard control.isInactive else { throw CameraError(error, device: path, isOpen: true, holder: holder) }
             throw overruled(name, status: error.status)
         }
-        return ControlSetting(name: name, value: value)
+        return ControlSetting(name: name, value: value, isAction: control.isAction)
     }
 
     private func overruled(_ name: String, status: Int32? = nil) -> CameraError {
@@ -144,6 +146,8 @@ extension CameraSource {
 
     /// Sets a control of the source's camera, and keeps it: it is set again whenever the camera is opened, as after it
     /// was plugged in again.
+    ///
+    /// A control that does something once is not kept: a button, or a movement such as `pan_relative`.
     ///
     /// It takes effect at once, while capturing too. Controls that overrule others come first: `auto_exposure` before
     /// `exposure_time_absolute`; `setControls(_:)` takes them in any order.

@@ -117,6 +117,18 @@ extension CameraError {
         )
     }
 
+    /// Makes the error for streaming that does not start at the end of a pipeline; `nil` if another thing is wrong.
+    init?(ofPipeline failure: SystemCallFailure, device: String) {
+        guard [ENOLINK, EPIPE].contains(failure.status) else { return nil }
+        self.init(
+            .driverFailed,
+            device: device,
+            attempt: failure.attempt,
+            status: failure.status,
+            explanation: "its pipeline must be set up by media-ctl or libcamera first; or choose another camera"
+        )
+    }
+
     private static func explain(_ status: Int32, isOpen: Bool, holder: () -> String?) -> (Code, String) {
         switch status {
         case EACCES, EPERM:

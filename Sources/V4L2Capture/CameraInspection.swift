@@ -10,7 +10,7 @@ package struct CameraInspection: Sendable {
         case camera(CaptureDevice, usable: [VideoFormat], offered: [PixelFormat], holder: String?)
         /// A camera from which another program captures that this user may not see.
         case busy(CaptureDevice)
-        /// A metadata, output or codec node.
+        /// A metadata, output or codec node, or the end of a pipeline that a program must set up first.
         case other
         /// A node that cannot be opened, or whose driver fails.
         case failed(CameraError)
@@ -46,6 +46,7 @@ package struct CameraInspection: Sendable {
         let system = directory.system
         do throws(CameraError) {
             let node = try directory.open(path)
+            guard isWanted || !node.capability.isPipelineEnd else { return .other }
             let device = directory.describe(node.capability, path: path, links: system.stableLinks())
             let holder = system.holder(of: path)
             let mayBeAsked = isWanted && holder == nil && !device.isLoopback

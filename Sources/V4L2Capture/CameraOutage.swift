@@ -150,6 +150,12 @@ struct CameraOutage {
         return now.duration(since: began) >= limit
     }
 
+    /// How much longer pictures are waited for: the whole limit before an outage, and `nil` if there is none.
+    func timeLeft(at now: MonotonicInstant) -> Duration? {
+        guard isWaiting, !isReprieved, let limit else { return nil }
+        return began.map { limit - now.duration(since: $0) } ?? limit
+    }
+
     /// When something is due while the camera is closed.
     var nextDeadline: MonotonicInstant { nextSlate.map { min($0, attemptDue) } ?? attemptDue }
 

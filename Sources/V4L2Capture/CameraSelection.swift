@@ -42,8 +42,20 @@ final class CameraSelection: Sendable {
     /// The controls to set whenever the camera is opened, in order.
     var settings: [ControlSetting] { state.withLock { $0.settings } }
 
-    /// Keeps a setting of `device`, which replaces an earlier one of the same control.
+    /// Takes over where `camera` was found, unless another camera was selected meanwhile.
+    ///
+    /// - Returns: The controls to set, in order; none of another camera.
+    func found(_ camera: CaptureDevice, as found: CaptureDevice) -> [ControlSetting] {
+        state.withLock { state in
+            guard state.device == camera else { return [] }
+            state.device = found
+            return state.settings
+        }
+    }
+
+    /// Keeps a setting of `device`, which replaces an earlier one of the same control; does not keep actions.
     func keep(_ setting: ControlSetting, of device: CaptureDevice) {
+        guard !setting.isAction else { return }
         state.withLock { state in
             guard device.isSameCamera(as: state.device) else { return }
             state.settings.removeAll { $0.name == setting.name }

@@ -159,7 +159,8 @@ public final class CameraSource: VideoCapturer, CoreCapturer {
 extension CameraSource {
     /// All cameras that can be opened, by node number.
     ///
-    /// Opens each node briefly, which wakes some cameras. Metadata, output and codec nodes are left out.
+    /// Opens each node briefly, which wakes some cameras. Metadata, output and codec nodes are left out, and so are those
+    /// that deliver nothing until a program sets up a pipeline for them (`V4L2_CAP_IO_MC`).
     public static func devices() -> [CaptureDevice] {
         CameraDirectory(system: KernelCameraSystem()).devices()
     }
@@ -169,7 +170,7 @@ extension CameraSource {
         CameraDirectory(system: KernelCameraSystem()).survey()
     }
 
-    /// The camera to use if none is named: the first of `devices()`.
+    /// The camera to use if none is named: the first of `devices()` with a format that we can read, or else the first.
     ///
     /// - Throws: `permissionDenied` if there are video nodes but this user cannot open one that is a camera;
     ///   `noSuchDevice` if there is no camera.

@@ -1,3 +1,4 @@
+import CV4L2
 import Glibc
 import MediaCore
 import Threading
@@ -49,6 +50,9 @@ protocol CameraSystem: Sendable {
 
 /// The machine that this program runs on, asked through the kernel.
 struct KernelCameraSystem: CameraSystem {
+    /// Where sysfs is.
+    var sysfs = "/sys"
+
     var now: MonotonicInstant { MonotonicClock.now }
 
     func nodePaths() -> [String] {
@@ -74,8 +78,11 @@ struct KernelCameraSystem: CameraSystem {
     }
 
     func hardware(of path: String) -> CameraHardware? {
-        guard let number = nodeNumber(of: path) else { return nil }
-        return CameraHardware(folder: "/sys/class/video4linux/video\(number)", resolve: resolve, read: firstLine)
+        // Not by its name: a container may have the node under another one.
+        var status = stat()
+        guard unsafe stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFCHR else { return nil }
+        let (major, minor) = (gnu_dev_major(status.st_rdev), gnu_dev_minor(status.st_rdev))
+        return CameraHardware(folder: "\(sysfs)/dev/char/\(major):\(minor)", resolve: resolve, read: firstLine)
     }
 
     func inode(of path: String) -> UInt64? {

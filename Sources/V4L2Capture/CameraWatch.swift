@@ -6,8 +6,9 @@ extension CameraSource {
     ///
     /// Begins with `added` for each camera that can be opened. A camera whose node this user may not open yet is added
     /// as soon as it may. A node is opened once, when it is new. One that could not be opened is tried again when it
-    /// changes, as by its permissions, and otherwise ever less often, up to every 30 s. Each call makes a stream of its own, with a thread
-    /// that ends with the stream. It buffers the 256 newest unread changes. It is empty if the system has no thread
+    /// changes, as by its permissions, and otherwise ever less often, up to every 30 s. A loopback device, which may be a
+    /// camera only while a program writes to it, is opened every two seconds. Each call makes a stream of its own, with
+    /// a thread that ends with the stream. It buffers the 256 newest unread changes. It is empty if the system has no thread
     /// left.
     public static func deviceChanges() -> AsyncStream<CaptureDeviceChange> {
         deviceChanges(of: KernelCameraSystem())
@@ -80,9 +81,9 @@ private struct CameraWatch {
         for node in unknown {
             switch directory.look(at: node.path) {
             case .camera(let device):
-                roster.opened(node, camera: device)
-                report(.added(device))
-            case .other: roster.opened(node, camera: nil)
+                if let change = roster.opened(node, camera: device, mayChange: device.isLoopback) { report(change) }
+            case .other(let mayChange):
+                if let change = roster.opened(node, camera: nil, mayChange: mayChange) { report(change) }
             case .refused: roster.refused(node, at: system.now)
             }
         }

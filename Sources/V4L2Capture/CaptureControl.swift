@@ -44,6 +44,8 @@ public struct CaptureControl: Hashable, Sendable {
     public var menu: [MenuEntry] = []
     /// Whether the control cannot be set.
     public var isReadOnly = false
+    /// Whether setting the control does something once, such as a movement, and is no state that lasts.
+    var isAction = false
     /// Whether the control has no effect at present, because another control (as an automatic mode) overrules it.
     public var isInactive = false
 

@@ -86,8 +86,9 @@ struct CameraDirectory {
     /// What a node turned out to be.
     enum Finding {
         case camera(CaptureDevice)
-        /// No camera: a metadata or output node.
-        case other
+        /// No camera: a metadata or output node, or the end of a pipeline; `mayChange` if a program's writing to it makes
+        /// it one.
+        case other(mayChange: Bool)
         /// It could not be opened.
         case refused
     }
@@ -101,12 +102,13 @@ struct CameraDirectory {
 
     /// All cameras that can be opened, and why each other node cannot be; by node number.
     ///
-    /// Nodes that have no hardware behind them, and those that capture no video, are left out.
+    /// Nodes that have no hardware behind them, those that capture no video, and the ends of pipelines are left out.
     func survey() -> CameraSurvey {
         var survey = CameraSurvey()
         for path in system.nodePaths() {
             do throws(CameraError) {
                 let node = try open(path)
+                guard !node.capability.isPipelineEnd else { continue }
                 survey.cameras.append(describe(node.capability, path: path, links: system.stableLinks()))
             } catch {
                 guard ![.notACamera, .noSuchDevice, .deviceLost].contains(error.code) else { continue }
@@ -119,24 +121,42 @@ struct CameraDirectory {
     /// Opens the node at `path` briefly to see what it is.
     func look(at path: String) -> Finding {
         guard let node = try? system.open(path), let device = try? V4L2Device(node: node) else { return .refused }
-        guard device.capability.isCamera else { return .other }
+        let capability = device.capability
+        guard capability.isCamera, !capability.isPipelineEnd else { return .other(mayChange: capability.isLoopback) }
         return .camera(describe(device.capability, path: path, links: system.stableLinks()))
     }
 
     /// The first camera; see `CameraSource.defaultDevice()`.
     func firstDevice() throws(CameraError) -> CaptureDevice {
         let survey = survey()
+        // A depth camera may come before the one with pictures.
+        if survey.cameras.count > 1, let device = survey.cameras.first(where: hasReadableFormat) { return device }
         if let device = survey.cameras.first { return device }
         let forbidden = survey.refusals.first { $0.code == .permissionDenied }
         if let refusal = forbidden ?? survey.refusals.first { throw refusal }
-        let nodes = system.nodePaths()
-        throw CameraError(
+        throw absence(system.nodePaths())
+    }
+
+    private func hasReadableFormat(_ camera: CaptureDevice) -> Bool {
+        (try? open(camera.path)).map { FormatEnumeration.isAnyReadable(of: $0) } ?? false
+    }
+
+    /// The error for a machine without a camera, whose nodes are `nodes`.
+    private func absence(_ nodes: [String]) -> CameraError {
+        let explanation =
+            if nodes.isEmpty {
+                "no /dev/video node exists; plug one in, or give a container the device"
+            } else if nodes.contains(where: { (try? open($0))?.capability.isPipelineEnd == true }) {
+                "none of \(nodes.joined(separator: ", ")) captures video by itself; the built-in camera must be set up by "
+                    + "libcamera first, which can write to a loopback device; or plug one in"
+            } else {
+                "none of \(nodes.joined(separator: ", ")) captures video; plug one in"
+            }
+        return CameraError(
             .noSuchDevice,
             device: "on this machine",
             attempt: "find a camera",
-            explanation: nodes.isEmpty
-                ? "no /dev/video node exists; plug one in, or give a container the device"
-                : "none of \(nodes.joined(separator: ", ")) captures video; plug one in"
+            explanation: explanation
         )
     }
 
@@ -187,7 +207,7 @@ struct CameraDirectory {
             default: throw CameraError(error, device: path, isOpen: false) { system.holder(of: path) }
             }
         }
-        guard device.capability.isCamera else { throw notACamera(path) }
+        guard device.capability.isCamera else { throw notACamera(path, isLoopback: device.capability.isLoopback) }
         return device
     }
 
@@ -243,19 +263,21 @@ struct CameraDirectory {
         )
     }
 
-    private func notACamera(_ path: String) -> CameraError {
+    private func notACamera(_ path: String, isLoopback: Bool = false) -> CameraError {
         CameraError(
             .notACamera,
             device: path,
             attempt: "capture from",
-            explanation: "it is no node that pictures stream from: a metadata or output node, or no video device at all"
+            explanation: isLoopback
+                ? "no program writes to this loopback device; start the one that does first"
+                : "it is no node that pictures stream from: a metadata or output node, or no video device at all"
         )
     }
 }
 
 extension CaptureDevice {
     /// Whether it is a device of v4l2loopback, which shows what another program writes, and has no hardware.
-    var isLoopback: Bool { driver == "v4l2 loopback" }
+    var isLoopback: Bool { driver == loopbackDriver }
 
     /// The last components of `stableLinks`.
     fileprivate var linkNames: [String] {

@@ -1,11 +1,28 @@
 import Capture
 import MediaCore
+import Threading
 
 extension CaptureLoop {
+    /// Goes back to the former camera after `error` if one was just changed to; else, or if that fails too, begins an
+    /// outage.
+    ///
+    /// - Throws: The last error, if the camera is not to be waited for.
+    mutating func fallBack(after error: CameraError) throws(CameraError) {
+        var reason = error
+        if let handover {
+            do throws(CameraError) {
+                return try takeBack(handover, because: error)
+            } catch {
+                reason = error
+            }
+        }
+        try beginOutage(reason)
+    }
+
     /// Closes the camera after `error`.
     ///
     /// - Throws: `error`, if the camera is not to be waited for.
-    mutating func beginOutage(_ error: CameraError) throws(CameraError) {
+    private mutating func beginOutage(_ error: CameraError) throws(CameraError) {
         guard outage.isWaiting, hasWorked else { throw error }
         // Doubles that were plugged in while it worked must not be taken for it.
         plan.selection.device = CameraDirectory(system: plan.system).withDoubles(plan.selection.device)
@@ -24,28 +41,48 @@ extension CaptureLoop {
     /// - Throws: The last reason why it cannot be opened, once the wait is over.
     mutating func reopen() throws(CameraError) {
         var notifier: NodeNotifier?
-        while !stop.isRequested {
+        while !stop.isRequested, session == nil {
             let now = plan.system.now
             if outage.isOver(at: now) { throw givenUp() }
             deliverSlate(at: now)
-            if closing?.isDone(within: Self.breath) ?? true {
+            if let opening {
+                if opening.isDone(within: Self.breath) { finish(opening) }
+            } else if closing?.isDone(within: Self.breath) ?? true {
                 endClosing()
-                if outage.isAttemptDue(at: now) {
-                    do throws(CameraError) {
-                        return try begin(openAside(plan))
-                    } catch {
-                        note(error)
-                    }
-                }
-                waitForNextLook(by: &notifier)
+                if outage.isAttemptDue(at: now) { beginOpening() } else { waitForNextLook(by: &notifier) }
             }
+            if session != nil { return }
             do throws(CameraError) {
                 try applyChanges()
             } catch {
                 // The second of two changes failed, and left the camera of the first one closed.
-                try beginOutage(error)
+                try fallBack(after: error)
             }
-            if session != nil { return }
+        }
+    }
+
+    private mutating func beginOpening() {
+        let (plan, context, readable) = (plan, context, readable)
+        let open: @Sendable () -> Result<CaptureSession, CameraError> = {
+            Result { () throws(CameraError) in try Self.open(plan, context, readable, for: context.wanted) }
+        }
+        do throws(ThreadShortage) {
+            opening = try SideThread(name: "camera-open", open)
+        } catch {
+            take(open())
+        }
+    }
+
+    private mutating func finish(_ opened: SideThread<Result<CaptureSession, CameraError>>) {
+        opening = nil
+        take(opened.result())
+    }
+
+    /// Goes on with the camera that was opened, or notes why it was not.
+    private mutating func take(_ opened: Result<CaptureSession, CameraError>) {
+        switch opened {
+        case .success(let session): begin(session)
+        case .failure(let error): note(error)
         }
     }
 

@@ -36,11 +36,15 @@ extension CaptureLoop {
     /// because it is the same camera or the bus has no room for two, the present one is closed first, and opened again
     /// if the new one cannot be.
     private mutating func apply(_ change: CameraSelection.Change) throws(CameraError) {
+        // It may be the camera to change to; and if not, it is not wanted any more.
+        abandonOpening()
         let isOpen = session != nil
         var opened: CaptureSession?
         do throws(CameraError) {
             let selection = plan.selection.target(of: change)
-            let next = try open(selection, for: context.wanted(for: change.request))
+            guard let next = try open(selection, for: context.wanted(for: change.request)) else {
+                return change.answer(.failure(CancellationError()))
+            }
             opened = next
             try overlap(with: next)
             guard !stop.isRequested else { return change.answer(.failure(CancellationError())) }
@@ -76,24 +80,38 @@ extension CaptureLoop {
 
     /// Opens the camera to change to; closes the present one before if both cannot be open.
     ///
+    /// - Returns: The camera; `nil` if a stop was requested before the present one was closed.
     /// - Throws: Why it cannot be opened. The present one then goes on, unless it was closed.
     private mutating func open(
         _ selection: CameraSelection,
         for wanted: VideoFormatRequest
-    ) throws(CameraError) -> CaptureSession {
-        finishClosing()
-        if !selection.device.isSameCamera(as: plan.selection.device) {
+    ) throws(CameraError) -> CaptureSession? {
+        while !selection.device.isSameCamera(as: plan.selection.device) {
             do throws(CameraError) {
                 return try openBeside(selection, for: wanted)
             } catch {
+                if isFormerInTheWay(of: selection, error) {
+                    finishClosing()
+                    continue
+                }
                 guard error.code == .noBandwidth || isSiblingInTheWay(of: selection, error) else { throw error }
             }
+            break
         }
         closeAside()
         finishClosing()
+        if stop.isRequested { return nil }
         var target = plan
         target.selection = selection
         return try openAside(target, for: wanted)
+    }
+
+    /// Whether the camera cannot be opened because one that is being closed is still open: it may be the same one, or
+    /// take the bandwidth of the bus.
+    private func isFormerInTheWay(of selection: CameraSelection, _ error: CameraError) -> Bool {
+        guard closing != nil else { return false }
+        return error.code == .noBandwidth
+            || error.code == .busy && plan.system.holder(of: selection.device.path) == nil
     }
 
     /// Whether the camera is busy because the present one, another node of the same device, is open.
@@ -147,6 +165,7 @@ extension CaptureLoop {
 
     private mutating func beginAgain() throws(CameraError) {
         finishClosing()
+        if stop.isRequested { return }
         begin(try openAside(plan))
     }
 
@@ -219,15 +238,25 @@ extension CaptureLoop {
     }
 
     private mutating func closeAside(_ former: HandedOver<CaptureSession?>) {
+        closeAside { _ = former.take() }
+    }
+
+    private mutating func closeAside(_ close: @escaping @Sendable () -> Void) {
         let earlier = closing
         do throws(ThreadShortage) {
             closing = try SideThread(name: "camera-close") {
-                _ = former.take()
+                close()
                 earlier?.result()
             }
         } catch {
-            _ = former.take()
+            close()
         }
+    }
+
+    /// Lets the camera be closed that is being opened, as soon as it is open.
+    mutating func abandonOpening() {
+        guard let abandoned = opening.take() else { return }
+        closeAside { _ = abandoned.result() }
     }
 
     /// Goes on for a moment while `thread` works.

@@ -46,6 +46,8 @@ struct CaptureLoop {
     var hasWorked = false
     /// The change of cameras that waits for its first frame.
     var handover: Handover?
+    /// Opens the camera again during an outage.
+    var opening: SideThread<Result<CaptureSession, CameraError>>?
     /// Closes the former camera, or one before it.
     var closing: SideThread<Void>?
 
@@ -65,6 +67,7 @@ struct CaptureLoop {
         var loop = try CaptureLoop(plan, context, stop)
         defer {
             loop.endHandover(with: .failure(CancellationError()))
+            loop.abandonOpening()
             loop.endClosing()
         }
         context.opened(loop.negotiated.videoFormat)
@@ -72,24 +75,10 @@ struct CaptureLoop {
             do throws(CameraError) {
                 try loop.capture()
             } catch {
-                try loop.goOn(after: error)
+                try loop.fallBack(after: error)
+                try loop.reopen()
             }
         }
-    }
-
-    /// Goes back to the former camera if one was just changed to; else begins an outage, which lasts until a camera is
-    /// open.
-    private mutating func goOn(after error: CameraError) throws(CameraError) {
-        var reason = error
-        if let handover {
-            do throws(CameraError) {
-                return try takeBack(handover, because: error)
-            } catch {
-                reason = error
-            }
-        }
-        try beginOutage(reason)
-        try reopen()
     }
 
     private init(_ plan: Plan, _ context: CaptureContext, _ stop: StopSignal) throws(CameraError) {
@@ -158,12 +147,14 @@ struct CaptureLoop {
         if !events.isEmpty { try take(from: session, after: events) }
         let now = plan.system.now
         guard !watchdog.isOver(at: now), !(outage.isWaiting && outage.isOver(at: now)) else {
-            throw noFrames(for: watchdog.patience, isOver: true)
+            throw noFrames(at: now, advice: "plug it in again, or try another port, cable, size or pixel format")
         }
         switch watchdog.change(at: now) {
-        case .interrupted: note(noFrames(for: watchdog.interruption, isOver: false))
+        case .interrupted:
+            let limit = outage.timeLeft(at: now) ?? watchdog.timeLeft(at: now)
+            note(noFrames(at: now, advice: goesOn(within: min(limit, watchdog.timeLeft(at: now)))))
         case .noFramesYet where !outage.isOn:
-            context.noFramesCaptured(because: noFrames(for: watchdog.interruption * 2, isOver: false))
+            context.noFramesCaptured(because: noFrames(at: now, advice: goesOn(within: watchdog.timeLeft(at: now))))
         case .interruptionEnded, .noFramesYet, nil: break
         }
         if let count = damage.due(at: now) { context.warn(damagedFrames(count)) }
@@ -265,15 +256,16 @@ struct CaptureLoop {
         )
     }
 
-    private func noFrames(for time: Duration, isOver: Bool) -> CameraError {
+    private func goesOn(within limit: Duration) -> String {
+        "it goes on by itself if it delivers again within \(limit.inTenths) s"
+    }
+
+    private func noFrames(at now: MonotonicInstant, advice: String) -> CameraError {
+        let silence = now.duration(since: watchdog.silentSince).inTenths
         let problem =
             watchdog.damagedInARow == 0
-            ? "the camera streams, but no frame came for \(time.seconds) s"
-            : "all frames that came for \(time.seconds) s, \(watchdog.damagedInARow) in number, were damaged"
-        let advice =
-            isOver
-            ? "plug it in again, or try another port, cable, size or pixel format"
-            : "it goes on by itself if it delivers again within \(watchdog.patience.seconds) s"
+            ? "the camera streams, but no frame came for \(silence) s"
+            : "all frames that came for \(silence) s, \(watchdog.damagedInARow) in number, were damaged"
         return CameraError(.noFrames, device: path, attempt: "read from", explanation: "\(problem); \(advice)")
     }
 
@@ -288,4 +280,9 @@ struct CaptureLoop {
     }
 
     var path: String { session?.path ?? plan.selection.device.path }
+}
+
+extension Duration {
+    /// The seconds, rounded to tenths for people.
+    fileprivate var inTenths: Double { (seconds * 10).rounded() / 10 }
 }

@@ -42,14 +42,14 @@ import Threading
         let camera = selection.device
         let directory = CameraDirectory(system: system)
         let (device, path) = try directory.open(camera)
-        selection.device = directory.sighted(camera, at: path)
+        let settings = selection.found(camera, as: directory.sighted(camera, at: path))
         let holder = { system.holder(of: path) }
         do {
             try device.followSignal()
         } catch {
             throw CameraError(error, device: path, isOpen: true, holder: holder)
         }
-        refusedSettings = CameraControls(device: device, path: path, holder: holder).set(selection.settings)
+        refusedSettings = CameraControls(device: device, path: path, holder: holder).set(settings)
         let negotiation = Negotiation(
             device: device,
             path: path,
@@ -71,6 +71,8 @@ import Threading
             ring = try BufferRing(device)
             try ring.start()
         } catch {
+            let isPipelineEnd = device.capability.isPipelineEnd
+            if isPipelineEnd, let reason = CameraError(ofPipeline: error, device: path) { throw reason }
             throw CameraError(error, device: path, isOpen: true, holder: holder)
         }
         self.device = device

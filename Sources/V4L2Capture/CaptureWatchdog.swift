@@ -20,6 +20,10 @@ struct CaptureWatchdog {
     /// The time without a good frame that counts as an interruption.
     var interruption: Duration { max(Self.shortestInterruption, severalIntervals) }
 
+    /// When the last frame came that was not damaged; before the first, when the stream was started.
+    var silentSince: MonotonicInstant { lastGood ?? start }
+
+    private let start: MonotonicInstant
     private let leastPatience: Duration
     /// The interval of the rate that the driver states.
     private let statedInterval: Duration
@@ -59,6 +63,7 @@ struct CaptureWatchdog {
         // A rate that is a driver's error can have an interval of centuries.
         statedInterval = min(interval, .seconds(3600))
         leastPatience = patience
+        self.start = start
         let several = statedInterval * Self.fewestIntervals
         deadline = start + max(patience, several)
         firstFrameDue = start + max(Self.usualStart, several)
@@ -122,11 +127,14 @@ struct CaptureWatchdog {
     }
 
     /// Whether the camera has failed.
-    func isOver(at now: MonotonicInstant) -> Bool {
-        if now >= deadline { return true }
+    func isOver(at now: MonotonicInstant) -> Bool { timeLeft(at: now) <= .zero }
+
+    /// How soon the camera fails, unless it gives a good frame before.
+    func timeLeft(at now: MonotonicInstant) -> Duration {
+        let silence = deadline.duration(since: now)
         // A single damaged frame proves nothing, however long ago it arrived.
-        guard let damagedSince, damagedInARow > 1 else { return false }
-        return now.duration(since: damagedSince) >= patience
+        guard let damagedSince, damagedInARow > 1 else { return silence }
+        return min(silence, patience - now.duration(since: damagedSince))
     }
 
     /// Whether an interruption has begun or ended since the last call.

@@ -43,6 +43,15 @@ struct FormatEnumeration {
         return try enumeration.formats(accepts: accepts)
     }
 
+    /// Whether `device` offers a pixel format that we can read; `false` if its driver does not say.
+    static func isAnyReadable(of device: V4L2Device) -> Bool {
+        var enumeration = FormatEnumeration(device: device, wanted: VideoFormatRequest())
+        let listed = try? enumeration.list { index throws(SystemCallFailure) in try device.pixelFormat(at: index) }
+        guard let formats = listed?.map(\.pixelFormat), !formats.isEmpty else { return false }
+        return formats.contains { PixelFormat.readDirectly.contains($0) }
+            || !LibV4LConversion.convertible(formats, descriptor: device.node.descriptor).isEmpty
+    }
+
     private init(device: V4L2Device, wanted: VideoFormatRequest) {
         self.device = device
         self.wanted = wanted

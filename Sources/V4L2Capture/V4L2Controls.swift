@@ -7,6 +7,13 @@ extension V4L2Device {
     /// The most controls and menu entries that are read; no known camera has more than 100.
     private static let mostControls = 512
 
+    /// The controls that begin a movement; uvcvideo gives them no flag of an action.
+    private static let movements: Set<UInt32> = [
+        UInt32(V4L2_CID_PAN_RELATIVE), UInt32(V4L2_CID_TILT_RELATIVE), UInt32(V4L2_CID_FOCUS_RELATIVE),
+        UInt32(V4L2_CID_ZOOM_RELATIVE), UInt32(V4L2_CID_ZOOM_CONTINUOUS), UInt32(V4L2_CID_IRIS_RELATIVE),
+        UInt32(V4L2_CID_PAN_SPEED), UInt32(V4L2_CID_TILT_SPEED),
+    ]
+
     /// All controls that hold a number or trigger something, in the driver's order.
     func controls() throws(SystemCallFailure) -> [CaptureControl] {
         var controls: [CaptureControl] = []
@@ -42,6 +49,8 @@ extension V4L2Device {
         control.defaultValue = answer.default_value
         control.isReadOnly = answer.flags & UInt32(V4L2_CTRL_FLAG_READ_ONLY) != 0
         control.isInactive = answer.flags & UInt32(V4L2_CTRL_FLAG_INACTIVE | V4L2_CTRL_FLAG_GRABBED) != 0
+        let actionFlags = UInt32(V4L2_CTRL_FLAG_WRITE_ONLY | V4L2_CTRL_FLAG_EXECUTE_ON_WRITE)
+        control.isAction = kind == .button || answer.flags & actionFlags != 0 || Self.movements.contains(answer.id)
         if kind == .menu || kind == .integerMenu { control.menu = menu(of: control) }
         let isReadable = kind != .button && answer.flags & UInt32(V4L2_CTRL_FLAG_WRITE_ONLY) == 0
         if isReadable { control.value = value(of: control) }

@@ -1,6 +1,9 @@
 import CV4L2
 import MediaCore
 
+/// The name of the driver v4l2loopback.
+let loopbackDriver = "v4l2 loopback"
+
 /// A node's description of itself.
 struct DeviceCapability: Equatable {
     var driver: String
@@ -17,6 +20,15 @@ struct DeviceCapability: Equatable {
         let capture = UInt32(V4L2_CAP_VIDEO_CAPTURE) | UInt32(V4L2_CAP_VIDEO_CAPTURE_MPLANE)
         return bits & capture != 0 && bits & UInt32(V4L2_CAP_STREAMING) != 0
     }
+
+    /// Whether the node is the end of a pipeline that a program must set up first, by the media controller.
+    ///
+    /// The image processors of laptops and boards have up to 48 such nodes. They offer formats, and deliver nothing by
+    /// themselves.
+    var isPipelineEnd: Bool { bits & UInt32(V4L2_CAP_IO_MC) != 0 }
+
+    /// Whether it is a device of v4l2loopback, which shows what another program writes, and has no hardware.
+    var isLoopback: Bool { driver == loopbackDriver }
 
     /// Whether only the multi-planar calls work.
     var isMultiplanar: Bool { bits & UInt32(V4L2_CAP_VIDEO_CAPTURE) == 0 }

@@ -153,6 +153,41 @@ struct CaptureCoreTests {
         #expect(!source.isDeviceOpen)
     }
 
+    // Nobody could end its use any more, and the camera stayed open.
+    @Test("A user that was released after a failure does not keep the next capture going")
+    func lostUser() async throws {
+        let source = HandCapturer()
+        // Both exist at once, so that they are two objects by their addresses, too.
+        let sink = StampSink()
+        var lost: StampSink? = StampSink()
+        weak let watched = lost
+        if let lost { try await source.startCapture(for: lost) }
+        source.give(.failure)
+        try await eventually { source.failure != nil }
+        lost = nil
+        try await eventually("the source lets go of it") { watched == nil }
+        try await source.startCapture(for: sink)
+        await source.stopCapture(for: sink)
+        #expect(!source.isCapturing && !source.isDeviceOpen)
+    }
+
+    @Test("A sink that is removed while capturing is a user no more", arguments: [false, true])
+    func removedUser(isOnly: Bool) async throws {
+        let source = HandCapturer()
+        let (leaving, staying) = (StampSink(), StampSink())
+        source.sink = leaving
+        try await source.startCapture(for: leaving)
+        if !isOnly { try await source.startCapture(for: staying) }
+        if isOnly { source.sink = nil } else { source.sinks.remove(leaving) }
+        if !isOnly {
+            source.give(.frame(milliseconds: 0))
+            try await eventually { staying.count == 1 }
+            await source.stopCapture(for: staying)
+        }
+        try await eventually { !source.isCapturing && !source.isDeviceOpen }
+        #expect(leaving.count == 0)
+    }
+
     @Test("A sink gets no frame after its stop has returned, though others do")
     func stoppedMeansStopped() async throws {
         let source = HandCapturer()
@@ -222,6 +257,24 @@ struct CaptureCoreTests {
             try await group.waitForAll()
         }
         #expect(!source.isDeviceOpen)
+    }
+
+    // Its first picture came with the next one for the other: up to ten seconds later.
+    @Test("A user that wants few pictures keeps no other one waiting")
+    func slowUser() async throws {
+        let source = PacedSource(dimensions: Dimensions(width: 32, height: 16), frameRate: FrameRate(20)) { _, _ in true
+        }
+        let (slow, fast) = (StampSink(), StampSink())
+        source.sinks.add(slow)
+        source.sinks.request(VideoFormatRequest(frameRate: FrameRate(numerator: 1, denominator: 10)), for: slow)
+        try await source.startCapture(for: slow)
+        try await eventually { slow.count == 1 }
+        try await Task.sleep(for: .milliseconds(300))
+        try await source.startCapture(for: fast)
+        try await eventually("its pictures", within: .seconds(5)) { fast.count >= 3 }
+        #expect(source.captureStatistics.framesDropped[.late] < 40, "no slot was missed")
+        await source.stopCapture(for: slow)
+        await source.stopCapture(for: fast)
     }
 
     @Test("A custom painted source delivers at its rate and ends when it says so")

@@ -33,10 +33,22 @@ struct SlotScheduleTests {
         var schedule = SlotSchedule(rate: FrameRate(10), start: start)
         _ = schedule.takeSlot(at: start)
         _ = schedule.takeSlot(at: start + .milliseconds(100))
-        schedule.change(to: FrameRate(50))
+        schedule.change(to: FrameRate(50), at: start + .milliseconds(100))
         #expect(schedule.nextDeadline == start + .milliseconds(120))
         #expect(schedule.takeSlot(at: start + .milliseconds(120)) == 0)
         #expect(schedule.nextDeadline == start + .milliseconds(140))
+    }
+
+    // Eight seconds of a picture every ten seconds are no pictures missed at 30 a second.
+    @Test("A higher rate that comes late in a long slot has its next slot at once, and nothing has been missed")
+    func raisedLate() {
+        var schedule = SlotSchedule(rate: FrameRate(numerator: 1, denominator: 10), start: start)
+        _ = schedule.takeSlot(at: start)
+        let now = start + .seconds(8)
+        schedule.change(to: FrameRate(30), at: now)
+        #expect(schedule.nextDeadline == now)
+        #expect(schedule.takeSlot(at: now + .milliseconds(1)) == 0)
+        #expect(schedule.nextDeadline == now + .nanoseconds(33_333_333))
     }
 
     @Test(

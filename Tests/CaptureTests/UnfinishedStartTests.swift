@@ -79,6 +79,63 @@ struct UnfinishedStartTests {
         await source.stopCapture()
     }
 
+    // The start that was cancelled paused the sink that the other one was for.
+    @Test("A sink has its frames although one of two starts for it was cancelled")
+    func cancelledTwin() async throws {
+        let (source, sink) = (SlowCapturer(), StampSink())
+        let first = Task { try await source.startCapture(for: sink) }
+        try await eventually { source.core.startsUnderWay == 1 && source.isRunning }
+        let second = Task { try await source.startCapture(for: sink) }
+        try await eventually { source.core.startsUnderWay == 2 }
+        first.cancel()
+        await #expect(throws: CancellationError.self) { try await first.value }
+        source.open()
+        try await second.value
+        source.sinks.deliver(frame(atMilliseconds: 0))
+        #expect(sink.count == 1)
+        await source.stopCapture(for: sink)
+        source.sinks.deliver(frame(atMilliseconds: 33))
+        #expect(sink.count == 1 && !source.isRunning)
+    }
+
+    @Test("A sink that captures keeps its frames when a further start for it comes in a task that is cancelled")
+    func cancelledWhileCapturing() async throws {
+        let (source, sink) = (SlowCapturer(), StampSink())
+        source.open()
+        try await source.startCapture(for: sink)
+        let again = Task {
+            withUnsafeCurrentTask { unsafe $0?.cancel() }
+            try await source.startCapture(for: sink)
+        }
+        _ = await again.result
+        source.sinks.deliver(frame(atMilliseconds: 0))
+        #expect(sink.count == 1)
+        await source.stopCapture(for: sink)
+    }
+
+    // The cancelled start paused the sink after the other one had added it.
+    @Test("A start at the same moment as a cancelled one brings the sink its frames")
+    func startedBesideCancelled() async throws {
+        let source = SlowCapturer()
+        source.open()
+        try await source.startCapture()
+        for round in 0..<300 {
+            let sink = StampSink()
+            let cancelled = Task {
+                withUnsafeCurrentTask { unsafe $0?.cancel() }
+                try await source.startCapture(for: sink)
+            }
+            let wanted = Task { try await source.startCapture(for: sink) }
+            _ = await cancelled.result
+            try await wanted.value
+            source.sinks.deliver(frame(atMilliseconds: 0))
+            #expect(sink.count == 1, "round \(round)")
+            await source.stopCapture(for: sink)
+            source.sinks.remove(sink)
+        }
+        await source.stopCapture()
+    }
+
     // It waited until the source had opened for the other one.
     @Test("A user that stops is not kept by another one's start")
     func stoppedBesideOthers() async throws {

@@ -73,6 +73,48 @@ struct VideoSinksTests {
         #expect(final.framesCaptured == 60 && sinks.statistics(of: some) == CaptureStatistics())
     }
 
+    /// Keeps for each frame whether it is a repeat.
+    private final class RepeatSink: VideoSink {
+        let repeats = Monitor<[Bool]>([])
+        var sourceRequirements: VideoFormatRequest { VideoFormatRequest() }
+        func onVideoFormatRequest(_ request: VideoFormatRequest) {}
+        func onVideoFrame(_ frame: VideoFrame) { repeats.withLock { $0.append(frame.isRepeat) } }
+    }
+
+    // A reader that passes over repeats did not see that the screen had changed.
+    @Test("A repeat is new to who did not get the picture")
+    func missedChange() async {
+        let sinks = VideoSinks()
+        let (all, some) = (RepeatSink(), RepeatSink())
+        sinks.add(all)
+        sinks.add(some)
+        sinks.request(VideoFormatRequest(frameRate: FrameRate(1)), for: some)
+        let begin = MonotonicClock.now - .seconds(5)
+        func deliver(at milliseconds: Int64, isRepeat: Bool) {
+            var frame = frame(atMilliseconds: 0)
+            (frame.timestamp, frame.isRepeat) = (begin + .milliseconds(milliseconds), isRepeat)
+            sinks.deliver(frame)
+        }
+        deliver(at: 0, isRepeat: false)
+        deliver(at: 200, isRepeat: false)
+        deliver(at: 1200, isRepeat: true)
+        deliver(at: 2400, isRepeat: true)
+        #expect(all.repeats.withLock { $0 } == [false, false, true, true])
+        #expect(some.repeats.withLock { $0 } == [false, false, true])
+
+        let slot = NewestFrameSlot(includesSubstitutes: false)
+        var picture = frame(atMilliseconds: 0)
+        func read(after repeats: [Bool]) async -> Bool? {
+            for isRepeat in repeats {
+                picture.isRepeat = isRepeat
+                slot.onVideoFrame(picture)
+            }
+            return await slot.next()?.isRepeat
+        }
+        #expect(await read(after: [false, true, true]) == false)
+        #expect(await read(after: [true, true]) == true)
+    }
+
     @Test("A sink that comes later counts from then on, and hears what was asked for before")
     func latecomer() {
         let source = PassiveSource()

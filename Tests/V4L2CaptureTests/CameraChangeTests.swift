@@ -177,6 +177,41 @@ struct CameraChangeTests {
         await source.stopCapture()
     }
 
+    // The change to the second camera stayed open, and the first one was never looked for again.
+    @Test("If the second of two changes during an outage loses the new camera, the one before them is waited for again")
+    func lostTwice() async throws {
+        let (first, isOpening, isAsked) = (script(10), Monitor(false), Monitor(false))
+        let system = ScriptedSystem(["/dev/video0": first], usesRealClock: true)
+        let (source, sink) = try await start(system)
+        var other = script(90, card: "Second", busInfo: "test-2")
+        other.isSilent = Monitor(true)
+        other.whileOpening = {
+            isOpening.change { $0 = true }
+            _ = isAsked.waitPatiently { $0 ? true : nil }
+        }
+        other.whileStopping = { system.plug([:]) }
+        system.plug(["/dev/video1": other])
+        first.isUnplugged.withLock { $0 = true }
+        sink.waitForSlates(1)
+        let change = Task { try await source.selectCaptureDevice(second) }
+        _ = isOpening.waitPatiently { $0 ? true : nil }
+        let hasFailed = Monitor<Bool?>(nil)
+        let request = VideoFormatRequest(frameRate: FrameRate(10))
+        let next = CameraSelection.Change(device: second, request: request) { result in
+            hasFailed.change { $0 = if case .failure = result { true } else { false } }
+        }
+        #expect(source.selection.ask(for: next))
+        isAsked.change { $0 = true }
+        #expect(hasFailed.waitPatiently { $0 } == true)
+        await #expect(throws: CameraError.self) { try await change.value }
+        #expect(source.device == testDevice)
+        system.plug(["/dev/video0": script(50)])
+        _ = sink.received.waitPatiently { $0.lumas.last == 50 ? true : nil }
+        #expect(sink.lumas.last == 50)
+        await source.stopCapture()
+        #expect(system.isAllClosed)
+    }
+
     // Without a session and in an outage, the capture thread spun, and the track was dead.
     @Test("A change that fails while the camera is silent leaves the camera to be opened again")
     func failedWhileSilent() async throws {

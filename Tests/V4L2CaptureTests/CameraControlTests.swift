@@ -200,6 +200,28 @@ struct CameraControlTests {
         #expect(source.selection.settings == [ControlSetting(name: "gain", value: 2)])
     }
 
+    // Each opening moved the camera further, and pressed its buttons again.
+    @Test("Buttons and movements are set once, and not again when the camera is opened")
+    func actions() async throws {
+        var script = script
+        let ids = [UInt32(V4L2_CID_PAN_RELATIVE), UInt32(V4L2_CID_ZOOM_CONTINUOUS)]
+        script.controls += [
+            .init(id: 70, label: "Strobe", flags: UInt32(V4L2_CTRL_FLAG_EXECUTE_ON_WRITE)),
+            .init(id: 80, label: "Focus, Relative", flags: UInt32(V4L2_CTRL_FLAG_WRITE_ONLY)),
+            .init(id: ids[0], label: "Pan, Relative"), .init(id: ids[1], label: "Zoom, Continuous"),
+        ]
+        let source = makeSource(ScriptedSystem(script))
+        try source.setControl("reset", to: 1)
+        try source.setControls([("strobe", "1"), ("focus_relative", "3"), ("brightness", "7"), ("pan_relative", "5")])
+        try source.setControl("zoom_continuous", to: 2)
+        #expect(source.selection.settings == [ControlSetting(name: "brightness", value: 7)])
+        #expect(script.settings.withLock { Set($0.map(\.id)) } == [10, 40, 70, 80, ids[0], ids[1]])
+        script.settings.withLock { $0 = [] }
+        try await source.startCapture()
+        #expect(script.settings.withLock { $0.map(\.id) } == [10])
+        await source.stopCapture()
+    }
+
     @Test("Controls that were set are set again, in order, when the camera was plugged in anew")
     func kept() async throws {
         let system = ScriptedSystem(script)

@@ -1,4 +1,5 @@
 import CV4L2
+import Capture
 import Glibc
 import MediaCore
 import Testing
@@ -131,6 +132,63 @@ struct CameraDirectoryTests {
         let absence = try #require(throws: CameraError.self) { try CameraDirectory(system: none).firstDevice() }
         #expect(absence.code == .noSuchDevice && absence.description.contains("plug one in"))
         #expect(absence.description.contains("none of /dev/video0, /dev/video8 captures video"), "\(absence)")
+    }
+
+    private let pipelineEnd = CameraScript(
+        card: "ISYS",
+        deviceCapabilities: capture | streaming | UInt32(V4L2_CAP_IO_MC),
+        failures: [cv4l2_STREAMON: EPIPE]
+    )
+
+    // A laptop's webcam was not found behind the nodes of its image processor.
+    @Test("The ends of pipelines are no cameras, but one that is named by its path is tried, and says what it needs")
+    func pipelines() async throws {
+        let system = ScriptedSystem(["/dev/video0": pipelineEnd, "/dev/video42": CameraScript(card: "Webcam")])
+        let directory = CameraDirectory(system: system)
+        #expect(directory.devices().map(\.path) == ["/dev/video42"])
+        #expect(directory.survey().cameras.map(\.path) == ["/dev/video42"])
+        #expect(try directory.firstDevice().path == "/dev/video42")
+        #expect(throws: CameraError.self) { try directory.device(matching: "ISYS") }
+        guard case .other = CameraInspection.ofAllNodes(in: system, wanted: nil).first?.finding else {
+            Issue.record("it is inspected as a camera")
+            return
+        }
+        for status in [EPIPE, ENOLINK] {
+            var named = pipelineEnd
+            named.failures = [cv4l2_STREAMON: status]
+            let system = ScriptedSystem(["/dev/video0": named])
+            let device = try CameraDirectory(system: system).device(matching: "/dev/video0")
+            let error = await #expect(throws: CameraError.self) {
+                try await makeSource(system, device: device).startCapture()
+            }
+            let words = error.map { "\($0)" } ?? "none"
+            #expect(error?.code == .driverFailed && words.contains("media-ctl"), "\(words)")
+        }
+        let alone = CameraDirectory(system: ScriptedSystem(["/dev/video0": pipelineEnd]))
+        let absence = try #require(throws: CameraError.self) { try alone.firstDevice() }
+        #expect(absence.code == .noSuchDevice && "\(absence)".contains("libcamera"), "\(absence)")
+    }
+
+    @Test("Where none is named, a camera whose formats cannot be read comes after one with pictures")
+    func depthCamera() throws {
+        var depth = CameraScript(card: "Depth")
+        depth.formats = [.init(pixelFormat: try #require(PixelFormat(fourCC: "Z16 ")))]
+        let scripts = ["/dev/video0": depth, "/dev/video2": CameraScript(card: "Colour")]
+        #expect(try CameraDirectory(system: ScriptedSystem(scripts)).firstDevice().name == "Colour")
+        let alone = CameraDirectory(system: ScriptedSystem(["/dev/video0": depth, "/dev/video1": depth]))
+        #expect(try alone.firstDevice().path == "/dev/video0")
+    }
+
+    // It spoke of a metadata node.
+    @Test("A loopback device without a writer says that it needs one")
+    func loopbackWithoutWriter() throws {
+        let loopback = CameraScript(
+            driver: "v4l2 loopback",
+            deviceCapabilities: UInt32(V4L2_CAP_VIDEO_OUTPUT) | streaming
+        )
+        let directory = CameraDirectory(system: ScriptedSystem(["/dev/video0": loopback]))
+        let error = try #require(throws: CameraError.self) { try directory.device(matching: "0") }
+        #expect(error.code == .notACamera && "\(error)".contains("no program writes to"), "\(error)")
     }
 
     @Test("The real machine can be asked, whether or not it has a camera")

@@ -74,6 +74,39 @@ struct CameraWatchTests {
         #expect(third.name == "Third")
     }
 
+    // Its node was looked at once, and the virtual camera of a program that was started later never came.
+    @Test("A loopback device is announced when a program begins to write to it, and is gone when that ends, each time")
+    func loopback() async throws {
+        let card = "Loopback"
+        let silent = CameraScript(card: card, driver: "v4l2 loopback", deviceCapabilities: 0x0400_0002)
+        let written = CameraScript(card: card, driver: "v4l2 loopback", deviceCapabilities: 0x0400_0001)
+        let system = ScriptedSystem(["/dev/video0": CameraScript(), "/dev/video1": silent])
+        var changes = CameraSource.deviceChanges(of: system).makeAsyncIterator()
+        #expect(await changes.next() == .added(testDevice))
+        for _ in 0..<2 {
+            system.plug(["/dev/video0": CameraScript(), "/dev/video1": written])
+            guard case .added(let device) = await changes.next() else {
+                Issue.record("it is announced")
+                return
+            }
+            #expect(device.name == card)
+            system.plug(["/dev/video0": CameraScript(), "/dev/video1": silent])
+            #expect(await changes.next() == .removed(device))
+        }
+    }
+
+    @Test("A node that may change is opened at each look, and a change is reported once")
+    func changeable() {
+        var roster = CameraRoster()
+        var told: [CaptureDeviceChange?] = []
+        for camera in [nil, testDevice, testDevice, nil, nil] as [CaptureDevice?] {
+            #expect(roster.look([node(0)], at: start).unknown == [node(0)])
+            told.append(roster.opened(node(0), camera: camera, mayChange: true))
+        }
+        #expect(told == [nil, .added(testDevice), nil, .removed(testDevice), nil])
+        #expect(roster.look([], at: start).gone.isEmpty)
+    }
+
     @Test("Cameras that come, and whose permissions change, are announced when the system tells of it, not at a look")
     func told() async throws {
         let folder = try TemporaryDirectory()

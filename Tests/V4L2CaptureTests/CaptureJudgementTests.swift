@@ -165,6 +165,47 @@ struct CaptureJudgementTests {
         #expect(told == ["interrupted: noFrames", "goes on", "failed: deviceLost"])
     }
 
+    /// The words for interruptions, failures and missing first frames of a camera that gives `events`, then nothing.
+    private func words(
+        _ events: [CameraScript.Event],
+        rate: Int = 30,
+        outageLimit: Duration,
+        count: Int
+    ) async throws -> [String] {
+        var script = CameraScript(events: events + [.silence])
+        script.formats[0].rates = .discrete([rate])
+        let system = ScriptedSystem(script)
+        let source = makeSource(system, outageLimit: outageLimit)
+        let reports = source.captureEvents()
+        try await source.startCapture()
+        var words: [String] = []
+        for await event in reports {
+            switch event {
+            case .interrupted(let error), .failed(let error), .noFramesCaptured(let error): words.append("\(error)")
+            case .interruptionEnded, .finished, .warning: break
+            }
+            if words.count == count { break }
+        }
+        await source.stopCapture()
+        return words
+    }
+
+    // After three seconds it said that no frame had come for five.
+    @Test("What is said of a silent camera counts from its last frame, and promises no more than is waited for")
+    func statedTimes() async throws {
+        let limited = try await words(CameraScript.steady(5), outageLimit: .seconds(2), count: 2)
+        #expect(limited.first?.contains("no frame came for 1.0 s") == true, "\(limited)")
+        #expect(limited.first?.contains("if it delivers again within 2.0 s") == true, "\(limited)")
+        #expect(limited.last?.contains("no frame came for 3.0 s") == true, "\(limited)")
+        #expect(limited.last?.contains("no picture came within 2.0 s") == true, "\(limited)")
+        let unlimited = try await words(CameraScript.steady(5), outageLimit: .seconds(60), count: 1)
+        #expect(unlimited.first?.contains("if it delivers again within 4.0 s") == true, "\(unlimited)")
+        let slow = try await words([], rate: 1, outageLimit: .seconds(2), count: 2)
+        #expect(slow.first?.contains("no frame came for 3.0 s") == true, "\(slow)")
+        #expect(slow.first?.contains("if it delivers again within 2.0 s") == true, "\(slow)")
+        #expect(slow.last?.contains("no frame came for 5.0 s") == true, "\(slow)")
+    }
+
     @Test("A camera that damages every other frame goes on; one that damages all of them fails")
     func damagedStream() async throws {
         let frames = { (isGood: @escaping (Int) -> Bool) -> [CameraScript.Event] in

@@ -50,6 +50,22 @@ struct KernelNodeTests {
         #expect(stop.isRequested)
     }
 
+    // In a container, /dev/video0 may be what sysfs calls video2.
+    @Test("The hardware behind a node is found by the node's number, not by its name")
+    func hardware() throws {
+        let folder = try TemporaryDirectory()
+        // What /dev/null is, on every machine.
+        let node = folder("dev/char/1:3")
+        try FileManager.default.createDirectory(atPath: node, withIntermediateDirectories: true)
+        try FileManager.default.createSymbolicLink(atPath: "\(node)/device", withDestinationPath: folder.path)
+        try store("3\n".utf8, at: "\(node)/index")
+        let system = KernelCameraSystem(sysfs: folder.path)
+        let hardware = try #require(system.hardware(of: "/dev/null"))
+        #expect(hardware.place == system.resolve(folder.path) && hardware.index == 3)
+        #expect(system.hardware(of: "/dev/zero") == nil)
+        #expect(system.hardware(of: "/dev/video-there-is-none") == nil && system.hardware(of: folder.path) == nil)
+    }
+
     @Test("The holder of a device is found by its open files, and the asking program does not count")
     func holder() throws {
         let path = NSTemporaryDirectory() + "held-\(UInt64.random(in: 0...UInt64.max))"

@@ -68,7 +68,11 @@ final class RendererSlot: Sendable {
         monitor.change { state in
             guard state.renderer != nil else { return }
             replaced = state.frame
-            if replaced != nil { state.statistics.framesDropped += 1 }
+            var frame = frame
+            if let replaced {
+                state.statistics.framesDropped += 1
+                frame.takePlace(of: replaced)
+            }
             state.frame = frame
             isFirst = !state.isServed
             state.isServed = true
