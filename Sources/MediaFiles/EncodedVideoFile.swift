@@ -73,10 +73,15 @@ package protocol EncodedVideoReader: AnyObject {
     var dimensions: Dimensions { get }
     /// The codec of the pictures.
     var codec: StoredVideoCodec { get }
+    /// Where another file begins that was appended to this one, in bytes; `nil` until the last frame was read, and if
+    /// there is none.
+    ///
+    /// The frames of that file are not read.
+    var nextFileOffset: Int64? { get }
 
     /// Moves to the next frame.
     ///
-    /// - Returns: `nil` at the end of the file.
+    /// - Returns: `nil` at the end of the file, and where another one was appended.
     /// - Throws: `truncated` in the middle of a frame, `damaged`, `unsupported`, `systemFailure`; every later call
     ///   throws the same error.
     func nextFrame() throws(MediaFileError) -> StoredFrame?

@@ -99,6 +99,8 @@ package final class IVFReader: EncodedVideoReader {
     package let dimensions: Dimensions
     /// The codec of the pictures.
     package let codec: StoredVideoCodec
+    /// Always `nil`: the signature of another file reads as the length of a frame that is too long.
+    package var nextFileOffset: Int64? { nil }
 
     private var file: InputFile
     private let unitsPerSecond: Int64
@@ -211,6 +213,7 @@ extension MediaFileError {
             .truncated,
             .read,
             path,
+            at: offset,
             "it ends in the middle of the frame at byte \(offset), after \(wholeFrames) whole frames; those are good"
         )
     }
@@ -220,6 +223,7 @@ extension MediaFileError {
             .damaged,
             .read,
             path,
+            at: offset,
             "it is damaged at byte \(offset), after \(wholeFrames) whole frames: \(finding); get an intact copy"
         )
     }

@@ -76,6 +76,8 @@ package struct MediaFileError: Error, Hashable, Sendable {
     package let path: String
     /// The system's `errno`, if the system reported the failure.
     package let status: Int32?
+    /// Where in the file the error is, in bytes, if that is known.
+    package private(set) var offset: Int64?
     /// The sentence after the colon.
     private let reason: String
 
@@ -86,6 +88,12 @@ package struct MediaFileError: Error, Hashable, Sendable {
         self.path = path
         self.status = nil
         self.reason = reason
+    }
+
+    /// Creates an error that lies in the file's content, at the byte `offset`.
+    init(_ code: Code, _ operation: Operation, _ path: String, at offset: Int64, _ reason: String) {
+        self.init(code, operation, path, reason)
+        self.offset = offset
     }
 
     /// Creates an error that the system reported as `status`.
@@ -102,6 +110,12 @@ package struct MediaFileError: Error, Hashable, Sendable {
         self.init(.removed, .write, path, "it, or its directory, was removed meanwhile; \(advice)")
     }
 
+    /// Creates the error for a link in place of a directory, which leads nowhere.
+    package init(danglingLink path: String) {
+        let advice = "make that directory, or name another"
+        self.init(.notFound, .makeDirectory, path, "it is a link to a directory that does not exist; \(advice)")
+    }
+
     /// Creates the error for a file where a running program's pictures were asked for.
     package init(notLive path: String) {
         self.init(.notLive, .open, path, "it is a file, and no pipe of a running program; play it as a clip")
@@ -113,6 +127,7 @@ package struct MediaFileError: Error, Hashable, Sendable {
         operation = error.operation
         self.path = path
         status = error.status
+        offset = error.offset
         reason = error.reason
     }
 

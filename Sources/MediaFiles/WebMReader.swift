@@ -9,6 +9,8 @@ package final class WebMReader: EncodedVideoReader {
     package var dimensions: Dimensions { track.dimensions }
     /// The codec of the pictures.
     package var codec: StoredVideoCodec { track.codec }
+    /// Where another file begins, as `EncodedVideoReader` says.
+    package private(set) var nextFileOffset: Int64?
 
     private var file: InputFile
     private let track: WebMTrack
@@ -69,6 +71,8 @@ package final class WebMReader: EncodedVideoReader {
     }
 
     private func readFrame() throws(EBMLFailure) -> StoredFrame? {
+        guard nextFileOffset == nil else { return nil }
+        var start = file.offset
         while let element = try file.readElement() {
             switch EBMLID(rawValue: element.id) {
             case .cluster:
@@ -81,14 +85,16 @@ package final class WebMReader: EncodedVideoReader {
                 clusterTime = time
                 file.consume(count)
             case .blockGroup:
-                continue
+                break
             case .simpleBlock, .block:
                 if let frame = try readBlock(element) { return frame }
             case .header, .segment:
+                nextFileOffset = start
                 return nil
             default:
                 try file.passOver(element)
             }
+            start = file.offset
         }
         return nil
     }

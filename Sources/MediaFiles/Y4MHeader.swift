@@ -71,19 +71,23 @@ struct Y4MHeader: Equatable {
         return value
     }
 
+    /// The rate where the header states none.
+    private static let usualRate = FrameRate(30)
+
     private static func frameRate(_ text: Substring) throws(Refusal) -> FrameRate {
         // The rate of pictures that come irregularly, as GStreamer states it, and one that is not known.
-        if text.hasPrefix("0:"), Int(text.dropFirst(2)) != nil { return FrameRate(30) }
+        if text.hasPrefix("0:"), Int(text.dropFirst(2)) != nil { return usualRate }
         let terms = text.split(separator: ":", omittingEmptySubsequences: false)
-        // A thousand frames a second is more than any camera has; the limit on the terms keeps their products within 64
-        // bits.
+        // The limit on the terms keeps their products within 64 bits.
         let limit = 1...1_000_000_000
         guard terms.count == 2, let numerator = Int(terms[0]), let denominator = Int(terms[1]),
-            limit.contains(numerator), limit.contains(denominator), numerator / denominator <= 1000
+            limit.contains(numerator), limit.contains(denominator)
         else {
-            throw Refusal(code: .damaged, reason: "its frame rate is \(text); it must lie between 0 and 1000")
+            throw Refusal(code: .damaged, reason: "its frame rate is \(text); it must be a fraction such as 30:1")
         }
-        return FrameRate(numerator: numerator, denominator: denominator)
+        // No camera is faster than 240 frames a second: ffmpeg and mpv state the unit of their timestamps here, such as
+        // 90000:1, if pictures come irregularly.
+        return numerator / denominator <= 240 ? FrameRate(numerator: numerator, denominator: denominator) : usualRate
     }
 
     private static func checkSampling(_ text: Substring) throws(Refusal) {

@@ -35,6 +35,12 @@ package struct Barcode: Hashable, Sendable {
 
     private var microseconds: UInt64 { UInt64(timestamp.microseconds) & Self.timeMask }
 
+    /// Whether the picture was captured after that of `other`; the times wrap around.
+    package func isLater(than other: Barcode) -> Bool {
+        let difference = (microseconds &- other.microseconds) & Self.timeMask
+        return difference > 0 && difference <= Self.timeMask / 2
+    }
+
     /// The CRC of the 80 bits `number`, `microseconds`.
     private var checksum: UInt16 {
         var remainder: UInt16 = 0xFFFF

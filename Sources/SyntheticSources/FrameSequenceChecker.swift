@@ -13,7 +13,8 @@ package struct FrameSequenceChecker: Sendable {
         package var notSent = 0
         /// Pictures whose number had already arrived.
         package var duplicated = 0
-        /// Pictures with a number that is new, but lower than one that arrived before.
+        /// Pictures that came too late: with a number that is new and lower than one that arrived before, or captured
+        /// before a picture that arrived before.
         package var reordered = 0
         /// Pictures whose top and bottom come from different frames.
         package var torn = 0
@@ -21,7 +22,7 @@ package struct FrameSequenceChecker: Sendable {
         package var unreadable = 0
         /// How many times the picture froze.
         package var frozen = 0
-        /// How many times the numbers started again, as after a restart of the sender.
+        /// How many times the numbers started again with later capture times, as after a restart of the sender.
         package var restarted = 0
     }
 
@@ -29,20 +30,14 @@ package struct FrameSequenceChecker: Sendable {
     package private(set) var counts = Counts()
 
     private let frozenAfter: Int
-    /// The highest number so far.
-    private var highest: UInt32?
-    /// Bit n is set if the number `highest - n` has arrived.
+    /// The picture with the highest number since the numbers last started.
+    private var newest: Barcode?
+    /// Bit n is set if the number `newest.number - n` has arrived.
     private var seen: UInt64 = 0
     /// The last picture's number, and how many pictures in a row had it.
     private var current: UInt32?
     private var repetitions = 0
     private var unreadableSinceValue = 0
-
-    /// A number lower than the highest by more than this is a restart, not a late frame.
-    ///
-    /// This is ten seconds at 30 fps,
-    /// longer than any queue may hold a frame.
-    private static let restartDistance: UInt32 = 300
 
     /// Creates a checker that has seen no picture.
     ///
@@ -53,20 +48,26 @@ package struct FrameSequenceChecker: Sendable {
     }
 
     /// Takes the reading of the next picture.
-    package mutating func observe(_ reading: BarcodeReading) {
+    ///
+    /// - Parameters:
+    ///   - reading: The barcode of the picture.
+    ///   - isRepeat: Whether the sender says that the picture is the one before again. Its barcode may then be that of
+    ///     the newest picture.
+    package mutating func observe(_ reading: BarcodeReading, isRepeat: Bool = false) {
         counts.frames += 1
         switch reading {
         case .value(let barcode):
+            if isRepeat && barcode == newest { return }
             noteRepetition(of: barcode.number)
-            note(barcode.number)
+            note(barcode)
         case .torn(let top, let bottom):
             counts.torn += 1
             repetitions = 0
             current = nil
             // Observe both in their order, so that the newer one does not make the older one count as missing.
             let isTopOlder = bottom.number &- top.number < 1 << 31
-            advance(isTopOlder ? top.number : bottom.number)
-            advance(isTopOlder ? bottom.number : top.number)
+            advance(to: isTopOlder ? top : bottom)
+            advance(to: isTopOlder ? bottom : top)
         case .none:
             counts.unreadable += 1
             unreadableSinceValue += 1
@@ -79,12 +80,13 @@ package struct FrameSequenceChecker: Sendable {
         if repetitions == frozenAfter { counts.frozen += 1 }
     }
 
-    private mutating func note(_ number: UInt32) {
-        guard !advance(number), let highest else { return }
-        let distance = highest &- number
-        if distance > Self.restartDistance {
+    private mutating func note(_ barcode: Barcode) {
+        guard !advance(to: barcode), let newest else { return }
+        let distance = newest.number &- barcode.number
+        // The capture time tells a restart from a late picture, however old that is.
+        if distance > 0, barcode.isLater(than: newest) {
             counts.restarted += 1
-            begin(at: number)
+            begin(with: barcode)
         } else if distance < 64, seen >> distance & 1 == 1 {
             counts.duplicated += 1
         } else {
@@ -96,27 +98,29 @@ package struct FrameSequenceChecker: Sendable {
         }
     }
 
-    /// Moves on to `number` if it is higher than all before.
+    /// Moves on to `barcode` if its number is higher than all before, and it was not captured before them.
     ///
-    /// - Returns: Whether it is higher.
+    /// A higher number with an earlier time is that of a late picture from before a restart.
+    ///
+    /// - Returns: Whether it moved on.
     @discardableResult
-    private mutating func advance(_ number: UInt32) -> Bool {
-        guard let highest else {
-            begin(at: number)
+    private mutating func advance(to barcode: Barcode) -> Bool {
+        guard let newest else {
+            begin(with: barcode)
             return true
         }
-        let step = number &- highest
+        let step = barcode.number &- newest.number
         // Serial number arithmetic (RFC 1982): the number wraps around.
-        guard step > 0, step < 1 << 31 else { return false }
+        guard step > 0, step < 1 << 31, !newest.isLater(than: barcode) else { return false }
         counts.notSent += max(0, Int(step) - 1 - unreadableSinceValue)
         unreadableSinceValue = 0
         seen = (step < 64 ? seen << step : 0) | 1
-        self.highest = number
+        self.newest = barcode
         return true
     }
 
-    private mutating func begin(at number: UInt32) {
-        highest = number
+    private mutating func begin(with barcode: Barcode) {
+        newest = barcode
         seen = 1
         unreadableSinceValue = 0
     }

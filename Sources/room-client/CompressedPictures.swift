@@ -7,10 +7,11 @@ enum CompressedPictures {
     ///
     /// - Parameters:
     ///   - path: The file.
-    ///   - body: Called once for each frame, with `nil` for a frame that is not shown.
-    /// - Returns: The size that the file states.
+    ///   - body: Called once for each frame, with its description, and with `nil` for the picture of a frame that is
+    ///     not shown.
+    /// - Returns: The size that the file states, and the part that was not read.
     /// - Throws: `MediaFileError`, or the error of opening a decoder.
-    static func read(_ path: String, _ body: (VideoBuffer?) -> Void) throws -> Dimensions {
+    static func read(_ path: String, _ body: (VideoBuffer?, StoredFrame) -> Void) throws -> DumpExtent {
         let reader = try EncodedVideoFormat.openReader(path: path)
         guard let codec = TrackCodec.stored(reader.codec) else {
             throw MediaFileError(.unsupported, .open, path, "this program cannot decode its codec")
@@ -18,7 +19,18 @@ enum CompressedPictures {
         let decoder = try codec.makeDecoder()
         var buffer: VideoBuffer?
         var number = 0
-        while let frame = try nextFrame(of: reader) {
+        var unread: DumpExtent.Unread?
+        func nextFrame() throws -> StoredFrame? {
+            do throws(MediaFileError) {
+                let frame = try reader.nextFrame()
+                if frame == nil { unread = reader.nextFileOffset.map { .anotherFile($0) } }
+                return frame
+            } catch {
+                unread = try .cutOff(by: error)
+                return nil
+            }
+        }
+        while let frame = try nextFrame() {
             let timestamp = MonotonicInstant(nanoseconds: frame.time.wholeNanoseconds)
             number += 1
             do {
@@ -30,20 +42,11 @@ enum CompressedPictures {
                         return new
                     }
                 }
-                body(picture?.buffer)
+                body(picture?.buffer, frame)
             } catch {
                 throw MediaFileError(.damaged, .read, path, "frame \(number) is not decodable: \(error)")
             }
         }
-        return reader.dimensions
-    }
-
-    /// Reads the next frame; a truncated last frame is not an error, because a dump may end anywhere.
-    private static func nextFrame(of reader: any EncodedVideoReader) throws -> StoredFrame? {
-        do {
-            return try reader.nextFrame()
-        } catch let error where error.code == .truncated {
-            return nil
-        }
+        return DumpExtent(dimensions: reader.dimensions, unread: unread)
     }
 }

@@ -12,6 +12,8 @@ struct DumpCounts: Encodable {
     var skipped = 0
     /// Frames of higher temporal layers that were left out.
     var layersLeftOut = 0
+    /// Frames that a dump of raw pictures lacks, although the frames after them could be decoded.
+    var notRecorded = 0
     var duplicated = 0
     var reordered = 0
     var torn = 0
@@ -40,6 +42,8 @@ struct DumpCounts: Encodable {
     var notInFile = 0
     /// Frames of the file that the log lacks.
     var notInLog = 0
+    /// Frames of the file that have another length than in the log, or are keyframes only in one of them.
+    var notAsLogged = 0
     /// The worst clock behind the frame ages.
     @Nullable var clock: String? = nil
     @Nullable var clockErrorMs: Double? = nil
@@ -49,7 +53,7 @@ struct DumpCounts: Encodable {
         let sums: [WritableKeyPath<DumpCounts, Int>] = [
             \.frames, \.notSent, \.lost, \.skipped, \.layersLeftOut, \.duplicated, \.reordered, \.torn, \.unreadable,
             \.frozen, \.catchUp, \.notShown, \.notDecoded, \.sizeChanges, \.simulcastSwitches, \.notInFile, \.notInLog,
-            \.repeated, \.substitutes,
+            \.repeated, \.substitutes, \.notRecorded, \.notAsLogged,
         ]
         for count in sums { self[keyPath: count] += other[keyPath: count] }
         if let theirs = other.freezeCount { freezeCount = (freezeCount ?? 0) + theirs }
@@ -61,7 +65,8 @@ struct DumpCounts: Encodable {
     /// The faults as text for people, and what was left out on purpose.
     var faultWords: String {
         """
-        \(lost) lost, \(skipped + layersLeftOut) left out, \(duplicated) doubled, \(reordered) reordered, \(torn) torn
+        \(lost) lost, \(skipped + layersLeftOut) left out, \(duplicated) doubled, \(reordered) reordered, \(torn) torn\
+        \(notRecorded > 0 ? ", \(notRecorded) not recorded" : "")
         """
     }
 

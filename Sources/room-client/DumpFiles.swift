@@ -20,12 +20,16 @@ enum DumpFiles {
         guard isFile(log) else {
             throw MediaFileError(.notRegular, .open, log, "it is a pipe or a device; move it away to verify without it")
         }
-        let text = String(decoding: try WholeFile.read(log), as: UTF8.self)
-        do {
-            return try FrameLogEntry.read(text)
-        } catch {
-            throw MediaFileError(.damaged, .read, log, "a line is no frame's; move it away to verify without it")
+        var entries: [FrameLogEntry] = []
+        // Piece by piece: the log of some days is longer than a file that is read at once may be.
+        try WholeFile.readLines(of: log) { lines throws(MediaFileError) in
+            do {
+                entries += try FrameLogEntry.read(String(decoding: lines, as: UTF8.self))
+            } catch {
+                throw MediaFileError(.damaged, .read, log, "a line is no frame's; move it away to verify without it")
+            }
         }
+        return entries
     }
 
     /// Whether two paths lead to the same file, under whatever names; `-` is standard input.

@@ -18,16 +18,37 @@ struct DumpPlot {
         dumps.append(((path as NSString).lastPathComponent, frames))
     }
 
-    /// The chart of all dumps, whose times begin with the first frame of all of them.
+    /// The chart of all dumps.
+    ///
+    /// The times of dumps that were recorded at the same time begin with the first frame of all of them, so that they can
+    /// be compared. Those of other dumps begin with their own first frame: days may lie between them.
     var chart: TimeChart {
-        let origin = dumps.flatMap(\.frames).map { Double($0.received) }.min() ?? 0
-        let sections = dumps.map { TimeChart.Section($0.name, panels: panels(of: $0.frames, origin)) }
+        let sections = zip(dumps, origins).map { dump, origin in
+            TimeChart.Section(dump.name, panels: panels(of: dump.frames, origin))
+        }
         let frames = dumps.map(\.frames.count).reduce(0, +)
         return TimeChart(
             title: dumps.count == 1 ? "Dump" : "\(dumps.count) dumps",
             subtitle: "\(counted(frames, "frame")); a frame's age is the time from its capture until it was decoded",
             sections: sections
         )
+    }
+
+    /// The time at which the axis of each dump begins, in microseconds.
+    private var origins: [Double] {
+        let spans = dumps.map { dump in
+            let times = dump.frames.map { Double($0.received) }
+            return (begin: times.min() ?? 0, end: times.max() ?? 0)
+        }
+        var origins = spans.map(\.begin)
+        var (origin, end) = (0.0, -Double.infinity)
+        let inOrder = spans.indices.sorted { spans[$0].begin < spans[$1].begin }
+        for index in inOrder where !dumps[index].frames.isEmpty {
+            if spans[index].begin > end { origin = spans[index].begin }
+            end = max(end, spans[index].end)
+            origins[index] = origin
+        }
+        return origins
     }
 
     private func panels(of frames: [FrameLogEntry], _ origin: Double) -> [TimeChart.Panel] {

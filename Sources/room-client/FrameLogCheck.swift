@@ -8,6 +8,9 @@ import RoomKit
 ///
 /// TCP loses nothing, so whatever is missing was left out by somebody. It is no fault if everything after it can be
 /// decoded: the next frame is a keyframe, or only higher temporal layers are missing.
+///
+/// A dump of raw pictures has only frames that were decoded, so nothing that it lacks was lost on the way: the recorder
+/// left the other frames out, or the program did not decode them.
 struct FrameLogCheck {
     /// The counts for one simulcast layer.
     struct Layer: Encodable {
@@ -19,6 +22,8 @@ struct FrameLogCheck {
         var skipped = 0
         /// Frames of higher temporal layers that were left out.
         var layersLeftOut = 0
+        /// Frames in such gaps of a dump of raw pictures.
+        var notRecorded = 0
         var duplicated = 0
         var reordered = 0
     }
@@ -48,6 +53,15 @@ struct FrameLogCheck {
     private var size: Dimensions?
     private var newestCapture = Int64.min
     private var isOverlapping = false
+    /// The count for frames without which the next one cannot be decoded, or could not be if they had not arrived.
+    private let gaps: WritableKeyPath<Layer, Int>
+
+    /// Creates a check that has seen no line.
+    ///
+    /// - Parameter isRaw: Whether the dump has raw pictures instead of compressed frames.
+    init(isRaw: Bool = false) {
+        gaps = isRaw ? \.notRecorded : \.lost
+    }
 
     /// Takes the next line.
     ///
@@ -92,7 +106,7 @@ struct FrameLogCheck {
         defer { layers[layer] = counts }
         counts.frames += 1
         // Another simulcast layer begins with a keyframe; without one, at least that keyframe is missing.
-        if isSwitch && !entry.key { counts.lost += 1 }
+        if isSwitch && !entry.key { counts[keyPath: gaps] += 1 }
         guard let previous = newest[layer] else {
             newest[layer] = entry
             return
@@ -109,7 +123,7 @@ struct FrameLogCheck {
         } else if step == (entry.layer == 0 ? 1 : 0) {
             counts.layersLeftOut += missing
         } else {
-            counts.lost += missing
+            counts[keyPath: gaps] += missing
         }
     }
 
@@ -119,11 +133,13 @@ struct FrameLogCheck {
             counts.lost += layer.lost
             counts.skipped += layer.skipped
             counts.layersLeftOut += layer.layersLeftOut
+            counts.notRecorded += layer.notRecorded
             counts.duplicated += layer.duplicated
             counts.reordered += layer.reordered
         }
         // A frame that the numbers miss was sent.
-        counts.notSent = max(0, counts.notSent - counts.lost - counts.skipped - counts.layersLeftOut)
+        let missing = counts.lost + counts.skipped + counts.layersLeftOut + counts.notRecorded
+        counts.notSent = max(0, counts.notSent - missing)
         counts.simulcastSwitches = switches
         counts.catchUp = catchUp
         counts.notShown = notShown

@@ -26,6 +26,8 @@ final class Reception: Sendable {
         var endings: [Int: Task<Void, Never>] = [:]
         var nextEnding = 0
         var failure: RecordingError?
+        /// Whether a failure of the snapshot has been reported.
+        var isSnapshotFailureReported = false
         /// The one track that is received for a pipe.
         var claimed: RemoteVideoTrack?
         /// Tracks that could not be received; they are not claimed again.
@@ -234,7 +236,8 @@ final class Reception: Sendable {
         if let error = recording?.error, !isReported { report(error) }
     }
 
-    /// Reports failed recordings, each once, soon after the failure, so that users do not find out an hour later.
+    /// Reports failed recordings and the snapshot's failure, each once, soon after the failure, so that users do not find
+    /// out an hour later.
     ///
     /// - Returns: Whether nothing is left to do, because all recordings have failed and no snapshot is wanted.
     func reportFailures() -> Bool {
@@ -249,7 +252,17 @@ final class Reception: Sendable {
             return (failures, !state.items.isEmpty && isAll)
         }
         for error in failures { report(error) }
+        reportSnapshotFailure()
         return isAll && directory != nil && snapshot == nil && presenter == nil
+    }
+
+    private func reportSnapshotFailure() {
+        guard let error = snapshot?.error else { return }
+        let isNew = state.withLock { state in
+            defer { state.isSnapshotFailureReported = true }
+            return !state.isSnapshotFailureReported
+        }
+        if isNew { reporter.reportFailure(FailureEvent(error)) }
     }
 
     private func report(_ error: RecordingError) {
@@ -267,11 +280,9 @@ final class Reception: Sendable {
     func finish() async -> SubscriberSummary {
         while let ending = state.withLock({ $0.endings.values.first }) { await ending.value }
         for item in state.withLock({ $0.items }) { item.recorder?.stop() }
-        _ = reportFailures()
         try? snapshot?.writeNewest()
-        if let failure = snapshot?.error {
-            reporter.reportFailure(FailureEvent(failure))
-        } else if let snapshot, !snapshot.isEmpty {
+        _ = reportFailures()
+        if let snapshot, snapshot.error == nil, !snapshot.isEmpty {
             Terminal.note("The newest picture is in \(snapshot.path).")
         }
         await (presenter as? VideoPipeRenderer)?.finishPiping(reporter)

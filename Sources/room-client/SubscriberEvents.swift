@@ -91,12 +91,18 @@ struct RecordingEvent: Encodable {
         framesNotRecorded = recording.framesDropped
     }
 
-    /// The event as text for people; `nil` if there is no file.
+    /// The event as text for people; `nil` if there is no file, and no frame for one.
     var words: String? {
-        guard !files.isEmpty else { return nil }
-        let names = listed(first: files[0], last: lastFile, count: fileCount)
-        return "\(participant)/\(track): \(counted(framesRecorded, "frame")) -> \(names)"
+        guard !files.isEmpty || framesNotRecorded > 0 else { return nil }
+        let names = files.first.map { " -> \(listed(first: $0, last: lastFile, count: fileCount))" } ?? ""
+        let missing = notRecordedWords(framesNotRecorded)
+        return "\(participant)/\(track): \(counted(framesRecorded, "frame"))\(missing)\(names)"
     }
+}
+
+/// The frames that a recorder left out, as a part of a sentence for people; empty for none.
+func notRecordedWords(_ count: Int) -> String {
+    count > 0 ? ", \(count) not recorded: the disk was too slow or full" : ""
 }
 
 /// The files of a dump, for people: one, or the first and the last of many.

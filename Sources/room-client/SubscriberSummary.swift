@@ -121,13 +121,14 @@ extension SubscriberSummary {
             let freezeTime = String(format: "%.2f s", track.totalFreezesDuration)
             let freezes = track.freezeCount > 0 ? "; \(counted(track.freezeCount, "freeze")), \(freezeTime)" : ""
             let dropped = track.framesDropped > 0 ? ", \(track.framesDropped) dropped" : ""
+            let missing = notRecordedWords(track.framesNotRecorded ?? 0)
             let file = track.file.map { file in
                 "\n    -> \(listed(first: file, last: track.lastFile, count: track.fileCount ?? 1))"
             }
             let keyframes = counted(track.keyframes, "keyframe")
             return """
                 \(track.participant)/\(track.track): \(counted(track.framesReceived, "frame")) received, \
-                \(track.framesDecoded) decoded\(dropped) (\(DataSize(bytes: track.bytes)), \(keyframes))\(age ?? "")\(freezes)\(file ?? "")
+                \(track.framesDecoded) decoded\(dropped) (\(DataSize(bytes: track.bytes)), \(keyframes))\(age ?? "")\(freezes)\(missing)\(file ?? "")
                 """
         }.joined(separator: "\n") + omissionWords
     }

@@ -15,13 +15,20 @@ struct VerificationResult: Encodable {
     var publishedWidth: Int
     var publishedHeight: Int
     var counts = DumpCounts()
+    /// The part of the file that was not read; its first byte is written as `unreadFrom`.
+    var unread: DumpExtent.Unread?
+    /// Whether there is a log beside the file.
+    var isLogged = false
+    /// The first of the frames that are not as in the log, counted from 1.
+    var firstNotAsLogged: Int?
     /// The counts for each simulcast layer, in which frame numbers count; empty without a log.
     var simulcastLayers: [FrameLogCheck.Layer] = []
     /// The frame ages, in milliseconds.
     @Nullable var latencyMs: Percentiles? = nil
 
     private enum CodingKeys: CodingKey {
-        case event, file, error, width, height, publishedWidth, publishedHeight, simulcastLayers, latencyMs
+        case event, file, error, width, height, publishedWidth, publishedHeight, unreadFrom
+        case simulcastLayers, latencyMs
     }
 
     init(file: String, size: Dimensions, published: Dimensions) {
@@ -48,14 +55,27 @@ struct VerificationResult: Encodable {
         try container.encode(height, forKey: .height)
         try container.encode(publishedWidth, forKey: .publishedWidth)
         try container.encode(publishedHeight, forKey: .publishedHeight)
+        try container.encode(unread?.offset, forKey: .unreadFrom)
         try container.encode(simulcastLayers, forKey: .simulcastLayers)
         try container.encode(_latencyMs, forKey: .latencyMs)
     }
 
     /// Whether anything is wrong; a dump without a frame says nothing good either.
     var hasFaults: Bool {
-        counts.lost + counts.duplicated + counts.reordered + counts.torn + counts.notInFile > 0
-            || counts.notInLog > Self.notLoggedAtMost || counts.frames == 0
+        counts.lost + counts.duplicated + counts.reordered + counts.torn + counts.notInFile + counts.notAsLogged > 0
+            || counts.notInLog > Self.notLoggedAtMost || counts.frames == 0 || isUnreadPartFault
+    }
+
+    /// Whether the file should have been read to its end.
+    ///
+    /// A program that is killed leaves an incomplete frame. The log says whether that is all that the file lacks; without
+    /// a log it may be any number of frames.
+    private var isUnreadPartFault: Bool {
+        switch unread {
+        case nil: false
+        case .incompleteFrame: !isLogged
+        case .anotherFile: true
+        }
     }
 
     /// The result as text for people.
@@ -67,6 +87,7 @@ struct VerificationResult: Encodable {
         let missing =
             (counts.notInFile > 0 ? ", \(counts.notInFile) of the log not in the file" : "")
             + (counts.notInLog > 0 ? ", \(counts.notInLog) not in the log" : "")
+            + notAsLoggedWords + unreadWords
             + (counts.notDecoded > 0 ? ", \(counts.notDecoded) not decoded" : "")
         let smoothness =
             (counts.sizeChanges > 0 ? ", size changes: \(counts.sizeChanges)" : "")
@@ -80,6 +101,19 @@ struct VerificationResult: Encodable {
             \(file): \(width)x\(height)\(published), \(counted(counts.frames, "frame")), \(counts.faultWords), \
             \(counts.notSent) not sent\(missing)\(barcodeWords)\(smoothness)\(ages ?? "")
             """
+    }
+
+    private var notAsLoggedWords: String {
+        guard let firstNotAsLogged else { return "" }
+        return ", \(counts.notAsLogged) not as in the log, first frame \(firstNotAsLogged)"
+    }
+
+    private var unreadWords: String {
+        switch unread {
+        case nil: ""
+        case .incompleteFrame(let offset): ", cut off at byte \(offset) after \(counted(counts.frames, "frame"))"
+        case .anotherFile(let offset): ", another file begins at byte \(offset) and was not read"
+        }
     }
 
     private var barcodeWords: String {
@@ -96,12 +130,14 @@ struct VerificationSummary: Encodable {
     var filesUnreadable = 0
     /// Files among `files` that contain no frame.
     var filesEmpty = 0
+    /// Files among `files` that were not read to their end, because they are cut off, or another file follows.
+    var filesCut = 0
     var counts = DumpCounts()
     /// The frame ages, in milliseconds.
     @Nullable var latencyMs: Percentiles? = nil
 
     private enum CodingKeys: CodingKey {
-        case event, files, filesUnreadable, filesEmpty, latencyMs
+        case event, files, filesUnreadable, filesEmpty, filesCut, latencyMs
     }
 
     private var ages: [Double] = []
@@ -112,6 +148,7 @@ struct VerificationSummary: Encodable {
     mutating func add(_ outcome: DumpVerifier.Outcome) {
         files += 1
         if outcome.result.counts.frames == 0 { filesEmpty += 1 }
+        if outcome.result.unread != nil { filesCut += 1 }
         counts.add(outcome.result.counts)
         hasFaults = hasFaults || outcome.result.hasFaults
         ages += outcome.ages
@@ -129,6 +166,7 @@ struct VerificationSummary: Encodable {
         try container.encode(files, forKey: .files)
         try container.encode(filesUnreadable, forKey: .filesUnreadable)
         try container.encode(filesEmpty, forKey: .filesEmpty)
+        try container.encode(filesCut, forKey: .filesCut)
         try container.encode(_latencyMs, forKey: .latencyMs)
     }
 
@@ -139,6 +177,8 @@ struct VerificationSummary: Encodable {
         let missing =
             (counts.notInFile > 0 ? ", \(counts.notInFile) not in their files" : "")
             + (counts.notInLog > 0 ? ", \(counts.notInLog) not in their logs" : "")
+            + (counts.notAsLogged > 0 ? ", \(counts.notAsLogged) not as in their logs" : "")
+            + (filesCut > 0 ? ", files not read to their end: \(filesCut)" : "")
         let empty = filesEmpty > 0 ? ", files without a frame: \(filesEmpty)" : ""
         let ages = latencyMs.map {
             String(format: ", frame age p50 %.1f p95 %.1f max %.1f ms, ", $0.p50, $0.p95, $0.max ?? $0.p95)

@@ -18,15 +18,23 @@ struct VerifyCommand: AsyncParsableCommand {
             Pictures of --source pattern contain a barcode that identifies the frame. For other sources, only the \
             frames' numbers are checked. "Lost" counts gaps in the frames' numbers after which the next frame cannot \
             be decoded. "Left out" counts the other gaps: a temporal layer, or everything up to a keyframe, because \
-            it was too late for this subscriber. "Not sent" counts gaps in the barcodes alone: frames that the \
-            publisher left out. "Not in the file" counts frames of the log (.frames.jsonl) that the file lacks.
+            it was too late for this subscriber. "Not recorded" counts the gaps of a Y4M dump, whose frames were all \
+            decoded: pictures that came faster than the disk took them. "Not sent" counts gaps in the barcodes alone: \
+            frames that the publisher left out. "Not in the file" counts frames of the log (.frames.jsonl) that the \
+            file lacks, "not as in the log" frames of another length or kind than their line says.
+
+            A picture that was captured before one that is already there is out of order, however old it is. Barcodes \
+            that count from the beginning again, with later capture times, are those of a source that was started \
+            again, which is no fault.
 
             A freeze is a time between two shown pictures of at least three times the mean of the last 30, and at \
             least 150 ms longer than that mean. A time in which the publisher paused the track counts, too.
 
             Each frame is written to the file first and to the log second. So if a subscriber is killed, every frame \
-            of the log is in the file, and at most one frame of the file is not in the log. The exit code is 65 if \
-            more frames are missing, if any frame was lost, doubled, reordered or torn, or if there is no frame.
+            of the log is in the file, at most one frame of the file is not in the log, and the file may be cut off \
+            in one more. The exit code is 65 if more frames are missing, if any frame was lost, doubled, reordered, \
+            torn or not as in the log, if there is no frame, if a file without a log is cut off, since nothing says \
+            what it lacks, or if another file was appended to it.
 
             \(ExitStatus.pointer)
             """
@@ -133,9 +141,9 @@ struct VerifyCommand: AsyncParsableCommand {
         else { return [path] }
         guard unsafe access(path, R_OK | X_OK) == 0 else { throw MediaFileError(.open, path, status: errno) }
         let names = try FileManager.default.contentsOfDirectory(atPath: path).sorted()
-        let files = names.filter { name in [".webm", ".ivf", ".y4m"].contains { name.hasSuffix($0) } }
+        let files = names.filter { name in [".webm", ".ivf", ".y4m"].contains { name.lowercased().hasSuffix($0) } }
         guard !files.isEmpty else {
-            let isPictures = names.contains { $0.hasSuffix(".png") }
+            let isPictures = names.contains { $0.lowercased().hasSuffix(".png") }
             let reason =
                 isPictures
                 ? "PNG files cannot be checked; record as webm, ivf or y4m" : "it has no .webm, .ivf or .y4m file"

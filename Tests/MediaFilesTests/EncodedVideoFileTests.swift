@@ -149,6 +149,39 @@ struct EncodedVideoFileTests {
         #expect(read.pictures.first?.time == .zero)
     }
 
+    // The reader took the second file for the end, and a later call read on in its middle.
+    @Test("A WebM file that was appended to another one is named, and not read")
+    func appended() async throws {
+        let clip = try await Clip("testsrc2=size=64x48:rate=10:duration=0.6", keyframeInterval: 100)
+        let path = directory("clip")
+        try clip.write(.webm, to: path)
+        let file = try bytes(of: path)
+        try store(file + file, at: path)
+        let reader = try EncodedVideoFormat.openReader(path: path)
+        for _ in clip.pictures {
+            #expect(reader.nextFileOffset == nil)
+            #expect(try reader.nextFrame() != nil)
+        }
+        for _ in 0..<3 {
+            #expect(try reader.nextFrame() == nil)
+            #expect(reader.nextFileOffset == Int64(file.count))
+        }
+    }
+
+    @Test("An error of reading says where in the file it is", arguments: EncodedVideoFormat.allCases)
+    func errorOffset(format: EncodedVideoFormat) async throws {
+        let clip = try await Clip("testsrc2=size=64x48:rate=10:duration=0.6", keyframeInterval: 100)
+        let path = directory("clip")
+        try clip.write(format, to: path, finishing: false)
+        let file = try bytes(of: path)
+        try store(file.dropLast(5), at: path)
+        let reader = try EncodedVideoFormat.openReader(path: path)
+        let error = #expect(throws: MediaFileError.self) { while try reader.nextFrame() != nil {} }
+        let offset = Int(try #require(error?.offset))
+        let last = try #require(clip.pictures.last).bytes.count
+        #expect(offset < file.count && offset >= file.count - last - 20)
+    }
+
     @Test("Times strictly increase and long pauses are kept", arguments: EncodedVideoFormat.allCases)
     func times(format: EncodedVideoFormat) async throws {
         let clip = try await Clip("testsrc2=size=64x48:rate=10:duration=0.6", keyframeInterval: 100)

@@ -129,6 +129,8 @@ struct Y4MTests {
             "YUV4MPEG2 W4 H2 F30:1 C420mpeg2 XYSCSS=420MPEG2", "YUV4MPEG2 W4 H2 F60:2 I? C420paldv XCOLORRANGE=LIMITED",
             // A rate that is not known, or varies.
             "YUV4MPEG2 W4 H2 F0:0", "YUV4MPEG2 W4 H2 F0:1",
+            // The unit of timestamps.
+            "YUV4MPEG2 W4 H2 F90000:1", "YUV4MPEG2 W4 H2 F24000:1", "YUV4MPEG2 W4 H2 F1000000:1",
         ]
     )
     func headers(line: String) throws {
@@ -154,7 +156,7 @@ struct Y4MTests {
             ("YUV4MPEG2 W4 H2 F1:0", .damaged, "frame rate is 1:0"),
             ("YUV4MPEG2 W4 H2 F0:x", .damaged, "frame rate is 0:x"),
             ("YUV4MPEG2 W4 H2 F30", .damaged, "frame rate is 30"),
-            ("YUV4MPEG2 W4 H2 F1000001:1", .damaged, "frame rate"),
+            ("YUV4MPEG2 W4 H2 F1000000001:1", .damaged, "frame rate"),
             ("YUV4MPEG2 W4 H2", .damaged, "frame rate (F)"),
             ("YUV4MPEG2 H2 F30:1", .damaged, "size"),
             ("YUV4MPEG2X W4 H2 F30:1", .wrongFormat, "not a Y4M file"),

@@ -13,8 +13,11 @@ struct FrameSequenceTests {
         return checker.counts
     }
 
-    private func barcode(_ number: UInt32) -> Barcode {
-        Barcode(number: number, timestamp: MonotonicInstant(microseconds: Int64(number)))
+    // The mark of a picture whose capture time wraps around where its number does; `start` is the time at which its
+    // source was started.
+    private func barcode(_ number: UInt32, start: Duration = .zero) -> Barcode {
+        let time = Int64(Int32(bitPattern: number)) + start.wholeNanoseconds / 1000
+        return Barcode(number: number, timestamp: MonotonicInstant(microseconds: time))
     }
 
     private func expected(
@@ -79,9 +82,45 @@ struct FrameSequenceTests {
         #expect(counts([1, 1, 1, 2, 2, 2], frozenAfter: 4) == expected(frames: 6) { $0.duplicated = 4 })
     }
 
-    @Test("Numbers that begin anew are a restart, not a thousand late pictures")
-    func restart() {
-        #expect(counts([1000, 1001, 0, 1, 2]) == expected(frames: 5) { $0.restarted = 1 })
+    @Test("Numbers that begin anew with later times are a restart, also after few", arguments: [20, 1000])
+    func restart(last: UInt32) {
+        var checker = FrameSequenceChecker()
+        for number in [last - 1, last] { checker.observe(.value(barcode(number))) }
+        for number in 0...2 as ClosedRange<UInt32> { checker.observe(.value(barcode(number, start: .seconds(60)))) }
+        #expect(checker.counts == expected(frames: 5) { $0.restarted = 1 })
+    }
+
+    // Pictures more than 300 numbers old counted as restarts, and what came after them as not sent.
+    @Test("An old picture is late, not a restart, and makes no gap after it", arguments: [63, 64, 301, 420, 5000])
+    func stale(age: UInt32) {
+        let numbers = [10_000, 10_001, 10_001 - age, 10_002 - age, 10_002, 10_003]
+        #expect(counts(numbers) == expected(frames: 6) { $0.reordered = 2 })
+    }
+
+    @Test("A late picture from before a restart is late, though its number is higher")
+    func staleAfterRestart() {
+        var checker = FrameSequenceChecker()
+        checker.observe(.value(barcode(900)))
+        for number in 0...2 as ClosedRange<UInt32> { checker.observe(.value(barcode(number, start: .seconds(60)))) }
+        checker.observe(.value(barcode(901)))
+        checker.observe(.value(barcode(3, start: .seconds(60))))
+        #expect(checker.counts == expected(frames: 6) { ($0.restarted, $0.reordered) = (1, 1) })
+    }
+
+    // Repeats of a picture that stands still counted as doubled.
+    @Test("A repeat of the newest picture is neither doubled nor frozen; that of another one is judged as any picture")
+    func repeats() {
+        var checker = FrameSequenceChecker(frozenAfter: 2)
+        checker.observe(.value(barcode(5)))
+        for _ in 0..<4 { checker.observe(.value(barcode(5)), isRepeat: true) }
+        checker.observe(.value(barcode(6)))
+        #expect(checker.counts == expected(frames: 6))
+        // The picture that it repeats did not arrive.
+        checker.observe(.value(barcode(7)), isRepeat: true)
+        checker.observe(.value(barcode(8)))
+        #expect(checker.counts == expected(frames: 8))
+        checker.observe(.value(barcode(6)), isRepeat: true)
+        #expect(checker.counts == expected(frames: 9) { $0.duplicated = 1 })
     }
 
     @Test("A torn picture counts as torn, and both its frames as seen")

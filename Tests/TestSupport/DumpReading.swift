@@ -50,7 +50,8 @@ package struct DumpReading {
     /// The faults of the dump; empty if nothing was lost, doubled, reordered or torn.
     ///
     /// A gap in the wire's frame numbers is a fault unless a whole temporal layer was left out. In that case the index
-    /// of layer 0 continues without a gap.
+    /// of layer 0 continues without a gap. New beginnings are faults, too, unlike for `room-client verify`: no test starts
+    /// the source of a track again.
     package var faults: [String] {
         var faults: [String] = []
         if counts.frames == 0 { faults.append("no frames") }

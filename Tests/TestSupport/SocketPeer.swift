@@ -266,7 +266,7 @@ package final class ScriptedServer: Sendable {
             let peer = SocketPeer(on: loop, isServer: true, whenText: answer)
             peers.withLock { $0.append(peer) }
             return peer
-        }
+        }.port
     }
 
     /// Where it listens.

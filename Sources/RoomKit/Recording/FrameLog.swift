@@ -120,10 +120,11 @@ extension FrameLogEntry {
 
     /// Reads the lines of a `.frames.jsonl`; an incomplete last line is ignored.
     package static func read(_ text: String) throws -> [FrameLogEntry] {
-        var lines = text.split(separator: "\n", omittingEmptySubsequences: true)
+        // As bytes: a line feed after a carriage return is no `Character` of its own.
+        var lines = text.utf8.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: true)
         if let last = text.utf8.last, last != UInt8(ascii: "\n") { lines.removeLast() }
         let decoder = JSONDecoder()
-        return try lines.map { try decoder.decode(FrameLogEntry.self, from: Data($0.utf8)) }
+        return try lines.map { try decoder.decode(FrameLogEntry.self, from: Data($0)) }
     }
 }
 

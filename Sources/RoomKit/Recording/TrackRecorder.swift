@@ -201,8 +201,11 @@ public final class TrackRecorder: Sendable {
         var partial = path.hasPrefix("/") ? "/" : ""
         for component in path.split(separator: "/") {
             partial += (partial.isEmpty || partial.hasSuffix("/") ? "" : "/") + component
-            guard unsafe mkdir(partial, 0o755) != 0, errno != EEXIST else { continue }
-            throw failure(errno)
+            guard unsafe mkdir(partial, 0o755) != 0 else { continue }
+            guard errno == EEXIST else { throw failure(errno) }
+            var status = stat()
+            guard unsafe stat(partial, &status) != 0, errno == ENOENT else { continue }
+            throw RecordingError(MediaFileError(danglingLink: partial))
         }
         // Report a file of that name, or a missing write permission, now instead of at the first frame.
         guard unsafe access("\(path)/.", W_OK | X_OK) == 0 else { throw failure(errno) }
@@ -211,15 +214,23 @@ public final class TrackRecorder: Sendable {
     /// What some file systems refuse in names: FAT, exFAT and NTFS.
     private static let refusedScalars = Set("/\\:*?\"<>|".unicodeScalars)
 
-    /// Makes a name usable in a file's name: at most `limit` bytes, no slash, no leading dot, no control characters, and
-    /// nothing that the FAT of a memory stick, or a Windows share, refuses.
+    /// What terminals and file managers obey instead of showing it: control characters, line separators, and invisible
+    /// ones such as those that turn the direction of the text.
+    private static let invisibleCategories: Set<Unicode.GeneralCategory> = [
+        .control, .format, .lineSeparator, .paragraphSeparator,
+    ]
+
+    /// Makes a name usable in a file's name: at most `limit` bytes, no slash, no leading dot, no control characters or
+    /// invisible ones, and nothing that the FAT of a memory stick, or a Windows share, refuses.
     ///
     /// It looks at Unicode scalars and not at characters: a slash with an accent is one character, but still a slash to
     /// the system.
     package static func fileName(_ name: String, limit: Int) -> String {
         var safe = ""
         for scalar in name.unicodeScalars {
-            let isSafe = !Self.refusedScalars.contains(scalar) && scalar.properties.generalCategory != .control
+            let isSafe =
+                !Self.refusedScalars.contains(scalar)
+                && !Self.invisibleCategories.contains(scalar.properties.generalCategory)
             safe.unicodeScalars.append(isSafe ? scalar : "_")
             if safe.utf8.count > limit {
                 safe.unicodeScalars.removeLast()
