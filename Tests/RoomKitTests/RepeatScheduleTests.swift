@@ -1,6 +1,7 @@
 import MediaCore
 import TestTools
 import Testing
+import Threading
 import VideoProcessing
 
 @testable import RoomKit
@@ -32,7 +33,8 @@ struct RepeatScheduleTests {
 
     @Test("The last picture of a steady feed is old after a long silence, unless pictures stand still by nature")
     func feed() throws {
-        let (camera, screen) = (NewestPicture(), NewestPicture(isStillByNature: true))
+        let shape = Monitor(PictureShape())
+        let (camera, screen) = (NewestPicture(shape: shape), NewestPicture(shape: shape, isStillByNature: true))
         var now = timestamp(at: 0)
         func keep(_ count: Int, every milliseconds: Int) {
             for _ in 0..<count {
@@ -40,7 +42,7 @@ struct RepeatScheduleTests {
                 for newest in [camera, screen] {
                     var frame = picture(16, 16)
                     frame.timestamp = now
-                    newest.keep(frame, sizing: FrameTransform(), at: now)
+                    newest.keep(ShapedFrame(frame, in: PictureShape()), at: now)
                 }
             }
         }
@@ -67,6 +69,33 @@ struct RepeatScheduleTests {
         #expect(try !isPresent(camera, after: .seconds(60)) && isPresent(screen, after: .seconds(60)))
         camera.forget()
         #expect(camera.again(at: now) == nil)
+    }
+
+    // A display that answered no more was shown as the present one, each second, for as long as it hung.
+    @Test("A source that repeats itself has stalled when it stops that, and one that says that nothing comes at once")
+    func silent() throws {
+        let newest = NewestPicture(shape: Monitor(PictureShape()), isStillByNature: true)
+        var now = timestamp(at: 0)
+        func keep(after seconds: Int, isRepeat: Bool = false) {
+            now += .seconds(seconds)
+            var frame = picture(16, 16)
+            (frame.timestamp, frame.isRepeat) = (now, isRepeat)
+            newest.keep(ShapedFrame(frame, in: PictureShape()), at: now)
+        }
+        keep(after: 0)
+        #expect(newest.standsStill(at: now + .seconds(60)))
+        keep(after: 1, isRepeat: true)
+        #expect(newest.standsStill(at: now + .seconds(3)) && !newest.standsStill(at: now + .milliseconds(3001)))
+        #expect(newest.again(at: now + .seconds(60))?.frame.isRepeat == false)
+        // One that repeats itself each ten seconds is waited for.
+        keep(after: 10)
+        #expect(newest.standsStill(at: now + .seconds(30)) && !newest.standsStill(at: now + .milliseconds(30_001)))
+        newest.interrupt()
+        #expect(!newest.standsStill(at: now))
+        let old = try #require(newest.again(at: now + .seconds(1))).frame
+        #expect(!old.isRepeat && old.timestamp < now + .milliseconds(1))
+        keep(after: 1)
+        #expect(newest.standsStill(at: now + .seconds(1)))
     }
 
     @Test("Who needs a keyframe waits no longer than that, however often it is asked for")

@@ -320,6 +320,24 @@ struct VideoPublisherTests {
         await bench.publisher.stop()
     }
 
+    // It was reported for each picture.
+    @Test("An encoding that fails all the time beside one that does not is reported once")
+    func failingEncoding() {
+        var errors = LaneErrors()
+        let error = RoomError(.encodingFailed, "no memory")
+        var isNew = errors.note(nil, of: 0)
+        #expect(!isNew && errors.first == nil)
+        let reports = (0..<30).count { _ in
+            defer { _ = errors.note(nil, of: 0) }
+            return errors.note(error, of: 1)
+        }
+        #expect(reports == 1 && errors.first == error)
+        isNew = errors.note(nil, of: 1)
+        #expect(!isNew && errors.first == nil)
+        isNew = errors.note(error, of: 0)
+        #expect(isNew)
+    }
+
     @Test("Stopped, it leaves nothing behind, and a picture that comes later is counted")
     func freed() async throws {
         weak var publisher: VideoPublisher?

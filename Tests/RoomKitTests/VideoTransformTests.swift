@@ -82,6 +82,58 @@ struct VideoTransformTests {
         await bench.publisher.stop()
     }
 
+    // What stood still already was left as it was, and the rest was mirrored.
+    @Test("A still picture that the source repeats is changed as a whole", arguments: [false, true])
+    func stillScreen(isTurned: Bool) async throws {
+        let bench = try PublisherBench(isScreencast: true)
+        var decoder = try VP8Decoder()
+        var frame = picture(96, 64, at: 0)
+        #expect(top(try decode(try #require(try bench.pass(frame)), with: &decoder)) == [false, true])
+        frame.isRepeat = true
+        var index = 0
+        func pass() throws -> FrameAssembler.Frame {
+            index += 1
+            frame.timestamp = timestamp(at: index)
+            return try #require(try bench.pass(frame))
+        }
+        for _ in 0..<20 { _ = try decode(try pass(), with: &decoder) }
+        bench.publisher.setTransform(isTurned ? transform(.half) : transform(isMirrored: true))
+        bench.publisher.showPresentShape()
+        let changed = try pass()
+        #expect(!changed.header.isKeyframe && !changed.header.isRepeat)
+        #expect(top(try decode(changed, with: &decoder)) == [true, false])
+        // The next one is a repeat again.
+        #expect(try pass().header.isRepeat)
+        await bench.publisher.stop()
+    }
+
+    @Test("The last picture of a source that gives no other one is shown again in the new way")
+    func silentSource() async throws {
+        let bench = try PublisherBench()
+        var decoder = try VP8Decoder()
+        _ = try decode(try #require(try bench.pass(picture(96, 64, at: 0))), with: &decoder)
+        /// The next frame that is no repeat, which comes by itself.
+        func changed() async throws -> VideoFrame {
+            var changed: VideoFrame?
+            try await eventually("the picture in another way") {
+                for frame in try bench.send() {
+                    let shown = try decode(frame, with: &decoder)
+                    if !frame.header.isRepeat { changed = shown }
+                }
+                return changed != nil
+            }
+            return try #require(changed)
+        }
+        bench.publisher.setTransform(transform(isMirrored: true))
+        bench.publisher.showPresentShape()
+        #expect(top(try await changed()) == [true, false])
+        let size = Dimensions(width: 48, height: 32)
+        bench.publisher.onVideoFormatRequest(VideoFormatRequest(dimensions: size))
+        let sized = try await changed()
+        #expect(sized.dimensions == size && bench.publisher.dimensions == size)
+        await bench.publisher.stop()
+    }
+
     @Test("A requested size is that of the picture before it is turned")
     func requestedSize() async throws {
         let bench = try PublisherBench()

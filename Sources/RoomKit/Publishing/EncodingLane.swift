@@ -27,8 +27,9 @@ final class EncodingLane: Sendable {
         ///
         /// A source of compressed frames is asked for a keyframe.
         var requestFrame: @Sendable () -> Void
-        /// Called with the reason why a picture cannot be encoded, and with `nil` once one was encoded again.
-        var note: @Sendable (RoomError?) -> Void
+        /// Called with the reason why a picture cannot be encoded, and with `nil` once one was encoded again; with the
+        /// encoding's number.
+        var note: @Sendable (RoomError?, Int) -> Void
     }
 
     /// Counts of the encoding.

@@ -14,8 +14,12 @@ final class FrameSlot: Sendable {
         var ticket: UInt64
         /// How the picture is brought to the size that was requested from the source and that it does not make itself.
         var sizing = FrameTransform()
+        /// The shape that it was given.
+        var shape = PictureShape()
         /// The largest size that it can be encoded in.
         var largest: Dimensions
+
+        var appearance: Appearance { Appearance(of: frame, sizing: sizing) }
     }
 
     /// A picture that is not encoded.
@@ -119,5 +123,18 @@ final class FrameSlot: Sendable {
             defer { state.picture = nil }
             return state.picture.map { Loss(ticket: $0.ticket, reason: .late) }
         }
+    }
+}
+
+extension FrameSlot.Picture {
+    /// A picture in the shape that the track gives it.
+    init(_ picture: ShapedFrame, ticket: UInt64, largest: Dimensions) {
+        self.init(
+            frame: picture.frame,
+            ticket: ticket,
+            sizing: picture.sizing,
+            shape: picture.shape,
+            largest: largest
+        )
     }
 }

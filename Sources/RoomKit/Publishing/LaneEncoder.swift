@@ -17,8 +17,8 @@ struct LaneEncoder: ~Copyable {
     private var encoding: TrackEncoding
     /// The largest size that the present pictures can be encoded in, as it was reported to the uplink.
     private var largest: Dimensions
-    /// The pixels of the last picture that was encoded, before scaling.
-    private var lastEncoded: VideoBuffer?
+    /// The last picture that was encoded, before scaling.
+    private var lastEncoded: (appearance: Appearance, shape: PictureShape)?
     private var repeats = RepeatSchedule()
     /// The timestamp of the last frame that showed a picture again, or had to follow such a one.
     private var lastRepeat = MonotonicInstant(nanoseconds: .min)
@@ -57,12 +57,17 @@ struct LaneEncoder: ~Copyable {
             return nil
         }
         let now = MonotonicClock.now
-        if lane.demand.withLock({ $0.isPending }) { repeats.demanded(at: now) }
+        let isNeeded = lane.demand.withLock { $0.isPending } || isOutOfShape
+        if isNeeded { repeats.demanded(at: now) }
         guard let time = repeats.time, now >= time else { return repeats.time }
         repeats.pause()
+        guard isNeeded || track.newest.standsStill(at: now) else { return nil }
         lane.slot.putIfEmpty { track.newest.repeat(for: track, at: now) }
         return nil
     }
+
+    /// Whether the track shows its pictures in another way than the last one that was encoded.
+    private var isOutOfShape: Bool { lastEncoded.map { $0.shape != track.newest.shape } ?? false }
 
     /// Looks at the picture in the slot, and encodes it if that may be done now.
     ///
@@ -124,7 +129,7 @@ struct LaneEncoder: ~Copyable {
         // The chain knows pictures by their memory and time.
         scaled.metadata = picture.frame.metadata
         // If the picture's first frame was left out, this one is the first to show it.
-        scaled.isRepeat = picture.frame.isRepeat && picture.frame.buffer === lastEncoded
+        scaled.isRepeat = picture.frame.isRepeat && picture.appearance == lastEncoded?.appearance
         scaled.isSubstitute = picture.frame.isSubstitute
         // A picture that took longer than the one before it on its way here may be older than that one's repeat.
         // A source whose clock went back by more is taken as it is.
@@ -153,7 +158,7 @@ struct LaneEncoder: ~Copyable {
                 encodeDuration: MonotonicClock.now.duration(since: began),
                 dimensions: info.dimensions
             )
-            lastEncoded = picture.frame.buffer
+            lastEncoded = (picture.appearance, picture.shape)
             // Before the frame counts as encoded, so that whoever waits for that finds the request made.
             if picture.frame.isRepeat, !encoding.isSharp { track.requestFrame() }
             finish(picture, info, report, order)
@@ -162,7 +167,7 @@ struct LaneEncoder: ~Copyable {
             // No frame may refer to a picture that was not sent.
             lane.demand.withLock { $0.begin() }
             track.route.uplink.encoded(nil, of: lane.seat)
-            track.note(error)
+            track.note(error, lane.plan.simulcastLayer)
             drop(picture, .corrupt)
         }
     }
@@ -192,7 +197,7 @@ struct LaneEncoder: ~Copyable {
             counts.encodeDuration += report.encodeDuration
             counts.rate.count(at: now)
         }
-        track.note(nil)
+        track.note(nil, lane.plan.simulcastLayer)
         lane.sendQueue.append(&encoding.packets, of: info, at: now)
         track.route.uplink.encoded(report, of: lane.seat)
         track.tally.encoded(picture.ticket)
@@ -208,8 +213,8 @@ extension WaitReason {
     /// Why a picture counts as dropped if a newer one takes its place.
     fileprivate var dropReason: FrameDropReason {
         switch self {
-        case .network, .keyframeInterval, .allocation: .network
-        case .frameRate: .rateControl
+        case .network, .allocation: .network
+        case .frameRate, .keyframeInterval: .rateControl
         case .cpu: .encoderBusy
         }
     }

@@ -99,8 +99,8 @@ public final class LocalVideoTrack: Sendable {
 
     /// Crops, turns and mirrors the pictures of this track, from the next one on; nobody has to subscribe again.
     ///
-    /// It holds for every source, before the track is published and while it is, and in its next publication. A source
-    /// that stands still is asked for a picture. A turn is added to that which the source gives its frames, and
+    /// It holds for every source, before the track is published and while it is, and in its next publication. If the source
+    /// stands still, its last picture is shown again in the new way. A turn is added to that which the source gives its frames, and
     /// `VideoPublishOptions.orientation` says who turns them. A size that was requested is that of the picture before
     /// `crop` and `rotation`. The slate in place of a camera that is gone is neither turned nor mirrored.
     ///
@@ -115,6 +115,7 @@ public final class LocalVideoTrack: Sendable {
                 state.publisher?.setTransform(newValue)
                 return state.publisher
             }
+            publisher?.showPresentShape()
             publisher?.needPicture()
         }
     }
@@ -247,7 +248,8 @@ public final class LocalVideoTrack: Sendable {
                     if (source as? any VideoCapturer)?.isCapturing == true { continue }
                     preview.renderers.forgetStill()
                     publisher.sourceEnded()
-                case .interrupted, .interruptionEnded, .noFramesCaptured, .warning: break
+                case .interrupted: publisher.sourceInterrupted()
+                case .interruptionEnded, .noFramesCaptured, .warning: break
                 }
             }
         }

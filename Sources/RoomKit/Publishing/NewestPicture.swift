@@ -5,8 +5,8 @@ import VideoProcessing
 /// The newest picture of a track's source, for encodings that must show it again.
 ///
 /// It also knows what the silence of the source means. One that brings pictures now and then brings none while its picture
-/// does not change. One that brought them steadily has stalled if it lasts: its picture is old, and must not look as if it
-/// were the present one.
+/// does not change. One that brought them steadily has stalled if it lasts, and so has one that used to show its picture
+/// again by itself: the picture is old, and must not look as if it were the present one.
 final class NewestPicture: Sendable {
     /// So many pictures in a row, none later than this after the one before, are a steady feed.
     private static let steadyCount = 30
@@ -15,34 +15,64 @@ final class NewestPicture: Sendable {
     private static let patience = Duration.seconds(3)
 
     private struct Kept: Sendable {
-        var frame: VideoFrame
-        var sizing: FrameTransform
+        var picture: ShapedFrame
         var arrived: MonotonicInstant
+        /// The time since the picture before; zero for the first one.
+        var interval: Duration
         /// How many pictures came steadily up to this one.
         var steadyCount: Int
+        /// Whether the source shows its picture again by itself while that does not change.
+        var repeatsItself: Bool
+        /// Whether the source has said that nothing comes for now.
+        var isInterrupted = false
 
-        /// Whether nothing came for so long after a steady feed that it must have stalled.
-        func hasStalled(at now: MonotonicInstant) -> Bool {
-            steadyCount >= NewestPicture.steadyCount && now.duration(since: arrived) > NewestPicture.patience
+        /// Shows the picture in the shape that the track has now.
+        mutating func take(_ shape: PictureShape) {
+            if picture.shape != shape { picture = ShapedFrame(picture.source, in: shape) }
         }
     }
 
+    /// How the track shows its pictures, from now on.
+    private let presentShape: Monitor<PictureShape>
     private let kept = Monitor<Kept?>(nil)
     private let isStillByNature: Bool
 
-    /// Keeps nothing yet; `isStillByNature` says that the pictures stand still between changes, as those of a screen.
-    init(isStillByNature: Bool = false) {
+    /// Keeps nothing yet.
+    ///
+    /// - Parameters:
+    ///   - shape: How the track shows its pictures; it may change.
+    ///   - isStillByNature: Whether the pictures stand still between changes, as those of a screen.
+    init(shape: Monitor<PictureShape>, isStillByNature: Bool = false) {
+        presentShape = shape
         self.isStillByNature = isStillByNature
     }
 
+    /// How the track shows its pictures.
+    var shape: PictureShape { presentShape.withLock { $0 } }
+
+    /// The picture in the shape that the track has now; `nil` if there is none.
+    var present: ShapedFrame? {
+        let shape = shape
+        return kept.withLock { kept in
+            kept?.take(shape)
+            return kept?.picture
+        }
+    }
+
     /// Keeps a picture in place of the one before; on the source's thread.
-    func keep(_ frame: VideoFrame, sizing: FrameTransform, at now: MonotonicInstant) {
+    func keep(_ picture: ShapedFrame, at now: MonotonicInstant) {
         // The former picture is released outside the lock.
         let former = kept.withLock { current -> Kept? in
             let former = current
-            let isSteady = former.map { now.duration(since: $0.arrived) <= Self.steadyInterval } ?? false
-            let count = isSteady ? (former?.steadyCount ?? 0) + 1 : 1
-            current = Kept(frame: frame, sizing: sizing, arrived: now, steadyCount: count)
+            let interval = former.map { now.duration(since: $0.arrived) } ?? .zero
+            let isSteady = former != nil && interval <= Self.steadyInterval
+            current = Kept(
+                picture: picture,
+                arrived: now,
+                interval: interval,
+                steadyCount: isSteady ? (former?.steadyCount ?? 0) + 1 : 1,
+                repeatsItself: picture.source.isRepeat || former?.repeatsItself == true
+            )
             return former
         }
         withExtendedLifetime(former) {}
@@ -57,20 +87,30 @@ final class NewestPicture: Sendable {
         withExtendedLifetime(former) {}
     }
 
+    /// Notes that the source has said that nothing comes for now.
+    func interrupt() {
+        kept.withLock { $0?.isInterrupted = true }
+    }
+
     /// Whether the picture will be the present one at `time`, if no other one comes.
     func standsStill(at time: MonotonicInstant) -> Bool {
-        isStillByNature || kept.withLock { $0?.hasStalled(at: time) != true }
+        kept.withLock { kept in kept.map { !hasStalled($0, at: time) } ?? true }
+    }
+
+    /// Whether the picture is old by `time`: so much time has passed that the source must have stalled, or it said so.
+    private func hasStalled(_ kept: Kept, at time: MonotonicInstant) -> Bool {
+        let silence = time.duration(since: kept.arrived)
+        if kept.isInterrupted { return true }
+        if kept.repeatsItself { return silence > max(Self.patience, kept.interval * 3) }
+        return !isStillByNature && kept.steadyCount >= Self.steadyCount && silence > Self.patience
     }
 
     /// The picture for an encoding of `track` to show again, counted in its tally; `nil` if there is none.
     func `repeat`(for track: EncodingLane.Track, at now: MonotonicInstant) -> FrameSlot.Picture? {
-        guard let (frame, sizing) = again(at: now) else { return nil }
-        return FrameSlot.Picture(
-            frame: frame,
-            ticket: track.tally.repeated(),
-            sizing: sizing,
-            largest: track.chain.largestDimensions(of: frame, sizing: sizing)
-        )
+        guard let picture = again(at: now) else { return nil }
+        let (frame, sizing) = (picture.frame, picture.sizing)
+        let largest = track.chain.largestDimensions(of: frame, sizing: sizing)
+        return FrameSlot.Picture(picture, ticket: track.tally.repeated(), largest: largest)
     }
 
     /// The picture as it is shown again at `now`; `nil` if there is none.
@@ -78,17 +118,22 @@ final class NewestPicture: Sendable {
     /// As a repeat, its timestamp is later than the source's by the time that has passed since it arrived, and so earlier
     /// than that of the next picture if both take equally long to arrive. The picture of a feed that has stalled is no
     /// repeat: it keeps its time, so that receivers see how old it is, but for a microsecond, because times increase.
-    func again(at now: MonotonicInstant) -> (frame: VideoFrame, sizing: FrameTransform)? {
-        kept.withLock { kept in
-            guard var shown = kept else { return nil }
-            if isStillByNature || !shown.hasStalled(at: now) {
-                shown.frame.timestamp += now.duration(since: shown.arrived)
-                shown.frame.isRepeat = true
-            } else {
+    func again(at now: MonotonicInstant) -> ShapedFrame? {
+        let shape = shape
+        return kept.withLock { kept in
+            kept?.take(shape)
+            guard let current = kept else { return nil }
+            var shown = current.picture
+            if hasStalled(current, at: now) {
+                shown.source.timestamp += .microseconds(1)
                 shown.frame.timestamp += .microseconds(1)
-                kept = shown
+                shown.frame.isRepeat = false
+                kept?.picture = shown
+            } else {
+                shown.frame.timestamp += now.duration(since: current.arrived)
+                shown.frame.isRepeat = true
             }
-            return (shown.frame, shown.sizing)
+            return shown
         }
     }
 }

@@ -30,3 +30,43 @@ struct PictureShape: Hashable, Sendable {
         return FrameTransform(size: size?.transposed, isFitted: isFitted, crop: transform.crop?.transposed)
     }
 }
+
+/// A frame of a source as a track shows it.
+struct ShapedFrame: Sendable {
+    /// What the source delivered.
+    var source: VideoFrame
+    let shape: PictureShape
+    /// The frame with the turn and mirroring that the application wants.
+    var frame: VideoFrame
+    /// How the upright picture of `frame` is scaled and cropped.
+    let sizing: FrameTransform
+
+    /// The frame `source` as `shape` wants it.
+    init(_ source: VideoFrame, in shape: PictureShape) {
+        self.source = source
+        self.shape = shape
+        frame = shape.tagged(source)
+        sizing = shape.sizing(of: frame)
+    }
+}
+
+/// Which picture is shown, and in which way: a frame of the same appearance as the one before it shows nothing new.
+struct Appearance: Equatable, Sendable {
+    private let buffer: VideoBuffer
+    private let rotation: VideoRotation
+    private let isMirrored: Bool
+    private let sizing: FrameTransform
+
+    /// That of `frame`, which is turned upright and then scaled and cropped by `sizing`.
+    init(of frame: VideoFrame, sizing: FrameTransform) {
+        buffer = frame.buffer
+        rotation = frame.rotation
+        isMirrored = frame.isMirrored
+        self.sizing = sizing
+    }
+
+    static func == (one: Self, other: Self) -> Bool {
+        one.buffer === other.buffer && one.rotation == other.rotation && one.isMirrored == other.isMirrored
+            && one.sizing == other.sizing
+    }
+}

@@ -11,16 +11,13 @@ import VideoProcessing
 /// The encodings' threads call it. A thread waits while another one scales, because it may need the result.
 final class ScalingChain: Sendable {
     private struct State: Sendable {
-        /// The picture that `sizes` were made from.
-        var source: VideoFrame?
-        var sizing = FrameTransform()
+        /// The picture that `sizes` were made from, and its time.
+        var source: (appearance: Appearance, timestamp: MonotonicInstant)?
         /// The sizes that were made, the largest first.
         var sizes: [VideoFrame] = []
 
-        func isMade(of frame: VideoFrame, _ sizing: FrameTransform) -> Bool {
-            guard let source else { return false }
-            return source.buffer === frame.buffer && source.timestamp == frame.timestamp
-                && source.rotation == frame.rotation && source.isMirrored == frame.isMirrored && self.sizing == sizing
+        func isMade(of appearance: Appearance, at timestamp: MonotonicInstant) -> Bool {
+            source.map { $0.appearance == appearance && $0.timestamp == timestamp } ?? false
         }
     }
 
@@ -58,14 +55,14 @@ final class ScalingChain: Sendable {
         dimensions: Dimensions,
         for encoding: Int
     ) -> VideoFrame {
-        state.withLock { state in
-            if !state.isMade(of: frame, sizing) {
+        let appearance = Appearance(of: frame, sizing: sizing)
+        return state.withLock { state in
+            if !state.isMade(of: appearance, at: frame.timestamp) {
                 state.sizes.removeAll(keepingCapacity: true)
                 let turned = keepsOrientation ? frame : rotator.upright(frame)
                 let transform = limited(oriented(sizing, frame), for: turned.dimensions)
                 state.sizes.append(sizer.apply(transform, to: turned))
-                state.source = frame
-                state.sizing = sizing
+                state.source = (appearance, frame.timestamp)
             }
             if let made = state.sizes.first(where: { $0.dimensions == dimensions }) { return made }
             let source = state.sizes.last { dimensions.fits(in: $0.dimensions) } ?? state.sizes[0]

@@ -47,7 +47,7 @@ final class VideoPublisher: EncodedVideoSink, Sendable {
     /// Holds the frames of a source that compresses them itself; `nil` for a source of pictures.
     let relay: RelaySlot?
     private let state: Monitor<State>
-    private let error = Monitor<RoomError?>(nil)
+    private let errors = Monitor(LaneErrors())
     /// Whether the source has ended, and delivered nothing since.
     private let isSourceOver = Atomic(false)
     /// Whether the publication is over or being withdrawn, so that `retired` will be fulfilled.
@@ -71,7 +71,8 @@ final class VideoPublisher: EncodedVideoSink, Sendable {
         self.contentHint = contentHint
         state = Monitor(State(parameters: options.encodingParameters))
         shape = Monitor(PictureShape(isFitted: isScreencast))
-        newest = NewestPicture(isStillByNature: isScreencast || contentHint == .detail || contentHint == .text)
+        let isStillByNature = isScreencast || contentHint == .detail || contentHint == .text
+        newest = NewestPicture(shape: shape, isStillByNature: isStillByNature)
         self.requestFrame = requestFrame
     }
 
@@ -81,28 +82,49 @@ final class VideoPublisher: EncodedVideoSink, Sendable {
 
     func onVideoFormatRequest(_ request: VideoFormatRequest) {
         shape.withLock { $0.size = request.dimensions }
+        showPresentShape()
     }
 
     func onVideoFrame(_ frame: VideoFrame) {
         sourceDelivers()
-        let shape = shape.withLock { $0 }
-        let frame = shape.tagged(frame)
-        let sizing = shape.sizing(of: frame)
-        let isTransposed = options.orientation == .tagged && frame.rotation.swapsDimensions
+        let picture = ShapedFrame(frame, in: newest.shape)
         if firstFrame.current == nil {
-            let upright = sizing.outputDimensions(for: frame.uprightDimensions)
-            firstFrame.fulfill((upright, isTransposed ? upright.transposed : upright))
+            let upright = picture.sizing.outputDimensions(for: picture.frame.uprightDimensions)
+            firstFrame.fulfill((upright, isTransposed(picture) ? upright.transposed : upright))
         }
-        let lanes = lanes(isTransposed: isTransposed)
+        let lanes = lanes(isTransposed: isTransposed(picture))
         reviewFrameRate()
-        if let largest = lanes.first?.track.chain.largestDimensions(of: frame, sizing: sizing) {
-            note(isTransposed ? largest.transposed : largest)
-            offer(frame, sizing, largest, to: lanes)
+        if let largest = note(picture, lanes) {
+            offer(picture, largest, to: lanes)
         } else {
             tally.capturedAndDropped(.notWanted)
         }
         // Behind it in the slots, so that no repeat of it overtakes it.
-        newest.keep(frame, sizing: sizing, at: MonotonicClock.now)
+        newest.keep(picture, at: MonotonicClock.now)
+        if newest.shape != picture.shape { showPresentShape() }
+    }
+
+    /// Whether the picture is encoded with rows and columns exchanged.
+    private func isTransposed(_ picture: ShapedFrame) -> Bool {
+        options.orientation == .tagged && picture.frame.rotation.swapsDimensions
+    }
+
+    /// Shows the newest picture in the shape that the track has now, if no other one comes soon.
+    ///
+    /// Called without a lock: it reports a size that is another one.
+    func showPresentShape() {
+        guard let picture = newest.present else { return }
+        let lanes = lanes(isTransposed: isTransposed(picture))
+        _ = note(picture, lanes)
+        for lane in lanes { lane.slot.expectPicture() }
+    }
+
+    /// Notes the size in which a picture is published; returns the largest one that it can be encoded in, if it can.
+    private func note(_ picture: ShapedFrame, _ lanes: [EncodingLane]) -> Dimensions? {
+        guard let chain = lanes.first?.track.chain else { return nil }
+        let largest = chain.largestDimensions(of: picture.frame, sizing: picture.sizing)
+        note(isTransposed(picture) ? largest.transposed : largest)
+        return largest
     }
 
     func onEncodedFrame(_ frame: EncodedFrame) {
@@ -164,19 +186,14 @@ final class VideoPublisher: EncodedVideoSink, Sendable {
     private static var rateReadingInterval: Duration { .seconds(1) }
 
     /// Counts a picture, and puts it into the slots of the encodings that somebody receives.
-    private func offer(
-        _ frame: VideoFrame,
-        _ sizing: FrameTransform,
-        _ largest: Dimensions,
-        to lanes: [EncodingLane]
-    ) {
+    private func offer(_ picture: ShapedFrame, _ largest: Dimensions, to lanes: [EncodingLane]) {
         // An encoding may become active or stop being so at any time. Asked once, each answers for its ticket.
         var active: UInt64 = 0
         for (index, lane) in lanes.enumerated() where lane.isActive { active |= 1 << UInt64(index) }
         guard active != 0 else { return tally.capturedAndDropped(.notWanted) }
         let ticket = tally.captured(for: active.nonzeroBitCount)
         for (index, lane) in lanes.enumerated() where active & 1 << UInt64(index) != 0 {
-            lane.put(FrameSlot.Picture(frame: frame, ticket: ticket, sizing: sizing, largest: largest))
+            lane.put(FrameSlot.Picture(picture, ticket: ticket, largest: largest))
         }
     }
 
@@ -195,7 +212,7 @@ final class VideoPublisher: EncodedVideoSink, Sendable {
     /// The size of the first picture as it is encoded, once that has arrived.
     var encodedDimensions: Dimensions? { (firstFrame.current ?? nil)?.encoded }
 
-    var failure: RoomError? { error.withLock { $0 } }
+    var failure: RoomError? { errors.withLock { $0.first } }
 
     /// Whether the track may have another publisher.
     var isOver: Bool { retired.current != nil }
@@ -225,6 +242,11 @@ final class VideoPublisher: EncodedVideoSink, Sendable {
     /// Ends the wait for the first picture.
     func giveUpWaiting() {
         firstFrame.fulfill(nil)
+    }
+
+    /// Notes that the source has said that it delivers nothing for now: its last picture is not the present one.
+    func sourceInterrupted() {
+        newest.interrupt()
     }
 
     /// Notes that the source has ended: nothing waits for a picture, and none is shown again.
@@ -257,7 +279,7 @@ final class VideoPublisher: EncodedVideoSink, Sendable {
             newest: newest,
             relay: relay,
             requestFrame: requestFrame,
-            note: { [weak self] error in self?.note(error, route) }
+            note: { [weak self] error, layer in self?.note(error, ofLayer: layer, route) }
         )
         let lanes = route.plans.map { EncodingLane($0, of: track) }
         do throws(ThreadShortage) {
@@ -312,7 +334,7 @@ final class VideoPublisher: EncodedVideoSink, Sendable {
         )
     }
 
-    /// Changes the pictures in another way, from the next one on.
+    /// Changes the pictures in another way, from the next one on; call `showPresentShape` then.
     func setTransform(_ transform: VideoTransform) {
         shape.withLock { $0.transform = transform }
     }
@@ -391,11 +413,8 @@ final class VideoPublisher: EncodedVideoSink, Sendable {
         _ = await retired.value(within: timeout)
     }
 
-    private func note(_ failure: RoomError?, _ route: PublishingRoute) {
-        let isFirst = error.withLock { error in
-            defer { error = failure }
-            return error == nil
-        }
+    private func note(_ failure: RoomError?, ofLayer layer: Int, _ route: PublishingRoute) {
+        let isFirst = errors.withLock { $0.note(failure, of: layer) }
         if isFirst, let failure { route.reportFailure(failure) }
     }
 }
