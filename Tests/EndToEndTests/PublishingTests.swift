@@ -303,6 +303,60 @@ struct PublishingTests {
         await member.room.disconnect()
     }
 
+    @Test("A track that is given up before the answer can be published again at once", arguments: [true, false])
+    func publishedAgainBeforeAnswer(isAccepted: Bool) async throws {
+        let requests = Monitor<[Publish]>([])
+        let server = try ScriptedServer { peer, text in
+            switch try? ClientMessage(reading: text) {
+            case .join: ScriptedServer.welcome(peer, text)
+            case .publish(let request): requests.withLock { $0.append(request) }
+            default: break
+            }
+        }
+        defer { server.stop() }
+        var options = ConnectOptions(roomName: "stage")
+        options.url = server.url
+        let member = try await Member(options)
+        let peer = try await server.peer()
+        func answer(_ request: Publish, as id: String) {
+            var info = ScriptedServer.theirTrack
+            (info.id, info.alias, info.name) = (id, 9, "hand")
+            peer.tell(.published(Published(requestId: request.requestId, track: info)))
+        }
+        func publish() async throws -> Task<Void, any Error> {
+            let source = HandSource()
+            let track = LocalVideoTrack(source: source, name: "hand")
+            let publishing = Task { try await member.room.localParticipant.publish(track) }
+            try await eventually("it waits for a picture") { source.sink != nil }
+            source.deliver()
+            return publishing
+        }
+        let first = try await publish()
+        try await eventually("the server is asked") { requests.withLock { $0.count } == 1 }
+        first.cancel()
+        await #expect(throws: CancellationError.self) { try await first.value }
+        let second = try await publish()
+        // It is not asked for another track of the name while it may have the first one.
+        try await Task.sleep(for: .milliseconds(300))
+        let former = try #require(requests.withLock { $0.count == 1 ? $0[0] : nil })
+        if isAccepted {
+            answer(former, as: "TR_former")
+        } else {
+            peer.tell(.error(ErrorMessage(.limitReached, "full", fatal: false, requestId: former.requestId)))
+        }
+        try await eventually("the server is asked again") { requests.withLock { $0.count } == 2 }
+        let messages = peer.texts.compactMap { try? ClientMessage(reading: $0) }
+        let withdrawn = messages.firstIndex { message in
+            if case .unpublish(let body) = message { body.trackId == "TR_former" } else { false }
+        }
+        let asked = messages.lastIndex { if case .publish = $0 { true } else { false } }
+        #expect(isAccepted ? withdrawn.map { $0 < asked ?? 0 } == true : withdrawn == nil)
+        answer(requests.withLock { $0[1] }, as: "TR_latter")
+        try await second.value
+        #expect(await member.room.localParticipant.videoTracks.count == 1)
+        await member.room.disconnect()
+    }
+
     @Test(
         "Pictures of another size than the track was announced with are shown as they are, with even sides",
         arguments: [(640, 360), (180, 320), (321, 100), (100, 181)]

@@ -179,6 +179,26 @@ struct UplinkTests {
         #expect(track.statistics.unaccounted == 0)
     }
 
+    // The error advised to try again, and the second attempt failed because of the first one's log.
+    @Test("A session that the server refuses leaves no log behind")
+    func refusedSession() async throws {
+        let directory = try TemporaryDirectory()
+        let path = directory("uplink.log")
+        let server = try ScriptedServer { peer, text in
+            if case .join? = try? ClientMessage(reading: text) {
+                peer.tell(.error(ErrorMessage(.limitReached, "full", fatal: true)))
+            }
+        }
+        defer { server.stop() }
+        for _ in 0..<2 {
+            let error = await #expect(throws: RoomError.self) {
+                _ = try await join(server) { $0.adaptationLog = path }
+            }
+            #expect(error?.code != .logFailed)
+            #expect(!FileManager.default.fileExists(atPath: path))
+        }
+    }
+
     @Test("A log that exists already is not written over")
     func existingLog() async throws {
         let directory = try TemporaryDirectory()

@@ -68,8 +68,20 @@ struct Publications {
     private(set) var all: [Publication] = []
     /// The encodings that somebody receives, by track; the server may report them before we begin to encode a track.
     private var wantedLayers: [String: [WantedLayer]] = [:]
+    /// The requests for whose answer a task waits.
     private var requests: [Int: Publication] = [:]
+    /// The requests that were sent and that the server has not answered.
+    private var unanswered: Set<Int> = []
+    /// Those of them for whose answer no task waits any more: the server may accept the track yet.
+    private var abandoned: [Int: Abandoned] = [:]
     private var nextRequestID = 1
+
+    /// A request whose answer still decides whether its name is free.
+    private struct Abandoned {
+        var name: String
+        /// The requests of the same name that are to be sent after the answer.
+        var next: [(number: Int, message: ClientMessage)] = []
+    }
 
     /// The tracks that the server has accepted.
     var published: [Publication] { all.filter { $0.trackID != nil } }
@@ -121,17 +133,42 @@ struct Publications {
         return nextRequestID
     }
 
+    /// Whether a request, with a message that publishes a track, is to be sent now.
+    ///
+    /// If not, a former request of the same name is still open that was given up: the server would refuse a second one.
+    /// The message is then among `messages(after:)` the former one.
+    mutating func isToBeSent(_ number: Int, _ message: ClientMessage) -> Bool {
+        let name = requests[number]?.track.name
+        if let former = abandoned.first(where: { $0.value.name == name })?.key {
+            abandoned[former]?.next.append((number, message))
+            return false
+        }
+        unanswered.insert(number)
+        return true
+    }
+
     mutating func endRequest(_ number: Int) {
-        requests.removeValue(forKey: number)?.reply = nil
+        guard let publication = requests.removeValue(forKey: number) else { return }
+        publication.reply = nil
+        for former in abandoned.keys { abandoned[former]?.next.removeAll { $0.number == number } }
+        if unanswered.contains(number) { abandoned[number] = Abandoned(name: publication.track.name) }
     }
 
     /// Passes the server's answer to the task that waits for it.
     ///
-    /// - Returns: Whether a task waits.
-    func answer(_ number: Int, with result: Result<TrackInfo, RoomError>) -> Bool {
-        guard let reply = requests[number]?.reply else { return false }
+    /// - Returns: Whether a task waits. If it does not, the caller of `publish` has been told that nothing is published.
+    mutating func answer(_ number: Int, with result: Result<TrackInfo, RoomError>) -> Bool {
+        unanswered.remove(number)
+        guard let reply = requests[number]?.reply, reply.current == nil else { return false }
         reply.fulfill(result)
         return true
+    }
+
+    /// Takes the messages that are to be sent after the answer to a request that was given up.
+    mutating func messages(after number: Int) -> [ClientMessage] {
+        guard let next = abandoned.removeValue(forKey: number)?.next else { return [] }
+        unanswered.formUnion(next.map(\.number))
+        return next.map(\.message)
     }
 
     /// Records which encodings of a track somebody receives, and what can be used of them.
@@ -151,7 +188,7 @@ struct Publications {
     /// Removes all publications; open requests to the server fail with `error`.
     mutating func end(with error: RoomError) -> [Publication] {
         for publication in requests.values { publication.reply?.fulfill(.failure(error)) }
-        defer { (all, wantedLayers) = ([], [:]) }
+        defer { (all, wantedLayers, unanswered, abandoned) = ([], [:], [], [:]) }
         return all
     }
 }

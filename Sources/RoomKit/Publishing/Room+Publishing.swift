@@ -149,21 +149,20 @@ extension Room {
         let requestID = publications.beginRequest(for: publication)
         defer { publications.endRequest(requestID) }
         guard let reply = publication.reply else { throw Publication.unpublished }
-        send(
-            .publish(
-                Publish(
-                    requestId: requestID,
-                    name: publication.track.name,
-                    kind: offer.codec.kind,
-                    source: publication.track.sourceKind,
-                    codec: offer.codec.name,
-                    width: offer.dimensions.width,
-                    height: offer.dimensions.height,
-                    frameRate: offer.frameRate.framesPerSecond,
-                    simulcastLayers: offer.simulcastLayers
-                )
+        let message = ClientMessage.publish(
+            Publish(
+                requestId: requestID,
+                name: publication.track.name,
+                kind: offer.codec.kind,
+                source: publication.track.sourceKind,
+                codec: offer.codec.name,
+                width: offer.dimensions.width,
+                height: offer.dimensions.height,
+                frameRate: offer.frameRate.framesPerSecond,
+                simulcastLayers: offer.simulcastLayers
             )
         )
+        if publications.isToBeSent(requestID, message) { send(message) }
         guard let result = await reply.value(within: .seconds(10)) else {
             // The answer came at the last moment, after we gave up: withdraw the track that it accepts.
             if case .success(let info)? = reply.current { send(.unpublish(Unpublish(trackId: info.id))) }

@@ -14,18 +14,19 @@ final class UplinkRecorder: Sendable {
     private let isClosed = Monitor(false)
     private let problem = Monitor<RoomError?>(nil)
     private let thread = Monitor<WorkerThread?>(nil)
+    private let file: LogFile
     private let ended = Promise<Void>()
 
     /// Creates the file, which must not exist, and begins to record `uplink`.
     ///
     /// - Throws: `logFailed` if the file cannot be made; `outOfResources` if there is no thread.
     init(path: String, of uplink: Uplink) throws(RoomError) {
-        let file = try LogFile(creating: path)
+        file = try LogFile(creating: path)
         // Before the connection opens, so that no input is missing.
         let settings = uplink.beginRecording()
         do throws(ThreadShortage) {
             let worker = try WorkerThread(name: "adapt-log") { [self] in
-                run(file, uplink, settings)
+                run(uplink, settings)
                 ended.fulfill(())
             }
             thread.withLock { $0 = worker }
@@ -45,9 +46,15 @@ final class UplinkRecorder: Sendable {
         thread.withLock { $0 }?.join()
     }
 
+    /// Ends the log of a session that never began, and removes it, so that the next attempt may use the name.
+    func discard() async {
+        await close()
+        file.remove()
+    }
+
     // MARK: On the thread
 
-    private func run(_ file: LogFile, _ uplink: Uplink, _ settings: UplinkController.Settings) {
+    private func run(_ uplink: Uplink, _ settings: UplinkController.Settings) {
         var entries: [AdaptationLog.Entry] = []
         var written = 0
         do throws(RoomError) {
@@ -70,8 +77,6 @@ final class UplinkRecorder: Sendable {
             problem.withLock { $0 = error }
             uplink.endRecording()
         }
-        // A session that never began leaves nothing behind, so that the next attempt may use the name.
-        if written == 0 { file.remove() }
     }
 }
 

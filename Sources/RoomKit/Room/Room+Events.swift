@@ -39,16 +39,18 @@ extension Room {
         case .unsubscribed(let info, _):
             unsubscribed(from: info.id)
         case .published(let requestID, let info):
-            guard publications.answer(requestID, with: .success(info)) else {
-                // The answer came too late: the caller of `publish` has been told that nothing is published.
-                return send(.unpublish(Unpublish(trackId: info.id)))
-            }
+            guard !publications.answer(requestID, with: .success(info)) else { return }
+            send(.unpublish(Unpublish(trackId: info.id)))
+            sendMessages(after: requestID)
         case .refused(let error):
             let failure = RoomError(refusal: error)
             if let trackID = error.trackId {
                 requestRefused(ofTrack: trackID, isLimit: error.code == RoomErrorCode.limitReached.rawValue)
             }
-            if let request = error.requestId, publications.answer(request, with: .failure(failure)) { return }
+            if let request = error.requestId {
+                if publications.answer(request, with: .failure(failure)) { return }
+                sendMessages(after: request)
+            }
             eventQueue.put(.requestRefused(failure))
         case .layersWanted(let trackID, let layers):
             publications.setWanted(layers, trackID: trackID)
@@ -68,6 +70,11 @@ extension Room {
             eventQueue.put(.trackSwitchedOn(entry.track, entry.participant))
         case .ended(let ending): end(RoomError(ending))
         }
+    }
+
+    /// Sends what had to wait for the answer to a request that was given up.
+    private func sendMessages(after requestID: Int) {
+        for message in publications.messages(after: requestID) { send(message) }
     }
 
     private func networkQualityChanged(of participantID: String, to level: NetworkQualityLevel) {

@@ -19,7 +19,12 @@ public enum RoomClient {
     public static func connect(options: ConnectOptions) async throws -> Room {
         let url = try url(of: options)
         let room = try Room(options: options, loop: sharedLoop())
-        try await room.join(url)
+        do {
+            try await room.join(url)
+        } catch {
+            await room.recorder?.discard()
+            throw error
+        }
         // The start of a source may wait for something that never comes, such as a pipe's writer. Leaving ends it.
         try await withTaskCancellationHandler {
             try await publish(options.videoTracks, in: room, areRequired: options.areVideoTracksRequired)
