@@ -23,7 +23,8 @@ final class ConnectAttempt {
 
     private struct State {
         var schedule: AddressSchedule<SocketAddress>
-        var isResolved = false
+        /// All addresses of the host; `nil` until the name has been looked up.
+        var addresses: [SocketAddress]?
         var isBegun = false
         var isConnected = false
     }
@@ -53,7 +54,7 @@ final class ConnectAttempt {
     /// Takes the addresses over, best first.
     func resolved(to addresses: [SocketAddress]) {
         schedule = AddressSchedule(addresses, until: schedule.deadline)
-        checkedState.isResolved = true
+        checkedState.addresses = addresses
     }
 
     /// Whether the present address is to give way to another one at `now`, because it has not answered.
@@ -68,7 +69,7 @@ final class ConnectAttempt {
         let advice =
             if isConnected {
                 "the connection was made, but no WebSocket handshake came; is it the right port?"
-            } else if checkedState.isResolved {
+            } else if checkedState.addresses != nil {
                 "no answer \(time); check the address, the network and firewalls."
             } else {
                 "no name server told an address of \(options.url.host) \(time); check the name and /etc/resolv.conf."
@@ -77,11 +78,16 @@ final class ConnectAttempt {
     }
 
     var refusedError: WebSocketError {
-        WebSocketError(
-            .connectionRefused,
-            attempted: attempted,
-            advice: "nothing accepts connections there; check that the server runs, its address and its port."
-        )
+        // libwebsockets does not say why TCP did not connect.
+        let obstacles = checkedState.addresses?.map(\.obstacle) ?? []
+        let advice =
+            if !obstacles.contains(nil), let obstacle = obstacles.last ?? nil {
+                "this machine finds no way there (\(obstacle)); check the address and this machine's network."
+            } else {
+                "nothing accepts connections there, or the machine is off; check that the server runs, its address and its "
+                    + "port."
+            }
+        return WebSocketError(.connectionRefused, attempted: attempted, advice: advice)
     }
 
     var subprotocolError: WebSocketError {

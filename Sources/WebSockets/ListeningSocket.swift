@@ -1,6 +1,22 @@
 import CWebSockets
 import Glibc
 
+/// The place at which a socket listens.
+package struct ListeningAddress: Hashable, Sendable {
+    /// The numeric address; `unix` for a Unix socket.
+    package let host: String
+    /// The TCP port; 0 for a Unix socket.
+    package let port: UInt16
+    /// Whether only this machine can reach it.
+    package let isLoopback: Bool
+
+    init(_ address: SocketAddress) {
+        host = address.text
+        port = address.family == AF_UNIX ? 0 : address.port
+        isLoopback = address.family == AF_UNIX || address.isLoopback
+    }
+}
+
 /// A bound, listening socket.
 ///
 /// It is made here rather than by libwebsockets, which cannot say why an address is refused.
@@ -8,8 +24,8 @@ struct ListeningSocket: ~Copyable {
     /// The pending connections that the kernel keeps; the kernel limits this to `net.core.somaxconn`.
     private static let backlog: Int32 = 512
 
-    /// The TCP port; 0 for a Unix socket.
-    let port: UInt16
+    /// Where it listens.
+    var address: ListeningAddress { ListeningAddress(SocketAddress(localOf: descriptor)) }
     private let descriptor: Int32
 
     /// Binds and listens at the place in `options`.
@@ -38,7 +54,6 @@ struct ListeningSocket: ~Copyable {
         // The directory decides who may connect: a proxy often runs as another user.
         unsafe chmod(path, 0o666)
         self.descriptor = descriptor
-        port = 0
     }
 
     private init(inherited descriptor: Int32, attempted: String) throws(WebSocketError) {
@@ -51,8 +66,6 @@ struct ListeningSocket: ~Copyable {
         _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
         _ = fcntl(descriptor, F_SETFL, O_NONBLOCK)
         self.descriptor = descriptor
-        let address = SocketAddress(localOf: descriptor)
-        port = address.family == AF_UNIX ? 0 : address.port
     }
 
     /// Whether a socket is at `path`; a link to one is none.
@@ -87,7 +100,6 @@ struct ListeningSocket: ~Copyable {
             let descriptor = Self.bind(address, status: &status)
             guard descriptor >= 0 else { continue }
             self.descriptor = descriptor
-            self.port = SocketAddress(localOf: descriptor).port
             return
         }
         throw Self.error(status, attempted: attempted, port: port)

@@ -84,6 +84,17 @@ struct SocketAddress: Sendable {
         }
     }
 
+    /// Why nothing can be sent to it from here, as far as this machine knows; `nil` if something can be.
+    ///
+    /// It sends nothing.
+    var obstacle: String? {
+        let descriptor = socket(family, Int32(SOCK_DGRAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+        guard descriptor >= 0 else { return unsafe String(cString: strerror(errno)) }
+        defer { close(descriptor) }
+        let isReachable = unsafe withPointer { unsafe connect(descriptor, $0, $1) == 0 }
+        return isReachable ? nil : unsafe String(cString: strerror(errno))
+    }
+
     /// The value of `text` for Unix sockets, whose peers have no addresses.
     static let unixText = "unix"
 
@@ -104,7 +115,7 @@ struct SocketAddress: Sendable {
         }
     }
 
-    /// The addresses of `host`, in the system's order of preference.
+    /// The addresses of `host`, in the system's order of preference; to listen at the loopback, IPv4 comes first.
     ///
     /// With `isNumericOnly` it fails at once if a name server would have to be asked; otherwise it may block for long.
     static func resolve(
@@ -143,6 +154,10 @@ struct SocketAddress: Sendable {
                 addresses.append(unsafe SocketAddress(address, size: entry.pointee.ai_addrlen))
             }
             unsafe next = entry.pointee.ai_next
+        }
+        // A listener has one address. Of this machine alone, that is the one that clients use which are told no other.
+        if isForListening, addresses.allSatisfy(\.isLoopback) {
+            addresses = addresses.filter { $0.family == AF_INET } + addresses.filter { $0.family != AF_INET }
         }
         return .success(addresses)
     }

@@ -253,14 +253,14 @@ extension WebSocketLoop {
     ///   - options: Where to listen, and the limits.
     ///   - makeHandler: Called on the loop's thread for each connection. The connection owns the handler until
     ///     `closed`.
-    /// - Returns: The port, which the system chooses if `options.port` is 0; 0 for a Unix socket.
+    /// - Returns: The address; the system chooses its port if `options.port` is 0.
     /// - Throws: `.addressInUse`, `.permissionDenied`, `.badAddress`, `.shutDown` or `.systemFailure`.
     package func listen(
         _ options: ListenerOptions,
         makeHandler: @escaping @Sendable () -> any WebSocketHandler
-    ) throws(WebSocketError) -> UInt16 {
+    ) throws(WebSocketError) -> ListeningAddress {
         let socket = try ListeningSocket(options)
-        let port = socket.port
+        let address = socket.address
         let descriptor = socket.release()
         let outcome = Monitor<Result<Void, WebSocketError>?>(nil)
         let take: @Sendable () -> Void = { [service] in
@@ -273,7 +273,7 @@ extension WebSocketLoop {
         }
         if isCurrent { take() } else { execute(take) }
         if case .failure(let error) = outcome.wait(for: { $0 }) { throw error }
-        return port
+        return address
     }
 
     /// Connects to a server; may be called on any thread.

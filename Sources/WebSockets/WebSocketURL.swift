@@ -43,7 +43,11 @@ package struct WebSocketURL: Hashable, Sendable, CustomStringConvertible {
     }
 
     /// The value of the Host header.
-    var authority: String { port == 80 ? Self.bracketed(host) : Self.authority(host: host, port: port) }
+    var authority: String {
+        // The name of an interface means something on this machine alone (RFC 6874, section 4).
+        let host = String(host.prefix { $0 != "%" })
+        return port == 80 ? Self.bracketed(host) : Self.authority(host: host, port: port)
+    }
 
     /// The URL, always with its port, so that an error says which port was tried.
     package var description: String { "ws://\(Self.authority(host: host, port: port))\(path)" }
@@ -85,9 +89,13 @@ package struct WebSocketURL: Hashable, Sendable, CustomStringConvertible {
         let rest: Substring
         if authority.first == "[" {
             guard let end = authority.firstIndex(of: "]") else { throw bad(text, "the “[” lacks its “]”.") }
-            host = authority[authority.index(after: authority.startIndex)..<end]
+            host = Self.withZone(authority[authority.index(after: authority.startIndex)..<end])
             rest = authority[authority.index(after: end)...]
-            guard host.utf8.allSatisfy({ isHexDigit($0) || $0 == 0x3a || $0 == 0x2e || $0 == 0x25 }) else {
+            // After “%” comes the name of an interface (RFC 4007, section 11).
+            let parts = host.utf8.split(separator: 0x25, maxSplits: 1, omittingEmptySubsequences: false)
+            guard parts[0].allSatisfy({ isHexDigit($0) || $0 == 0x3a || $0 == 0x2e }),
+                parts.count == 1 || !parts[1].isEmpty && parts[1].allSatisfy(isHostByte)
+            else {
                 throw bad(text, "what stands in brackets is not an IPv6 address.")
             }
         } else {
@@ -102,6 +110,14 @@ package struct WebSocketURL: Hashable, Sendable, CustomStringConvertible {
         guard !host.isEmpty && host.utf8.count <= 255 else { throw bad(text, "it names no host.") }
         guard rest.isEmpty || rest.first == ":" else { throw bad(text, "after the host comes “:port” or a path.") }
         return (String(host), rest.isEmpty ? nil : rest.dropFirst())
+    }
+
+    /// An IPv6 address whose interface may be written as in a URL, behind “%25” (RFC 6874), or as elsewhere, behind “%”.
+    private static func withZone(_ host: Substring) -> Substring {
+        guard let sign = host.firstIndex(of: "%"), host[sign...].hasPrefix("%25"), host[sign...].utf8.count > 3 else {
+            return host
+        }
+        return host[...sign] + host[sign...].dropFirst(3)
     }
 
     private static func port(_ digits: Substring, of text: String) throws(WebSocketError) -> UInt16 {

@@ -403,7 +403,7 @@ struct RoomTests {
                 opened: { connections.change { $0.opened += 1 } },
                 closed: { connections.change { $0.closed += 1 } }
             )
-        }
+        }.port
         var options = stage.options("robot")
         options.url = "ws://127.0.0.1:\(port)"
         let task = Task { [options] in try await RoomClient.connect(options: options) }

@@ -25,7 +25,18 @@ struct ConnectingTests {
     @Test("A port at which nobody listens refuses")
     func closedPort() throws {
         let port = try SilentServer().port
-        #expect(try failureCode(outcome(port: port)) == .connectionRefused)
+        let closure = try outcome(port: port)
+        #expect(failureCode(closure) == .connectionRefused && "\(closure)".contains("nothing accepts connections"))
+    }
+
+    // "Nothing accepts connections there": the server was looked at, and not the robot's network.
+    @Test("An address to which this machine finds no way is not told as a server that does not run")
+    func noWay() throws {
+        // An address of a link, of which link is not said.
+        let closure = try outcome(port: 9, host: "[fe80::1]")
+        guard case .failed(let error) = closure else { throw TestFailure("it did not fail") }
+        #expect(error.code == .connectionRefused)
+        #expect("\(error)".contains("this machine finds no way there ("), "\(error)")
     }
 
     // All of them were told to check the address, also if the server was only full.
@@ -287,7 +298,7 @@ struct ConnectingTests {
         defer { loop.shutdown() }
         let port: UInt16
         do {
-            port = try loop.listen(ListenerOptions(host: "::1")) { Recorder() }
+            port = try loop.listen(ListenerOptions(host: "::1")) { Recorder() }.port
         } catch {
             #expect(error.code == .badAddress)
             return

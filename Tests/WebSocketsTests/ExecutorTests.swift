@@ -44,7 +44,7 @@ struct ExecutorTests {
         let counter = Counter(loop: loop)
         let port = try loop.listen(ListenerOptions()) {
             Recorder(whenOpened: { _ in _ = counter.assumeIsolated { $0.add() } })
-        }
+        }.port
         let client = Recorder()
         loop.connect(ClientOptions(url: try WebSocketURL("ws://127.0.0.1:\(port)")), handler: client)
         _ = client.events { !$0.isEmpty }

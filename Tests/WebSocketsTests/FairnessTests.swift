@@ -64,7 +64,7 @@ struct FairnessTests {
                 return number - 1
             }
             return Logger(peer: peer, log: log, closesAfter: closesAfter)
-        }
+        }.port
         var peers: [RawPeer] = []
         for index in 0..<count {
             let peer = try RawPeer(port: port)

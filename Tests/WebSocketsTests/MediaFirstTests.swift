@@ -79,7 +79,7 @@ struct MediaFirstTests {
                     return number - 1
                 }
                 return Logger(peer: peer, log: log, connections: connections, whenClosed: whenClosed)
-            }
+            }.port
             var peers: [RawPeer] = []
             for index in 0..<count {
                 let peer = try RawPeer(port: port)

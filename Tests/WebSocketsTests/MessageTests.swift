@@ -183,7 +183,7 @@ struct MessageTests {
         let pulls = Monitor(0)
         let loop = try WebSocketLoop(name: "server")
         defer { loop.shutdown() }
-        let port = try loop.listen(ListenerOptions()) { Reticent(pulls) }
+        let port = try loop.listen(ListenerOptions()) { Reticent(pulls) }.port
         let client = Recorder()
         loop.connect(ClientOptions(url: try WebSocketURL("ws://127.0.0.1:\(port)")), handler: client)
         #expect(client.events { $0.count == 2 } == [.opened, .text("one of many")])
@@ -226,7 +226,7 @@ struct MessageTests {
                 func closed(_ connection: WebSocketConnection, _ closure: WebSocketClosure) {}
             }
             let loop = try WebSocketLoop(name: "server")
-            let port = try loop.listen(ListenerOptions()) { Careless() }
+            let port = try loop.listen(ListenerOptions()) { Careless() }.port
             let handler = Recorder()
             loop.connect(ClientOptions(url: try WebSocketURL("ws://127.0.0.1:\(port)")), handler: handler)
             _ = try handler.closure()

@@ -42,7 +42,7 @@ struct SendingTests {
         settings.sendsDirectly = sendsDirectly
         let loop = try WebSocketLoop(name: "server", settings: settings)
         defer { loop.shutdown() }
-        let port = try loop.listen(ListenerOptions()) { Insistent() }
+        let port = try loop.listen(ListenerOptions()) { Insistent() }.port
         for _ in 0..<3 {
             let peer = try RawPeer(port: port, receiveBuffer: 40_000)
             #expect(peer.handshake().contains(" 101 "))

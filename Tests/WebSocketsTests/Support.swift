@@ -168,7 +168,7 @@ final class Server: Sendable {
             let handler = Recorder(echoes: echoes, whenOpened: whenOpened)
             handlers.change { $0.append(handler) }
             return handler
-        }
+        }.port
     }
 
     /// The handler of the connection that was opened `index`-th.

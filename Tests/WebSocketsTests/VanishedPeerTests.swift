@@ -178,7 +178,7 @@ struct VanishedPeerTests {
                 var options = ListenerOptions(host: NetworkNamespaces.End.near.address)
                 options.idle = idle
                 do throws(WebSocketError) {
-                    let port = try server.listen(options) { near }
+                    let port = try server.listen(options) { near }.port
                     outcome.change { $0 = .success(port) }
                 } catch {
                     outcome.change { $0 = .failure(error) }

@@ -11,7 +11,8 @@ struct WebSocketURLTests {
             ("ws://a", "a", 80, "/"), ("WS://a.b-c_d:8480", "a.b-c_d", 8480, "/"),
             ("ws://1.2.3.4:1/x", "1.2.3.4", 1, "/x"),
             ("ws://[::1]:9/p?q=1/2", "::1", 9, "/p?q=1/2"), ("ws://a?q", "a", 80, "/?q"),
-            ("ws://[fe80::1%25]/", "fe80::1%25", 80, "/"),
+            ("ws://[fe80::1%25]/", "fe80::1%25", 80, "/"), ("ws://[fe80::1%eth0]:9", "fe80::1%eth0", 9, "/"),
+            ("ws://[fe80::1%25br-lan.2]/x", "fe80::1%br-lan.2", 80, "/x"),
         ]
     )
     func good(text: String, host: String, port: UInt16, path: String) throws {
@@ -19,6 +20,7 @@ struct WebSocketURLTests {
         #expect(url.host == host && url.port == port && url.path == path)
         #expect(try WebSocketURL(url.description) == url)
         #expect(url.description.contains(":\(port)/"), "the port that is tried, even where the text has none")
+        #expect(!url.authority.contains("%"), "the server has other interfaces")
     }
 
     @Test(
@@ -26,7 +28,8 @@ struct WebSocketURLTests {
         arguments: [
             "", "a", "ws:", "ws://", "ws:///x", "http://a", "ws://a:0", "ws://a:65536", "ws://a:", "ws://a:+1",
             "ws://u@a", "ws://a#f", "ws://a/#f",
-            "ws://[::1", "ws://[::1]x", "ws://[x]", "ws://[]", "ws://a b", "ws://a/\r\nX: y", "ws://ä", "ws://a\u{0}b",
+            "ws://[::1", "ws://[::1]x", "ws://[x]", "ws://[]", "ws://[fe80::1%]", "ws://[fe80::1%a%b]", "ws://a b",
+            "ws://a/\r\nX: y", "ws://ä", "ws://a\u{0}b",
             "ws://" + String(repeating: "a", count: 300),
             "ws://a/" + String(repeating: "a", count: 3000),
         ]

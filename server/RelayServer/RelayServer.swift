@@ -46,8 +46,10 @@ public final class RelayServer: Sendable {
     /// How long `stop` waits for all peers to take the message that the server is going down.
     private static let farewellTime = Duration.milliseconds(500)
 
+    /// Where the server listens.
+    package let address: ListeningAddress
     /// The port that the server listens at; 0 for a Unix socket.
-    public let port: UInt16
+    public var port: UInt16 { address.port }
     /// The URL for clients, with the host of the options; for a Unix socket its path, for an inherited one a
     /// description.
     public let url: String
@@ -95,12 +97,13 @@ public final class RelayServer: Sendable {
         )
         listener.greeting = "This is a room server. Join it with: room-client connect --room my-room"
         do throws(WebSocketError) {
-            port = try loop.listen(listener) { service.value }
+            address = try loop.listen(listener) { service.value }
             url =
                 switch options.socket {
-                case .tcp: "ws://\(WebSocketURL.authority(host: options.host, port: port))"
+                case .tcp: "ws://\(WebSocketURL.authority(host: options.host, port: address.port))"
                 case .unix(let path): path
-                case .inherited: port == 0 ? "the inherited Unix socket" : "the inherited socket, port \(port)"
+                case .inherited:
+                    address.port == 0 ? "the inherited Unix socket" : "the inherited socket, port \(address.port)"
                 }
         } catch {
             loop.shutdown()

@@ -163,6 +163,11 @@ struct RoomServer: AsyncParsableCommand {
             guard host == nil, unix == nil, port == nil else {
                 throw ValidationError("With a socket handed over by LISTEN_FDS, leave --host, --port and --unix out.")
             }
+            if let insecureListen, insecureListen != "inherited" {
+                throw ValidationError(
+                    "The socket handed over by LISTEN_FDS has its address: say --insecure-listen inherited."
+                )
+            }
             guard insecureListen == nil, RelayServer.isReachableFromElsewhere(inherited: descriptor) else { return }
             throw ValidationError(
                 """
@@ -171,17 +176,25 @@ struct RoomServer: AsyncParsableCommand {
                 """
             )
         }
+        for (option, value) in [("--host", host), ("--insecure-listen", insecureListen)] where value?.isEmpty == true {
+            throw ValidationError("\(option) names no host: give an address of this machine, such as 127.0.0.1.")
+        }
         guard let host else { return }
         if let insecureListen {
             throw ValidationError("Say either --host \(host) or --insecure-listen \(insecureListen), not both.")
         }
-        guard RelayServer.isReachableFromElsewhere(host: host) else { return }
+        guard RelayServer.isReachableFromElsewhere(host: Self.withoutBrackets(host)) else { return }
         throw ValidationError(
             """
             --host \(host) is reachable from other machines, and this version has no access tokens: anybody \
             could join. For a lab network where that is meant, say --insecure-listen \(host).
             """
         )
+    }
+
+    /// An IPv6 address as it stands in a URL, without its brackets.
+    private static func withoutBrackets(_ host: String) -> String {
+        host.hasPrefix("[") && host.hasSuffix("]") ? String(host.dropFirst().dropLast()) : host
     }
 
     /// The socket that systemd passed to this process, as sd_listen_fds(3) describes; `nil` if there is none.
@@ -199,7 +212,7 @@ struct RoomServer: AsyncParsableCommand {
     /// The options for starting the server.
     private func options(logger: Logger) throws -> RelayServer.Options {
         var options = RelayServer.Options()
-        options.host = insecureListen ?? host ?? options.host
+        options.host = Self.withoutBrackets(insecureListen ?? host ?? options.host)
         options.port = port ?? options.port
         options.logger = logger
         options.origins = OriginPolicy(
@@ -261,21 +274,28 @@ struct RoomServer: AsyncParsableCommand {
         var logger = Logger(label: "room-server") { _ in LineLogHandler(log) }
         logger.logLevel = verbose ? .debug : .info
         let options = try options(logger: logger)
+        // Trap signals before logging that the server listens: a program that reads that line may send a signal. And before
+        // listening, which may take the last descriptors.
+        var trapped: [UnixSignal] = [.sigint, .sigterm, .sigquit]
+        // Under nohup the server outlives its terminal.
+        if !SignalDisposition.isIgnored(SIGHUP) { trapped.append(.sighup) }
+        let signals = await UnixSignalsSequence(trapping: trapped)
         let server: RelayServer
         do throws(WebSocketError) {
             server = try RelayServer(options)
         } catch {
             throw Self.failure("\(error)", code: Self.code(for: error))
         }
-        // Trap signals before logging that the server listens: a program that reads that line may send a signal.
-        var trapped: [UnixSignal] = [.sigint, .sigterm, .sigquit]
-        // Under nohup the server outlives its terminal.
-        if !SignalDisposition.isIgnored(SIGHUP) { trapped.append(.sighup) }
-        let signals = await UnixSignalsSequence(trapping: trapped)
         if insecureListen != nil {
-            logger.warning("everybody who reaches \(server.url) may join, publish and watch")
+            logger.warning(
+                server.address.isLoopback
+                    ? "only this machine reaches \(server.url), which is \(server.address.host)"
+                    : "everybody who reaches \(server.url) may join, publish and watch"
+            )
         }
-        logger.info("listening at \(server.url)")
+        // A name does not say which address it stands for.
+        let isName = options.socket == .tcp && server.address.host != options.host
+        logger.info("listening at \(server.url)", metadata: isName ? ["address": "\(server.address.host)"] : [:])
         for await signal in signals {
             logger.info("shutting down", metadata: ["signal": "\(signal)"])
             break
