@@ -63,7 +63,10 @@ package struct CameraCheck: Sendable {
         let left = fine - Self.mostLines
         let rest = left > 0 ? [Finding.ok(.cameras, "and \(left) more: room-client devices lists them")] : []
         let findings = shown + rest + hiddenFindings
-        return findings.isEmpty ? [absence] : findings
+        guard findings.isEmpty else { return findings }
+        // A node that has another name, as in a container.
+        if case .success(let device)? = selection { return [.ok(.cameras, "\(device.name) at \(device.path)")] }
+        return [absence]
     }
 
     /// Whether another program captures from the camera at `path`.

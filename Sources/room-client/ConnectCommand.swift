@@ -288,7 +288,9 @@ struct ConnectCommand: AsyncParsableCommand {
             // A picture that goes out in three sizes is one picture.
             let former = Dictionary(uniqueKeysWithValues: before.layers.map { ($0.simulcastLayer, $0.framesSent) })
             let sent = now.layers.map { $0.framesSent - (former[$0.simulcastLayer] ?? 0) }.max() ?? 0
-            let idle = now.framesDropped[.notWanted] > before.framesDropped[.notWanted] ? "  nobody watches" : ""
+            // Pictures above the rate that is wanted are not wanted, either.
+            let isIdle = sent == 0 && now.framesDropped[.notWanted] > before.framesDropped[.notWanted]
+            let idle = isIdle ? "  nobody watches" : ""
             let dropped = now.framesDropped.total - now.framesDropped[.notWanted]
             let path = PublisherStatus(now).words.map { "  " + $0 } ?? ""
             reporter.status("\(track.name)  \(sent) fps  \(rate)\(path)  dropped \(dropped)\(idle)")

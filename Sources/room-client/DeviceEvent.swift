@@ -40,7 +40,7 @@ struct DeviceEvent: Encodable {
     /// `device`; with `--watch`, `deviceAdded` or `deviceRemoved`.
     var event = "device"
     /// The node's number, which `--device` takes.
-    var index: Int?
+    @Nullable var index: Int?
     var path: String
     var name: String
     var busInfo: String

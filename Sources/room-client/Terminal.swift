@@ -236,7 +236,8 @@ struct Reporter: Sendable {
             negativeInfinity: "-inf",
             nan: "nan"
         )
-        return (try? encoder.encode(TimedEvent(event: event))).map { String(decoding: $0, as: UTF8.self) }
+        guard let json = try? encoder.encode(TimedEvent(event: event)) else { return nil }
+        return harmless(json: String(decoding: json, as: UTF8.self))
     }
 
     /// Begins a session: from now on, no reader of the output can hold it up.

@@ -17,7 +17,14 @@ struct CameraCheckTests {
         access: FileAccess? = nil
     ) -> [Finding] {
         let nodes = finding.map { [CameraInspection(path: "/dev/video0", finding: $0)] } ?? []
-        let selection = isWanted ? Result<CaptureDevice, CameraError>.success(Self.camera) : nil
+        // Where there is no camera, none is found.
+        let hasCamera =
+            switch finding {
+            case nil, .other?: false
+            default: true
+            }
+        let found: Result<CaptureDevice, CameraError> = hasCamera ? .success(Self.camera) : .failure(Self.absent)
+        let selection = isWanted ? found : nil
         return CameraCheck(nodes: nodes, hidden: hidden, selection: selection).findings { _ in access }
     }
 
@@ -27,6 +34,12 @@ struct CameraCheckTests {
         usable: [format],
         offered: [.yuyv],
         holder: nil
+    )
+    private static let absent = CameraError(
+        .noSuchDevice,
+        device: "/dev/video0",
+        attempt: "find",
+        explanation: "there is none"
     )
     private static let held = CameraInspection.Finding.failed(
         CameraError(.busy, device: "/dev/video0", attempt: "open", explanation: "it is in use")
@@ -39,6 +52,14 @@ struct CameraCheckTests {
         let strange = try #require(PixelFormat(fourCC: "ABCD"))
         let bad = findings(.camera(Self.camera, usable: [], offered: [strange], holder: nil))
         #expect(bad.map(\.code) == ["unsupportedFormat"] && bad[0].level == .problem && bad[0].found.contains("ABCD"))
+    }
+
+    // `docker run --device /dev/video2:/dev/camera`: the doctor said that there was no camera.
+    @Test("A camera whose node has a name of its own is one")
+    func renamed() {
+        let camera = CaptureDevice(path: "/dev/camera", name: "Cam", busInfo: "usb-1", driver: "uvcvideo")
+        let findings = CameraCheck(nodes: [], hidden: HiddenCameras(), selection: .success(camera)).findings()
+        #expect(findings.map(\.level) == [.ok] && findings[0].found.contains("/dev/camera"))
     }
 
     @Test("No camera and a busy one are problems only where a camera is wanted", arguments: [true, false])

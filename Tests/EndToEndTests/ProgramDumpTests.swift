@@ -50,6 +50,21 @@ struct ProgramDumpTests {
         #expect(try await end([publisher], with: SIGINT) == [.exit(0)])
     }
 
+    // It was said when the program ended, which may be an hour later.
+    @Test("A snapshot that cannot be written is reported while the program runs, and once")
+    func lostSnapshot() async throws {
+        try #require(mkdir(directory("pictures"), 0o700) == 0)
+        let path = directory("pictures/now.png")
+        let subscriber = try server.client("subscribe", ["--snapshot", path])
+        try await subscriber.says("Nobody publishes")
+        try #require(rmdir(directory("pictures")) == 0)
+        let publisher = try await server.publisher()
+        try await subscriber.complains("\(path): its directory does not exist")
+        #expect(subscriber.isRunning)
+        #expect(try await end([subscriber, publisher], with: SIGINT) == [.exit(66), .exit(0)])
+        #expect(subscriber.errors.ranges(of: path).count == 1, "\(subscriber.errors)")
+    }
+
     // Each track that had ended kept a thread and two descriptors.
     @Test("Tracks that have ended leave no threads and descriptors behind in a subscriber that dumps them")
     func endedTracks() async throws {

@@ -44,6 +44,28 @@ struct VerifyPlotTests {
         #expect(try await foreign.end() == .exit(65))
     }
 
+    // Dumps of two sessions were a dot each at the two ends of an axis of days.
+    @Test("Dumps that were recorded at the same time share an axis; the days between others are left out")
+    func sessions() async throws {
+        _ = try PatternDump("a.ivf", in: directory)
+        let original = try PatternDump("b.ivf", in: directory)
+        func drawing(later microseconds: Int64) async throws -> String {
+            var dump = original
+            for index in dump.log.indices {
+                dump.log[index].captured += microseconds
+                dump.log[index].received += microseconds
+                dump.log[index].decoded? += microseconds
+            }
+            try dump.storeLog()
+            let program = try Program("room-client", ["verify", directory.path, "--plot", directory("out.svg")])
+            #expect(try await program.end() == .exit(0), "\(program.errors)")
+            return try text(of: directory("out.svg"))
+        }
+        let day: Int64 = 86_400_000_000
+        #expect(try await drawing(later: day) == drawing(later: 2 * day))
+        #expect(try await drawing(later: 100_000) != drawing(later: 200_000))
+    }
+
     // One damaged log of many kept all of them from being drawn and checked.
     @Test("A dump whose log is damaged is left out of the drawing, and named")
     func oneDamagedLog() async throws {

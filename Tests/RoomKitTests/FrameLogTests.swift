@@ -100,6 +100,15 @@ struct FrameLogTests {
         }
     }
 
+    // A line feed after a carriage return is one character with it, so that the log was one line.
+    @Test("A log whose lines end as on Windows is read, and its incomplete last line is left out")
+    func carriageReturns() throws {
+        let text = try write(frames)
+        let foreign = text.replacing("\n", with: "\r\n")
+        #expect(try FrameLogEntry.read(foreign) == FrameLogEntry.read(text))
+        #expect(try FrameLogEntry.read(String(foreign.dropLast(5))).count == frames.count - 1)
+    }
+
     @Test("A log without the clock's error is read")
     func older() throws {
         let text = try write(frames).replacing(/"clockError":\d+,/, with: "")

@@ -14,11 +14,12 @@ struct ReceptionMeterTests {
         age: Duration = .milliseconds(20),
         size: Dimensions? = Dimensions(width: 640, height: 360),
         isCatchUp: Bool = false,
-        isShown: Bool = true
+        isShown: Bool = true,
+        isKeyframe: Bool = false
     ) -> ReceptionMeter.Decoded {
         let now = start + .milliseconds(milliseconds)
         return ReceptionMeter.Decoded(
-            info: EncodedFrameInfo(number: 0, simulcastLayer: 1, timestamp: now - age, isKeyframe: false),
+            info: EncodedFrameInfo(number: 0, simulcastLayer: 1, timestamp: now - age, isKeyframe: isKeyframe),
             dimensions: size,
             isCatchUp: isCatchUp,
             isShown: isShown,
@@ -51,13 +52,25 @@ struct ReceptionMeterTests {
         meter.noteStandstill(at: start + .seconds(60))
         let since = start + .milliseconds(33 * 9)
         #expect(meter.frozenSince == since)
-        meter.decoded(decoded(at: 60_000, age: .milliseconds(60_000 - 33 * 9 + 20)))
+        meter.decoded(decoded(at: 60_000, age: .milliseconds(60_000 - 33 * 9 + 20), isKeyframe: true))
         #expect(meter.frozenSince == since)
         #expect(meter.statistics(at: start + .seconds(60)).freezeCount == 0)
         #expect(meter.statistics(at: start + .seconds(60)).frameAge?.maximum == .milliseconds(20))
         // The publisher's clock was set back.
         meter.decoded(decoded(at: 61_000, age: .seconds(90)))
         #expect(meter.frozenSince == nil && meter.statistics(at: start + .seconds(61)).freezeCount == 1)
+    }
+
+    // The oldest ones were left out: `verify` found other ages in the log of the same frames.
+    @Test("Frames that an encoder wrote in one go all have their ages")
+    func burst() {
+        var meter = ReceptionMeter()
+        for index in 0..<10 { meter.decoded(decoded(at: 33 * index)) }
+        for index in 0..<10 {
+            meter.decoded(decoded(at: 1000 + index, age: .milliseconds(50 + index) - .microseconds(100 * index)))
+        }
+        let ages = meter.statistics(at: start + .seconds(2)).frameAge
+        #expect(ages?.maximum == .milliseconds(59) - .microseconds(900))
     }
 
     @Test("Nothing received, nothing measured")

@@ -248,6 +248,21 @@ struct TrackRecorderTests {
         for path in ["/proc/nothing", ""] { expectRefusal(of: path, .notFound) }
     }
 
+    // It said that the file system takes no new directories.
+    @Test("A link that leads nowhere is named, also above the directory; one to a directory is followed")
+    func links() throws {
+        let directory = try TemporaryDirectory()
+        let (link, good) = (directory("link"), directory("good"))
+        try #require(symlink(directory("nowhere"), link) == 0 && symlink(directory.path, good) == 0)
+        for path in [link, "\(link)/below"] {
+            let error = #expect(throws: RecordingError.self) { try TrackRecorder.prepareDirectory(path) }
+            #expect(error?.cause.code == .notFound)
+            #expect(error?.description.contains("\(link): it is a link to a directory that does not exist") == true)
+        }
+        try TrackRecorder.prepareDirectory("\(good)/below")
+        #expect(directory.names == ["below", "good", "link"])
+    }
+
     @Test(
         "A directory that must not be made is refused at once",
         .enabled(if: ForbiddenDirectory.path != nil, ForbiddenDirectory.absence)
@@ -339,6 +354,8 @@ struct TrackRecorderTests {
             ("a/\u{301}b", "a_\u{301}b"), (".\u{301}a", "_\u{301}a"), ("Zoë 🤖", "Zoë 🤖"),
             // FAT and NTFS refuse these.
             ("lab:cam*1?", "lab_cam_1_"), ("a\\b<c>|\"d\"", "a_b_c___d_"),
+            // A name that turns the direction of the text shows another ending than it has.
+            ("a\u{202E}gpj.exe", "a_gpj.exe"), ("a\u{2028}b\u{200B}\u{2066}c", "a_b__c"),
         ]
     )
     func names(name: String, file: String) {

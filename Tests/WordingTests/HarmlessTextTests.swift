@@ -1,3 +1,4 @@
+import Foundation
 import Testing
 import Wording
 
@@ -14,5 +15,15 @@ struct HarmlessTextTests {
     )
     func controls(text: String, expected: String) {
         #expect(harmless(text) == expected)
+    }
+
+    // A script was given names of files that were not those on the disk.
+    @Test("In JSON, what a terminal would obey is escaped and not lost")
+    func json() throws {
+        let name = "\u{5E9}\u{5DC}\u{200F} \u{202E}x\u{9B}2J caf\u{E9}"
+        let text = harmless(json: "{\"file\":\"\(name)\"}")
+        #expect(text == "{\"file\":\"\u{5E9}\u{5DC}\\u200f \\u202ex\\u009b2J caf\u{E9}\"}")
+        #expect(harmless(text) == text)
+        #expect(try JSONDecoder().decode([String: String].self, from: Data(text.utf8)) == ["file": name])
     }
 }

@@ -91,9 +91,11 @@ struct ReceptionMeter: Sendable {
         let age = frame.at.duration(since: frame.info.timestamp)
         recent.add(age: frame.isShown ? age : nil, decodeTime: frame.decodeTime, at: frame.at)
         guard frame.isShown else { return }
-        let isSame = shownTimestamp.map { abs(frame.info.timestamp.microseconds - $0.microseconds) < 1000 } ?? false
+        // A keyframe for somebody who came meanwhile, from a source that has stalled. Other frames may be as close: those of
+        // an encoder that writes what it has kept back.
+        let distance = shownTimestamp.map { abs(frame.info.timestamp.microseconds - $0.microseconds) }
+        let isSame = frame.info.isKeyframe && distance.map { $0 < 1000 } ?? false
         countShown(frame)
-        // A keyframe for somebody who came meanwhile, from a source that has stalled.
         guard !isSame || frame.info.isRepeat else { return freezes.shownAgain(detected) }
         ages.record(age)
         freezes.shown(detected, at: frame.at)
