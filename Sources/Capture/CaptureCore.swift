@@ -13,13 +13,16 @@ package final class CaptureCore: Sendable {
         case sink(ObjectIdentifier)
     }
 
-    /// The sink of a user; `nil` for the application.
-    private struct UsingSink {
+    /// The use of a source by a user.
+    private struct Use {
+        /// The user's sink; `nil` for the application.
         weak var sink: (any VideoSink)?
+        /// The run that the user's last start shares.
+        var run: CaptureRun
     }
 
     private struct State {
-        var users: [User: UsingSink] = [:]
+        var users: [User: Use] = [:]
         /// Whom the starts that have neither succeeded nor failed are for, by their numbers.
         var starts: [Int: User] = [:]
         var nextStart = 0
@@ -27,8 +30,8 @@ package final class CaptureCore: Sendable {
         var run: CaptureRun?
         var format: VideoFormat?
         var failure: (any Error)?
-        /// Whether the run has reported an interruption and not its end.
-        var isInterrupted = false
+        /// Since when the source has delivered nothing, as it says; `nil` if it delivers.
+        var interruptedSince: MonotonicInstant?
         var listeners: [Int: AsyncStream<CaptureEvent>.Continuation] = [:]
         var nextListener = 0
 
@@ -153,10 +156,7 @@ package final class CaptureCore: Sendable {
         } catch {
             let addition = sink.flatMap { sinks.lastAddition(of: $0) }
             let isLeft = state.withLock { state in
-                guard state.starts.removeValue(forKey: number) == nil else {
-                    state.users[user] = nil
-                    return false
-                }
+                guard state.starts.removeValue(forKey: number) == nil else { return false }
                 return state.users[user] == nil && !state.starts.values.contains(user)
             }
             // The source may go on for others; the sink may have a use of before, or another start.
@@ -182,7 +182,17 @@ package final class CaptureCore: Sendable {
             case .end:
                 throw CancellationError()
             }
-            return try await run.untilOpened(number) { state.withLock { $0.starts[number] == nil } }
+            do {
+                return try await run.untilOpened(number) { state.withLock { $0.starts[number] == nil } }
+            } catch {
+                // A further start of the user may wait with this one, or have succeeded meanwhile with a run of its own.
+                let user = Self.user(sink)
+                state.withLock { state in
+                    let isLast = !state.starts.contains { $0.key != number && $0.value == user }
+                    if isLast, !run.isOpen, state.users[user]?.run === run { state.users[user] = nil }
+                }
+                throw error
+            }
         }
     }
 
@@ -248,12 +258,12 @@ package final class CaptureCore: Sendable {
         state.withLock { state in
             guard state.starts[number] != nil else { return .end }
             if let run = state.run, run.isEnding { return .outlast(run) }
-            state.users[Self.user(sink)] = UsingSink(sink: sink)
+            state.users[Self.user(sink)] = Use(sink: sink, run: state.run ?? new)
             if let run = state.run { return .share(run) }
             state.run = new
             state.format = nil
             state.failure = nil
-            state.isInterrupted = false
+            state.interruptedSince = nil
             return .launch(new, usedBy: state.forgetLostUsers())
         }
     }
@@ -307,6 +317,9 @@ package final class CaptureCore: Sendable {
 
     // MARK: Events
 
+    /// Since when the source has delivered no pictures of what it shows, as it says; `nil` if it does.
+    package var interruptedSince: MonotonicInstant? { state.withLock { $0.interruptedSince } }
+
     func events() -> AsyncStream<CaptureEvent> {
         let (stream, continuation) = AsyncStream.makeStream(
             of: CaptureEvent.self,
@@ -328,11 +341,13 @@ package final class CaptureCore: Sendable {
 
     /// Counts an interruption, unless one is under way, and reports it to the listeners.
     func interrupted(by error: any Error) {
-        let wasInterrupted = state.withLock { state in
-            defer { state.isInterrupted = true }
-            return state.isInterrupted
+        let now = MonotonicClock.now
+        let isFirst = state.withLock { state in
+            guard state.interruptedSince == nil else { return false }
+            state.interruptedSince = now
+            return true
         }
-        if !wasInterrupted {
+        if isFirst {
             var counts = CaptureStatistics()
             counts.interruptions = 1
             sinks.count(counts)
@@ -341,7 +356,7 @@ package final class CaptureCore: Sendable {
     }
 
     func interruptionEnded() {
-        state.withLock { $0.isInterrupted = false }
+        state.withLock { $0.interruptedSince = nil }
         send(.interruptionEnded)
     }
 

@@ -123,10 +123,11 @@ private struct PaintingLoop {
     /// Paints and delivers until a stop is requested or the painter has no more pictures.
     func run() throws {
         var schedule = SlotSchedule(rate: painter.frameRate, start: MonotonicClock.now)
-        while context.wait(for: &schedule, at: { slower(painter.frameRate, context.highestRate) }) {
+        while waitForSlot(of: &schedule) {
             let now = MonotonicClock.now
             let slots = schedule.takeSlot(at: now)
             let missed = losesMissedSlots ? slots : 0
+            schedule.change(to: rate, at: now)
             let number = numbers.withLock { next in
                 let number = next &+ UInt32(truncatingIfNeeded: missed)
                 next = number &+ 1
@@ -152,6 +153,16 @@ private struct PaintingLoop {
             context.deliver(VideoFrame(buffer: buffer, timestamp: now, metadata: painter.metadata))
         }
     }
+
+    /// Waits until the next slot is due; returns `false` when a stop is requested.
+    private func waitForSlot(of schedule: inout SlotSchedule) -> Bool {
+        // A clip was told how long its picture lasts, and goes on by as much.
+        guard losesMissedSlots else { return context.wait(until: schedule.nextDeadline) }
+        return context.wait(for: &schedule, at: { rate })
+    }
+
+    /// The painter's rate, or a lower one if no sink takes as many pictures.
+    private var rate: FrameRate { slower(painter.frameRate, context.highestRate) }
 
     /// The requested size, or the size that the sinks require if it is smaller than the painter's own.
     private var requestedDimensions: Dimensions? {

@@ -21,7 +21,7 @@ public final class VideoSinks: Sendable {
         /// Whether the last admitted frame must still be delivered to the sink.
         var isDue = false
         /// Whether the sink did not get a change, so that the next frame, even if it is a repeat, is new to it.
-        var hasMissedChange = false
+        var hasMissedChange = true
         var statistics = CaptureStatistics()
     }
 

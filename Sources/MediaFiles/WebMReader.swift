@@ -9,6 +9,8 @@ package final class WebMReader: EncodedVideoReader {
     package var dimensions: Dimensions { track.dimensions }
     /// The codec of the pictures.
     package var codec: StoredVideoCodec { track.codec }
+    /// Where the element begins that is being read.
+    private var elementOffset: Int64 = 0
     /// Where another file begins, as `EncodedVideoReader` says.
     package private(set) var nextFileOffset: Int64?
 
@@ -63,7 +65,7 @@ package final class WebMReader: EncodedVideoReader {
 
     private func explain(_ failure: EBMLFailure) -> MediaFileError {
         switch failure {
-        case .truncated: .truncated(file.path, at: file.offset, wholeFrames: frameCount)
+        case .truncated: .truncated(file.path, at: elementOffset, wholeFrames: frameCount)
         case .damaged(let finding): .damaged(file.path, at: file.offset, finding, wholeFrames: frameCount)
         case .unsupported(let finding): MediaFileError(.unsupported, .read, file.path, finding)
         case .file(let error): error
@@ -72,7 +74,7 @@ package final class WebMReader: EncodedVideoReader {
 
     private func readFrame() throws(EBMLFailure) -> StoredFrame? {
         guard nextFileOffset == nil else { return nil }
-        var start = file.offset
+        elementOffset = file.offset
         while let element = try file.readElement() {
             switch EBMLID(rawValue: element.id) {
             case .cluster:
@@ -89,12 +91,12 @@ package final class WebMReader: EncodedVideoReader {
             case .simpleBlock, .block:
                 if let frame = try readBlock(element) { return frame }
             case .header, .segment:
-                nextFileOffset = start
+                nextFileOffset = elementOffset
                 return nil
             default:
                 try file.passOver(element)
             }
-            start = file.offset
+            elementOffset = file.offset
         }
         return nil
     }

@@ -85,9 +85,9 @@ struct Y4MHeader: Equatable {
         else {
             throw Refusal(code: .damaged, reason: "its frame rate is \(text); it must be a fraction such as 30:1")
         }
-        // No camera is faster than 240 frames a second: ffmpeg and mpv state the unit of their timestamps here, such as
-        // 90000:1, if pictures come irregularly.
-        return numerator / denominator <= 240 ? FrameRate(numerator: numerator, denominator: denominator) : usualRate
+        // Hardly a camera is so fast: ffmpeg and mpv state the unit of their timestamps here, such as 1000:1 or 90000:1, if
+        // pictures come irregularly.
+        return numerator / denominator < 1000 ? FrameRate(numerator: numerator, denominator: denominator) : usualRate
     }
 
     private static func checkSampling(_ text: Substring) throws(Refusal) {

@@ -43,7 +43,10 @@ extension CaptureLoop {
         var notifier: NodeNotifier?
         while !stop.isRequested, session == nil {
             let now = plan.system.now
-            if outage.isOver(at: now) { throw givenUp() }
+            if outage.isOver(at: now) {
+                leaveStuckThreads()
+                throw givenUp()
+            }
             deliverSlate(at: now)
             if let opening {
                 if opening.isDone(within: Self.breath) { finish(opening) }

@@ -259,6 +259,13 @@ extension CaptureLoop {
         closeAside { _ = abandoned.result() }
     }
 
+    /// Leaves a driver that opens or closes a camera, and does not return from that, to its thread: the camera is closed as
+    /// soon as the driver returns.
+    mutating func leaveStuckThreads() {
+        abandonOpening()
+        if closing?.isDone(within: Self.breath) == false { closing = nil }
+    }
+
     /// Goes on for a moment while `thread` works.
     private mutating func goOn<Value>(while thread: SideThread<Value>) {
         guard session == nil else { return goOn(until: plan.system.now + Self.breath) }

@@ -49,11 +49,13 @@ extension V4L2Device {
         control.defaultValue = answer.default_value
         control.isReadOnly = answer.flags & UInt32(V4L2_CTRL_FLAG_READ_ONLY) != 0
         control.isInactive = answer.flags & UInt32(V4L2_CTRL_FLAG_INACTIVE | V4L2_CTRL_FLAG_GRABBED) != 0
-        let actionFlags = UInt32(V4L2_CTRL_FLAG_WRITE_ONLY | V4L2_CTRL_FLAG_EXECUTE_ON_WRITE)
-        control.isAction = kind == .button || answer.flags & actionFlags != 0 || Self.movements.contains(answer.id)
+        // A volatile control has the flag for another reason: what is set is not kept by the driver's framework.
+        let executes = UInt32(V4L2_CTRL_FLAG_EXECUTE_ON_WRITE)
+        let isExecuted = answer.flags & (executes | UInt32(V4L2_CTRL_FLAG_VOLATILE)) == executes
+        let isWriteOnly = answer.flags & UInt32(V4L2_CTRL_FLAG_WRITE_ONLY) != 0
+        control.isAction = kind == .button || isWriteOnly || isExecuted || Self.movements.contains(answer.id)
         if kind == .menu || kind == .integerMenu { control.menu = menu(of: control) }
-        let isReadable = kind != .button && answer.flags & UInt32(V4L2_CTRL_FLAG_WRITE_ONLY) == 0
-        if isReadable { control.value = value(of: control) }
+        if kind != .button, !isWriteOnly { control.value = value(of: control) }
         return control
     }
 

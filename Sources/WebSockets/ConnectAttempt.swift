@@ -81,9 +81,12 @@ final class ConnectAttempt {
         // libwebsockets does not say why TCP did not connect.
         let obstacles = checkedState.addresses?.map(\.obstacle) ?? []
         let advice =
-            if !obstacles.contains(nil), let obstacle = obstacles.last ?? nil {
-                "this machine finds no way there (\(obstacle)); check the address and this machine's network."
-            } else {
+            switch obstacles.contains(nil) ? nil : obstacles.last ?? nil {
+            case .noWay(let words):
+                "this machine finds no way there (\(words)); check the address and this machine's network."
+            case .shortage(let words):
+                "this program can open no socket (\(words)); raise its limit of open files (ulimit -n)."
+            case nil:
                 "nothing accepts connections there, or the machine is off; check that the server runs, its address and its "
                     + "port."
             }

@@ -84,15 +84,29 @@ struct SocketAddress: Sendable {
         }
     }
 
+    /// Why no connection can be made to an address.
+    enum Obstacle: Equatable {
+        /// This machine knows no way there; the system's words for that.
+        case noWay(String)
+        /// The program has no descriptor left; the system's words for that.
+        case shortage(String)
+    }
+
     /// Why nothing can be sent to it from here, as far as this machine knows; `nil` if something can be.
     ///
     /// It sends nothing.
-    var obstacle: String? {
+    var obstacle: Obstacle? {
         let descriptor = socket(family, Int32(SOCK_DGRAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
-        guard descriptor >= 0 else { return unsafe String(cString: strerror(errno)) }
-        defer { close(descriptor) }
-        let isReachable = unsafe withPointer { unsafe connect(descriptor, $0, $1) == 0 }
-        return isReachable ? nil : unsafe String(cString: strerror(errno))
+        defer { if descriptor >= 0 { close(descriptor) } }
+        if descriptor >= 0, unsafe withPointer({ unsafe connect(descriptor, $0, $1) == 0 }) { return nil }
+        let status = errno
+        let words = unsafe String(cString: strerror(status))
+        guard descriptor < 0 else { return .noWay(words) }
+        return switch status {
+        case EMFILE, ENFILE, ENOMEM, ENOBUFS: .shortage(words)
+        case EAFNOSUPPORT: .noWay(words)
+        default: nil
+        }
     }
 
     /// The value of `text` for Unix sockets, whose peers have no addresses.

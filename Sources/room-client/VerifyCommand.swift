@@ -25,7 +25,8 @@ struct VerifyCommand: AsyncParsableCommand {
 
             A picture that was captured before one that is already there is out of order, however old it is. Barcodes \
             that count from the beginning again, with later capture times, are those of a source that was started \
-            again, which is no fault.
+            again, which is no fault. A looped clip of pictures with barcodes goes back in time, too, and so counts as \
+            out of order.
 
             A freeze is a time between two shown pictures of at least three times the mean of the last 30, and at \
             least 150 ms longer than that mean. A time in which the publisher paused the track counts, too.

@@ -269,7 +269,7 @@ struct CaptureCoreTests {
         source.sinks.request(VideoFormatRequest(frameRate: FrameRate(numerator: 1, denominator: 10)), for: slow)
         try await source.startCapture(for: slow)
         try await eventually { slow.count == 1 }
-        try await Task.sleep(for: .milliseconds(300))
+        try await Task.sleep(for: .seconds(3))
         try await source.startCapture(for: fast)
         try await eventually("its pictures", within: .seconds(5)) { fast.count >= 3 }
         #expect(source.captureStatistics.framesDropped[.late] < 40, "no slot was missed")

@@ -209,6 +209,26 @@ struct UnfinishedStartTests {
         #expect(!source.isCapturing)
     }
 
+    // The failed start ended the use that the next one had begun: the end of any other use then stopped the source.
+    @Test("A start after a failed one keeps its use")
+    func startedAfterFailure() async throws {
+        let source = HandCapturer()
+        for round in 0..<100 {
+            source.failsToOpen.withLock { $0 = true }
+            let failing = Task { try await source.startCapture() }
+            while source.failure == nil { await Task.yield() }
+            source.failsToOpen.withLock { $0 = false }
+            try await source.startCapture()
+            _ = await failing.result
+            let other = StampSink()
+            source.sinks.add(other)
+            source.sinks.remove(other)
+            #expect(source.isCapturing, "round \(round)")
+            await source.stopCapture()
+            #expect(!source.isCapturing)
+        }
+    }
+
     private final class Delegate: FrameExtractorDelegate {
         func captured(_ frame: VideoFrame) async {}
     }

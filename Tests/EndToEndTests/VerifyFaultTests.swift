@@ -76,7 +76,8 @@ struct VerifyFaultTests {
     func cutOff() async throws {
         for name in ["dump.ivf", "dump.webm", "dump.y4m"] {
             var dump = try PatternDump(name, in: directory)
-            let size = try bytes(of: dump.path).count
+            let content = try bytes(of: dump.path)
+            let size = content.count
             let whole = try await verify(dump.path)
             #expect(whole.ending == .exit(0) && whole.events.first?.fields["unreadFrom"] == .null, "\(name)")
             #expect(whole.events.last?.number("filesCut") == 0)
@@ -91,6 +92,12 @@ struct VerifyFaultTests {
                 #expect(cut.ending == .exit(isLogged ? 0 : 65), "\(name)")
                 let offset = Int(try #require(cut.events.first?.number("unreadFrom")))
                 #expect((size / 3..<size * 2 / 3).contains(offset), "\(name)")
+                // The frame that lacks its end begins there.
+                try store(bytes(of: dump.path).prefix(offset), at: dump.path)
+                let shortened = try await verify(dump.path)
+                #expect(shortened.events.first?.fields["unreadFrom"] == .null, "\(name)")
+                #expect(shortened.events.first?.number("frames") == Double(frames), "\(name)")
+                try store(content.prefix(size * 2 / 3), at: dump.path)
                 #expect(cut.events.last?.number("filesCut") == 1)
                 let words = try await words(of: dump.path)
                 #expect(words.contains(", cut off at byte \(offset) after \(frames) frames"), "\(words)")

@@ -57,11 +57,16 @@ struct RendererTests {
         track.addRenderer(first)
         var still = picture(64, 48)
         still.isRepeat = true
-        source.deliver(still)
-        wait { first.count == 1 }
+        // The first one is new to the track.
+        for count in 1...2 {
+            source.deliver(still)
+            wait { first.count == count }
+        }
+        #expect(first.frames.withLock { $0.map(\.isRepeat) } == [false, true])
         let second = NotingRenderer()
         track.addRenderer(second)
         wait { second.count == 1 }
+        #expect(second.frames.withLock { $0.allSatisfy { !$0.isRepeat } })
         for renderer in [first, second] { track.removeRenderer(renderer) }
         let third = NotingRenderer()
         track.addRenderer(third)

@@ -90,8 +90,14 @@ struct RepeatScheduleTests {
         // One that repeats itself each ten seconds is waited for.
         keep(after: 10)
         #expect(newest.standsStill(at: now + .seconds(30)) && !newest.standsStill(at: now + .milliseconds(30_001)))
-        newest.interrupt()
+        // A picture that came after the interruption is the application's own for that time.
+        newest.interrupt(since: now - .milliseconds(1))
+        #expect(newest.standsStill(at: now))
+        newest.interrupt(since: now + .milliseconds(1))
         #expect(!newest.standsStill(at: now))
+        newest.interrupt(since: nil)
+        #expect(newest.standsStill(at: now))
+        newest.interrupt(since: now + .milliseconds(1))
         let old = try #require(newest.again(at: now + .seconds(1))).frame
         #expect(!old.isRepeat && old.timestamp < now + .milliseconds(1))
         keep(after: 1)

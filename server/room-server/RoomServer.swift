@@ -274,22 +274,21 @@ struct RoomServer: AsyncParsableCommand {
         var logger = Logger(label: "room-server") { _ in LineLogHandler(log) }
         logger.logLevel = verbose ? .debug : .info
         let options = try options(logger: logger)
-        // Trap signals before logging that the server listens: a program that reads that line may send a signal. And before
-        // listening, which may take the last descriptors.
-        var trapped: [UnixSignal] = [.sigint, .sigterm, .sigquit]
-        // Under nohup the server outlives its terminal.
-        if !SignalDisposition.isIgnored(SIGHUP) { trapped.append(.sighup) }
-        let signals = await UnixSignalsSequence(trapping: trapped)
         let server: RelayServer
         do throws(WebSocketError) {
             server = try RelayServer(options)
         } catch {
             throw Self.failure("\(error)", code: Self.code(for: error))
         }
+        // Trap signals before logging that the server listens: a program that reads that line may send a signal.
+        var trapped: [UnixSignal] = [.sigint, .sigterm, .sigquit]
+        // Under nohup the server outlives its terminal.
+        if !SignalDisposition.isIgnored(SIGHUP) { trapped.append(.sighup) }
+        let signals = await UnixSignalsSequence(trapping: trapped)
         if insecureListen != nil {
             logger.warning(
                 server.address.isLoopback
-                    ? "only this machine reaches \(server.url), which is \(server.address.host)"
+                    ? "only this machine reaches \(server.url)\(server.address.port == 0 ? "" : ", which is \(server.address.host)")"
                     : "everybody who reaches \(server.url) may join, publish and watch"
             )
         }

@@ -53,7 +53,7 @@ struct LaneEncoder: ~Copyable {
     /// - Returns: When to look again, at the latest.
     private mutating func considerRepeat() -> MonotonicInstant? {
         guard lane.isActive else {
-            repeats.pause()
+            rest()
             return nil
         }
         let now = MonotonicClock.now
@@ -74,9 +74,7 @@ struct LaneEncoder: ~Copyable {
     /// - Returns: When to look again, at the latest.
     private mutating func consider(_ look: FrameSlot.Look) -> MonotonicInstant? {
         guard lane.isActive else {
-            lastEncoded = nil
-            repeats.pause()
-            drop(lane.slot.take(), .notWanted)
+            rest()
             return nil
         }
         if let size = look.largest, size != largest {
@@ -89,9 +87,7 @@ struct LaneEncoder: ~Copyable {
         let isNew = look.isNewFrame
         switch track.route.uplink.decide(lane.seat, isNewFrame: isNew, keyframeDue: order.isKeyframeDue) {
         case .notWanted:
-            lastEncoded = nil
-            repeats.pause()
-            drop(lane.slot.take(), .notWanted)
+            rest()
         case .wait(let time, let reason):
             wait(reason, isNewFrame: isNew)
             return time
@@ -100,6 +96,14 @@ struct LaneEncoder: ~Copyable {
             encode(picture, target, order)
         }
         return nil
+    }
+
+    /// Encodes nothing for now, because nobody wants it.
+    private mutating func rest() {
+        lastEncoded = nil
+        repeats.pause()
+        track.note(nil, lane.plan.simulcastLayer)
+        drop(lane.slot.take(), .notWanted)
     }
 
     private mutating func wait(_ reason: WaitReason, isNewFrame: Bool) {

@@ -248,8 +248,10 @@ public final class LocalVideoTrack: Sendable {
                     if (source as? any VideoCapturer)?.isCapturing == true { continue }
                     preview.renderers.forgetStill()
                     publisher.sourceEnded()
-                case .interrupted: publisher.sourceInterrupted()
-                case .interruptionEnded, .noFramesCaptured, .warning: break
+                case .interrupted, .interruptionEnded:
+                    let capturer = source as? any CoreCapturer
+                    publisher.sourceInterrupted(since: capturer?.core.interruptedSince)
+                case .noFramesCaptured, .warning: break
                 }
             }
         }

@@ -87,9 +87,14 @@ final class NewestPicture: Sendable {
         withExtendedLifetime(former) {}
     }
 
-    /// Notes that the source has said that nothing comes for now.
-    func interrupt() {
-        kept.withLock { $0?.isInterrupted = true }
+    /// Notes since when nothing comes, as the source has said; `nil` if it goes on, even if its picture is the one of before.
+    ///
+    /// A picture that came later is one for the time of the interruption.
+    func interrupt(since time: MonotonicInstant?) {
+        kept.withLock { kept in
+            guard let arrived = kept?.arrived else { return }
+            kept?.isInterrupted = time.map { arrived <= $0 } ?? false
+        }
     }
 
     /// Whether the picture will be the present one at `time`, if no other one comes.

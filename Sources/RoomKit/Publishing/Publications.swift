@@ -147,6 +147,14 @@ struct Publications {
         return true
     }
 
+    /// Forgets the former request for whose answer this one has waited in vain, so that it blocks no further one.
+    mutating func forgetRequest(before number: Int) {
+        for (former, request) in abandoned where request.next.contains(where: { $0.number == number }) {
+            abandoned[former] = nil
+            unanswered.remove(former)
+        }
+    }
+
     mutating func endRequest(_ number: Int) {
         guard let publication = requests.removeValue(forKey: number) else { return }
         publication.reply = nil

@@ -167,6 +167,7 @@ extension Room {
             // The answer came at the last moment, after we gave up: withdraw the track that it accepts.
             if case .success(let info)? = reply.current { send(.unpublish(Unpublish(trackId: info.id))) }
             try Task.checkCancellation()
+            publications.forgetRequest(before: requestID)
             throw RoomError(.connectionLost, "The server did not answer the request to publish in time.")
         }
         return try result.get()
@@ -211,6 +212,8 @@ extension Room {
         try publisher.begin(route)
         publications.accepted(publication, as: info.id)
         for lane in publisher.lanes { path.value.add(lane) }
+        // It may have changed since the first picture.
+        publisher.showPresentShape()
         announceEnabled(trackID: info.id)
         announceChanges(trackID: info.id)
     }

@@ -14,19 +14,20 @@ final class UplinkRecorder: Sendable {
     private let isClosed = Monitor(false)
     private let problem = Monitor<RoomError?>(nil)
     private let thread = Monitor<WorkerThread?>(nil)
-    private let file: LogFile
+    private let path: String
     private let ended = Promise<Void>()
 
     /// Creates the file, which must not exist, and begins to record `uplink`.
     ///
     /// - Throws: `logFailed` if the file cannot be made; `outOfResources` if there is no thread.
     init(path: String, of uplink: Uplink) throws(RoomError) {
-        file = try LogFile(creating: path)
+        let file = try LogFile(creating: path)
+        self.path = path
         // Before the connection opens, so that no input is missing.
         let settings = uplink.beginRecording()
         do throws(ThreadShortage) {
             let worker = try WorkerThread(name: "adapt-log") { [self] in
-                run(uplink, settings)
+                run(file, uplink, settings)
                 ended.fulfill(())
             }
             thread.withLock { $0 = worker }
@@ -49,12 +50,12 @@ final class UplinkRecorder: Sendable {
     /// Ends the log of a session that never began, and removes it, so that the next attempt may use the name.
     func discard() async {
         await close()
-        file.remove()
+        _ = unsafe unlink(path)
     }
 
     // MARK: On the thread
 
-    private func run(_ uplink: Uplink, _ settings: UplinkController.Settings) {
+    private func run(_ file: LogFile, _ uplink: Uplink, _ settings: UplinkController.Settings) {
         var entries: [AdaptationLog.Entry] = []
         var written = 0
         do throws(RoomError) {
@@ -83,6 +84,7 @@ final class UplinkRecorder: Sendable {
 /// A text file that is written in whole pieces; closed with its owner.
 private final class LogFile: Sendable {
     private let descriptor: Int32
+
     private let path: String
 
     init(creating path: String) throws(RoomError) {
@@ -93,11 +95,6 @@ private final class LogFile: Sendable {
 
     deinit {
         if descriptor >= 0 { Glibc.close(descriptor) }
-    }
-
-    /// Removes the file's name.
-    func remove() {
-        _ = unsafe unlink(path)
     }
 
     func write(_ text: String) throws(RoomError) {

@@ -244,9 +244,11 @@ final class VideoPublisher: EncodedVideoSink, Sendable {
         firstFrame.fulfill(nil)
     }
 
-    /// Notes that the source has said that it delivers nothing for now: its last picture is not the present one.
-    func sourceInterrupted() {
-        newest.interrupt()
+    /// Notes since when the source delivers nothing, as it has said: its last picture is not the present one; `nil` if it
+    /// goes on.
+    func sourceInterrupted(since time: MonotonicInstant?) {
+        newest.interrupt(since: time)
+        if time == nil { for lane in lanes { lane.slot.expectPicture() } }
     }
 
     /// Notes that the source has ended: nothing waits for a picture, and none is shown again.

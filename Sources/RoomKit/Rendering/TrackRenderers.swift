@@ -12,6 +12,13 @@ final class TrackRenderers: Sendable {
         var isFinished = false
         /// The last picture if it stands still (`VideoFrame.isRepeat`): there may be no further one.
         var still: VideoFrame?
+
+        /// The picture that stands still, for somebody who has not seen it.
+        var stillForNewcomer: VideoFrame? {
+            var frame = still
+            frame?.isRepeat = false
+            return frame
+        }
     }
 
     private let state = Monitor(State())
@@ -60,7 +67,7 @@ final class TrackRenderers: Sendable {
             guard !state.slots.contains(where: { $0.identity == ObjectIdentifier(renderer) }) else { return }
             let slot = RendererSlot(renderer, on: executor)
             state.slots.append(slot)
-            if let still = state.still { slot.put(still) }
+            if let still = state.stillForNewcomer { slot.put(still) }
         }
     }
 
@@ -69,7 +76,7 @@ final class TrackRenderers: Sendable {
         let isFinished = state.withLock { state in
             guard !state.isFinished else { return true }
             state.readers.append(reader)
-            if let still = state.still { reader.onVideoFrame(still) }
+            if let still = state.stillForNewcomer { reader.onVideoFrame(still) }
             return false
         }
         if isFinished { reader.finish() }
