@@ -1,6 +1,7 @@
 import Foundation
 import MediaCore
 import RoomProtocol
+import TestTools
 import Testing
 import Threading
 
@@ -266,9 +267,14 @@ struct VideoReceiverTests {
         let track = remoteTrack()
         var receiver = try receiver(for: track)
         for frame in frames.prefix(3) { give(frame, to: receiver) }
-        let (before, after, again) = (Beginning(), Beginning(), Beginning())
-        track.addSink(before)
-        #expect(before.count.withLock { $0 } == 3)
+        /// The frames of before that a recorder gets which comes now.
+        func earlierFrames() -> Int {
+            let sink = Beginning()
+            track.addSink(sink)
+            return sink.count.withLock { $0 }
+        }
+        // A frame is counted before it is kept.
+        try await eventually("the last frame is kept") { earlierFrames() == 3 }
         switch pause {
         case .disabled: track.setEnabled(false)
         case .switchedOff: track.setSwitchedOff(true)
@@ -277,15 +283,13 @@ struct VideoReceiverTests {
         }
         // It was on its way.
         if pause == .disabled || pause == .switchedOff { give(frames[0], to: receiver) }
-        track.addSink(after)
-        #expect(after.count.withLock { $0 } == 0)
+        #expect(earlierFrames() == 0)
         await receiver.stop()
         track.setEnabled(true)
         track.setSwitchedOff(false)
         receiver = try self.receiver(for: track)
         for frame in frames.prefix(2) { give(frame, to: receiver) }
-        track.addSink(again)
-        #expect(again.count.withLock { $0 } == 2)
+        try await eventually("the last frame is kept") { earlierFrames() == 2 }
         await receiver.stop()
     }
 
