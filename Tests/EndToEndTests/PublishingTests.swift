@@ -267,94 +267,98 @@ struct PublishingTests {
         #expect(names == ["again"])
     }
 
-    @Test("A track that is withdrawn while the server is asked is withdrawn there as well")
-    func unpublishedBeforeAnswer() async throws {
-        let isAsked = Monitor<Publish?>(nil)
-        let server = try ScriptedServer { peer, text in
-            switch try? ClientMessage(reading: text) {
-            case .join: ScriptedServer.welcome(peer, text)
-            case .publish(let request): isAsked.withLock { $0 = request }
-            default: break
-            }
-        }
-        defer { server.stop() }
-        var options = ConnectOptions(roomName: "stage")
-        options.url = server.url
-        let member = try await Member(options)
-        let peer = try await server.peer()
-        let source = HandSource()
-        let track = LocalVideoTrack(source: source, name: "hand")
-        let publishing = Task { try await member.room.localParticipant.publish(track) }
-        try await eventually("it waits for a picture") { source.sink != nil }
-        source.deliver()
-        let request = try await eventual("the server is asked") { isAsked.withLock { $0 } }
-        await member.room.localParticipant.unpublish(track)
-        var info = ScriptedServer.theirTrack
-        (info.id, info.alias, info.name) = ("TR_own", 9, "hand")
-        peer.tell(.published(Published(requestId: request.requestId, track: info)))
-        await #expect(throws: (any Error).self) { try await publishing.value }
-        try await eventually("the server is told") {
-            peer.texts.contains { text in
-                guard case .unpublish(let body)? = try? ClientMessage(reading: text) else { return false }
-                return body.trackId == "TR_own"
-            }
-        }
-        #expect(await member.room.localParticipant.videoTracks.isEmpty)
-        await member.room.disconnect()
-    }
-
-    @Test("A track that is given up before the answer can be published again at once", arguments: [true, false])
-    func publishedAgainBeforeAnswer(isAccepted: Bool) async throws {
+    /// A member at a server that leaves the answers to requests to publish to the test.
+    private struct Undecided {
         let requests = Monitor<[Publish]>([])
-        let server = try ScriptedServer { peer, text in
-            switch try? ClientMessage(reading: text) {
-            case .join: ScriptedServer.welcome(peer, text)
-            case .publish(let request): requests.withLock { $0.append(request) }
-            default: break
+        let server: ScriptedServer
+        let member: Member
+        let peer: SocketPeer
+
+        init() async throws {
+            let requests = requests
+            server = try ScriptedServer { peer, text in
+                switch try? ClientMessage(reading: text) {
+                case .join: ScriptedServer.welcome(peer, text)
+                case .publish(let request): requests.withLock { $0.append(request) }
+                default: break
+                }
             }
+            var options = ConnectOptions(roomName: "stage")
+            options.url = server.url
+            member = try await Member(options)
+            peer = try await server.peer()
         }
-        defer { server.stop() }
-        var options = ConnectOptions(roomName: "stage")
-        options.url = server.url
-        let member = try await Member(options)
-        let peer = try await server.peer()
-        func answer(_ request: Publish, as id: String) {
-            var info = ScriptedServer.theirTrack
-            (info.id, info.alias, info.name) = (id, 9, "hand")
-            peer.tell(.published(Published(requestId: request.requestId, track: info)))
-        }
-        func publish() async throws -> Task<Void, any Error> {
+
+        /// Begins to publish a track, and waits until it has a picture.
+        func publish() async throws -> (track: LocalVideoTrack, publishing: Task<Void, any Error>) {
             let source = HandSource()
             let track = LocalVideoTrack(source: source, name: "hand")
             let publishing = Task { try await member.room.localParticipant.publish(track) }
             try await eventually("it waits for a picture") { source.sink != nil }
             source.deliver()
-            return publishing
+            return (track, publishing)
         }
-        let first = try await publish()
-        try await eventually("the server is asked") { requests.withLock { $0.count } == 1 }
+
+        /// The request number `index`, once the server has got it.
+        func request(_ index: Int) async throws -> Publish {
+            try await eventual("the server is asked") { requests.withLock { $0.count > index ? $0[index] : nil } }
+        }
+
+        func accept(_ request: Publish, as id: String) {
+            var info = ScriptedServer.theirTrack
+            (info.id, info.alias, info.name) = (id, 9, "hand")
+            peer.tell(.published(Published(requestId: request.requestId, track: info)))
+        }
+
+        /// What the server was asked so far.
+        var messages: [ClientMessage] { peer.texts.compactMap { try? ClientMessage(reading: $0) } }
+
+        /// The place of the message that withdraws the track `id`.
+        func withdrawal(of id: String) -> Int? {
+            messages.firstIndex { if case .unpublish(let body) = $0 { body.trackId == id } else { false } }
+        }
+    }
+
+    @Test("A track that is withdrawn while the server is asked is withdrawn there as well")
+    func unpublishedBeforeAnswer() async throws {
+        let bench = try await Undecided()
+        defer { bench.server.stop() }
+        let (track, publishing) = try await bench.publish()
+        let request = try await bench.request(0)
+        await bench.member.room.localParticipant.unpublish(track)
+        bench.accept(request, as: "TR_own")
+        await #expect(throws: (any Error).self) { try await publishing.value }
+        try await eventually("the server is told") { bench.withdrawal(of: "TR_own") != nil }
+        #expect(await bench.member.room.localParticipant.videoTracks.isEmpty)
+        await bench.member.room.disconnect()
+    }
+
+    @Test("A track that is given up before the answer can be published again at once", arguments: [true, false])
+    func publishedAgainBeforeAnswer(isAccepted: Bool) async throws {
+        let bench = try await Undecided()
+        defer { bench.server.stop() }
+        let first = try await bench.publish().publishing
+        let former = try await bench.request(0)
         first.cancel()
         await #expect(throws: CancellationError.self) { try await first.value }
-        let second = try await publish()
+        let second = try await bench.publish().publishing
         // It is not asked for another track of the name while it may have the first one.
         try await Task.sleep(for: .milliseconds(300))
-        let former = try #require(requests.withLock { $0.count == 1 ? $0[0] : nil })
+        #expect(bench.requests.withLock { $0.count } == 1)
         if isAccepted {
-            answer(former, as: "TR_former")
+            bench.accept(former, as: "TR_former")
         } else {
-            peer.tell(.error(ErrorMessage(.limitReached, "full", fatal: false, requestId: former.requestId)))
+            let refusal = ErrorMessage(.limitReached, "full", fatal: false, requestId: former.requestId)
+            bench.peer.tell(.error(refusal))
         }
-        try await eventually("the server is asked again") { requests.withLock { $0.count } == 2 }
-        let messages = peer.texts.compactMap { try? ClientMessage(reading: $0) }
-        let withdrawn = messages.firstIndex { message in
-            if case .unpublish(let body) = message { body.trackId == "TR_former" } else { false }
-        }
-        let asked = messages.lastIndex { if case .publish = $0 { true } else { false } }
-        #expect(isAccepted ? withdrawn.map { $0 < asked ?? 0 } == true : withdrawn == nil)
-        answer(requests.withLock { $0[1] }, as: "TR_latter")
+        let latter = try await bench.request(1)
+        let asked = try #require(bench.messages.lastIndex { if case .publish = $0 { true } else { false } })
+        let withdrawn = bench.withdrawal(of: "TR_former")
+        #expect(isAccepted ? withdrawn.map { $0 < asked } == true : withdrawn == nil)
+        bench.accept(latter, as: "TR_latter")
         try await second.value
-        #expect(await member.room.localParticipant.videoTracks.count == 1)
-        await member.room.disconnect()
+        #expect(await bench.member.room.localParticipant.videoTracks.count == 1)
+        await bench.member.room.disconnect()
     }
 
     @Test(

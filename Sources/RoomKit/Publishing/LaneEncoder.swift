@@ -181,8 +181,8 @@ struct LaneEncoder: ~Copyable {
         let now = MonotonicClock.now
         let standsStill = track.newest.standsStill(at: now + RepeatSchedule.settling)
         repeats.encoded(isRepeat: picture.isRepeat, isSharp: isSharp, standsStill: standsStill, at: now)
-        // A keyframe that was asked for was not due yet.
-        if lane.demand.withLock({ $0.isPending }) { repeats.demanded(at: now) }
+        // A keyframe that was asked for was not due yet; or the picture had waited since before a change of the shape.
+        if lane.demand.withLock({ $0.isPending }) || isOutOfShape { repeats.demanded(at: now) }
     }
 
     /// Queues the frame that was encoded, and counts it.

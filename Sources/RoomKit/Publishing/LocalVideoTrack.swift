@@ -99,10 +99,10 @@ public final class LocalVideoTrack: Sendable {
 
     /// Crops, turns and mirrors the pictures of this track, from the next one on; nobody has to subscribe again.
     ///
-    /// It holds for every source, before the track is published and while it is, and in its next publication. If the source
-    /// stands still, its last picture is shown again in the new way. A turn is added to that which the source gives its frames, and
-    /// `VideoPublishOptions.orientation` says who turns them. A size that was requested is that of the picture before
-    /// `crop` and `rotation`. The slate in place of a camera that is gone is neither turned nor mirrored.
+    /// It holds for every source, before the track is published and while it is, and in its next publication. If the
+    /// source stands still, its last picture is shown again in the new way. A turn is added to that which the source
+    /// gives its frames, and `VideoPublishOptions.orientation` says who turns them. A size that was requested is that
+    /// of the picture before `crop` and `rotation`. The slate in place of a camera that is gone is neither turned nor mirrored.
     ///
     /// Frames that are compressed already are not cropped. Their packets say how to turn and mirror them.
     ///
