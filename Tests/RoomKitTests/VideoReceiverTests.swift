@@ -293,6 +293,33 @@ struct VideoReceiverTests {
         await receiver.stop()
     }
 
+    // A viewer's pause of its own was a freeze, and the time since the last picture went on.
+    @Test("A frame that was on its way when the pictures ended begins no wait", arguments: [Pause.disabled, .paused])
+    func lateFrame(pause: Pause) async throws {
+        let frames = try await encodedFrames(12)
+        let track = remoteTrack()
+        let receiver = try receiver(for: track)
+        for frame in frames.prefix(8) { give(frame, to: receiver) }
+        #expect(track.statistics.timeSinceLastFrame != nil)
+        switch pause {
+        case .disabled: track.setEnabled(false)
+        default:
+            track.setPreferences(VideoSubscriptionPreferences(isPaused: true))
+            track.expectNothing()
+        }
+        give(frames[8], to: receiver)
+        // A frame is counted before its wait is ended.
+        try await eventually("no picture is waited for") { track.statistics.timeSinceLastFrame == nil }
+        time.withLock { $0 += .milliseconds(600) }
+        // The publisher's return is an event, after which frames come; the viewer's own is known to nobody else.
+        if pause == .disabled { track.setEnabled(true) } else { track.setPreferences(VideoSubscriptionPreferences()) }
+        for frame in frames.suffix(3) { give(frame, to: receiver) }
+        await receiver.stop()
+        let statistics = track.statistics
+        #expect(statistics.framesRendered == 12 && statistics.freezeCount == 0)
+        #expect(statistics.timeSinceLastFrame != nil)
+    }
+
     @Test("Stopped, it leaves nothing behind")
     func freed() async throws {
         weak var weakReceiver: VideoReceiver?

@@ -143,10 +143,7 @@ public final class RemoteVideoTrack: Sendable {
     /// Reading takes some microseconds, and does not hold up the track's threads: only a copy is made under a lock.
     public var statistics: RemoteVideoTrackStatistics {
         let meter = reception.withLock { $0.meter }
-        var statistics = meter.statistics(at: MonotonicClock.now)
-        // A frame that was on its way when the publisher paused does not begin a wait for the next one.
-        if !isEnabled { statistics.timeSinceLastFrame = nil }
-        return statistics
+        return meter.statistics(at: MonotonicClock.now)
     }
 
     /// Passes every decoded picture that is in time to `renderer`; adding it twice does nothing.
@@ -323,6 +320,18 @@ public final class RemoteVideoTrack: Sendable {
             else { return }
             if size != reception.reportedSize ?? publishedDimensions { report(.resized(size)) }
             reception.reportedSize = size
+        }
+    }
+
+    /// Notes in the statistics that a frame was decoded.
+    func count(_ frame: ReceptionMeter.Decoded) {
+        measure { $0.decoded(frame) }
+        if !isPictureExpected {
+            // It was on its way when the pictures ended, and no wait for the next one begins with it.
+            measure { $0.interrupt() }
+        } else if !frame.isShown {
+            // Frames that come too late to be shown do not end a standstill.
+            noteStandstill(at: frame.at)
         }
     }
 

@@ -254,8 +254,6 @@ final class VideoReceiver: Sendable {
             clock: received.clock,
             subscribed: subscribed
         )
-        track.measure { $0.decoded(decoded) }
-        // Frames that come too late to be shown do not end a standstill.
-        if !decoded.isShown { track.noteStandstill(at: now) }
+        track.count(decoded)
     }
 }
