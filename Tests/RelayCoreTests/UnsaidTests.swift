@@ -78,6 +78,28 @@ struct UnsaidTests {
         #expect((bench.path.rate ?? .infinity) >= rate)
     }
 
+    // A viewer whose track was disabled got no answer to `timeSync`, and was not told that its network is well again,
+    // until other pictures came.
+    @Test("Texts of which the peer says nothing hold back the next ones for two seconds, and media for longer")
+    func laterTexts() {
+        for areMediaMissing in [false, true] {
+            var bench = Bench()
+            // A queue of 40 ms stands in the end, so that the peer does not thin.
+            for index in 0..<60 {
+                bench.write(8000)
+                bench.acknowledge(after: index < 20 ? 10 : 50)
+                bench.advance(100)
+            }
+            bench.write(areMediaMissing ? 8000 : 1300, areMediaMissing ? .media : .text)
+            bench.advance(1500)
+            let isSilentSoon = bench.path.isSilent(at: bench.now)
+            #expect(isSilentSoon)
+            bench.advance(1500)
+            let isSilentLater = bench.path.isSilent(at: bench.now)
+            #expect(isSilentLater == areMediaMissing)
+        }
+    }
+
     // The end of an unfinished frame need not be acknowledged, so a frame is tried after it. If that is not acknowledged
     // either, the path delivers nothing.
     @Test("An outage behind an unfinished frame is one", arguments: [1500, 3000], [true, false])

@@ -16,6 +16,8 @@ extension SubscriberPath {
         package var writingPause: Int64 = 250_000
         /// The age of the oldest byte on its way, beyond the round trip, from which no frame begins.
         package var longestSilence: Int64 = 150_000
+        /// How long the peer may say nothing of texts, if nothing else is on its way, before another one is sent.
+        package var longestTextSilence: Int64 = 2_000_000
         /// A silence of the peer, beyond the round trip and with bytes on their way, that shows an outage of the path.
         ///
         /// A peer thins its acknowledgements to 500 ms.

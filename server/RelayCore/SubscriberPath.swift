@@ -459,7 +459,10 @@ package struct SubscriberPath: Sendable {
             let oldest = estimator.oldestUnacknowledgedWrite,
             !mayLeaveUnsaid(at: now.microseconds) || now.microseconds < unsaidOpening
         else { return false }
-        return now.microseconds - max(oldest, lastAcknowledgement) > roundTrip + settings.longestSilence
+        let silence = now.microseconds - max(oldest, lastAcknowledgement)
+        guard silence > roundTrip + settings.longestSilence else { return false }
+        // A peer may say nothing of texts until something follows them, and so something must.
+        return estimator.acknowledgedBytes < mediaEnd || silence <= settings.longestTextSilence
     }
 
     // MARK: Testing
