@@ -27,9 +27,10 @@ struct LateJoinTests {
         every pause: Int = 0,
         delay: Duration = .milliseconds(50),
         acknowledges: Bool = true,
+        temporalLayers: Int = 1,
         seconds: Int = 8
     ) throws -> Outcome {
-        var room = try EmulatedRoom(cap: Self.rate) {
+        var room = try EmulatedRoom(cap: Self.rate, temporalLayers: temporalLayers) {
             [EmulatedViewer($0, "healthy", bitsPerSecond: 50_000_000, delay: .milliseconds(5))]
         }
         room.run(5000)
@@ -101,6 +102,20 @@ struct LateJoinTests {
         let outcome = try join([100], age: age, delay: .milliseconds(5))
         #expect(outcome.keyframes == 0)
         #expect(outcome.shown(outcome.joiners[0]).first?.age ?? .infinity < 100)
+        expectNoProblems(outcome)
+    }
+
+    // The frames of the higher layers counted, none of which a late joiner is sent.
+    @Test(
+        "Of three temporal layers, only the lowest stands between a late joiner and the live picture",
+        arguments: [1000, 2000, 2800],
+        [2.5, 3, 4, 5]
+    )
+    func temporalLayers(age: Int, link: Double) throws {
+        let outcome = try join([link], age: age, delay: .milliseconds(5), temporalLayers: 3)
+        #expect(outcome.keyframes == 0)
+        let first = try #require(outcome.shown(outcome.joiners[0]).first)
+        #expect(first.time - outcome.joined < 600 && first.age < 300, "\(first)")
         expectNoProblems(outcome)
     }
 

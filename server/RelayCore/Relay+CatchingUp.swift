@@ -24,9 +24,9 @@ extension Relay {
             // Counted once: not all subscriptions anew for each of them.
             if !isCounted { sum = catchUpSum(of: id, at: now) }
             isCounted = true
-            let before = backlog(of: id, subscription: index)
+            let before = sent(to: id, subscription: index, at: now).waiting
             reviewCatchUp(of: id, subscription: index, on: connection, acknowledgement, sum, at: now)
-            sum.waiting += backlog(of: id, subscription: index) - before
+            sum.waiting += sent(to: id, subscription: index, at: now).waiting - before
         }
     }
 
@@ -86,14 +86,32 @@ extension Relay {
 
     /// What waits for a participant, and what is added all the time: of all its tracks, which share the path.
     private func catchUpSum(of id: ParticipantID, at now: MonotonicInstant) -> (waiting: Int, production: Double) {
-        var (waiting, production) = (0, 0.0)
+        var sum = (waiting: 0, production: 0.0)
         for index in participants.hot[id.index].subscriptions.indices
         where !participants.hot[id.index].subscriptions[index].isPaused {
-            let encoding = participants.hot[id.index].subscriptions[index].encoding
-            waiting += backlog(of: id, subscription: index)
-            production += encodings.hot[encoding.index].rate.bitsPerSecond(at: now.microseconds)
+            let (waiting, production) = sent(to: id, subscription: index, at: now)
+            sum.waiting += waiting
+            sum.production += production
         }
-        return (waiting, production)
+        return sum
+    }
+
+    /// What waits of a track and is sent to a participant, and what is added all the time, in bits per second.
+    ///
+    /// Who catches up gets the lowest temporal layer only.
+    private func sent(
+        to id: ParticipantID,
+        subscription index: Int,
+        at now: MonotonicInstant
+    ) -> (waiting: Int, production: Double) {
+        let encoding = participants.hot[id.index].subscriptions[index].encoding
+        let all = backlog(of: id, subscription: index)
+        let rate = encodings.hot[encoding.index].rate.bitsPerSecond(at: now.microseconds)
+        guard all > 0, participants.hot[id.index].subscriptions[index].cursor.isCatchingUp else { return (all, rate) }
+        let base = encodings.hot[encoding.index].stream.packets.baseBytes(
+            from: participants.hot[id.index].subscriptions[index].cursor.position
+        )
+        return (base, rate * Double(base) / Double(all))
     }
 
     /// What stands between a late joiner and the live picture.

@@ -23,6 +23,8 @@ package struct TrackStream: Sendable {
         /// Whether the publisher abandoned the frame.
         package var isAbandoned = false
         fileprivate var bytes: Int32
+        /// The bytes of the packets of temporal layer 0 before this one, without abandoned frames, modulo 2^32.
+        fileprivate var baseOffset: UInt32
         /// The bytes of all packets of the track before this one.
         fileprivate var offset: Int
 
@@ -54,6 +56,8 @@ package struct TrackStream: Sendable {
 
         /// The bytes of all packets that ever were in the stream.
         fileprivate var total = 0
+        /// Of these, the bytes of temporal layer 0 without abandoned frames, modulo 2^32.
+        fileprivate var baseTotal: UInt32 = 0
 
         /// The packet at `position`, from `startPosition` up to but not including `endPosition`.
         package subscript(_ position: Int) -> Entry { ring[position - startPosition] }
@@ -64,12 +68,20 @@ package struct TrackStream: Sendable {
         /// Whether packets of higher temporal layers came at `position` or after it.
         package func hasLayers(from position: Int) -> Bool { layersEnd > position }
 
-        /// The bytes of the packets from `position` on, of those that are still stored.
+        /// The bytes of the packets from `position` on, except those that the stream has left behind; packets that were
+        /// removed from between them count.
         package func bytes(from position: Int) -> Int {
             let first = max(position, startPosition)
             // All packets may have been discarded at once, with a subscriber still before them.
             guard first < endPosition else { return 0 }
             return total - self[first].offset
+        }
+
+        /// As `bytes(from:)`, of the frames of temporal layer 0 alone that were not abandoned: what is sent of a cache.
+        package func baseBytes(from position: Int) -> Int {
+            let first = max(position, startPosition)
+            guard first < endPosition else { return 0 }
+            return Int(baseTotal &- self[first].baseOffset)
         }
     }
 
@@ -180,10 +192,12 @@ package struct TrackStream: Sendable {
             isLayerSync: header.isLayerSync,
             isDiscardable: header.isDiscardable,
             bytes: Int32(packet.capacity),
+            baseOffset: packets.baseTotal,
             offset: packets.total
         )
         packets.ring.append(entry)
         packets.total += packet.count
+        if header.temporalLayer == 0 { packets.baseTotal &+= UInt32(packet.count) }
         if header.isKeyframe, header.isLastChunk, let start = wholeKeyframe {
             wholeKeyframeSize = packets.bytes(from: start)
             sinceKeyframe = (0, 0)
@@ -201,9 +215,13 @@ package struct TrackStream: Sendable {
     package mutating func abandonFrame() {
         guard let start = unfinishedFrame else { return }
         unfinishedFrame = nil
-        for position in max(start, startPosition)..<endPosition {
+        let first = max(start, startPosition)
+        guard first < endPosition else { return }
+        let offset = self[first].baseOffset
+        packets.baseTotal = offset
+        for position in first..<endPosition {
             dropPacket(at: position)
-            packets.ring.modify(position - startPosition) { $0.isAbandoned = true }
+            packets.ring.modify(position - startPosition) { ($0.isAbandoned, $0.baseOffset) = (true, offset) }
         }
     }
 
