@@ -40,6 +40,60 @@ struct KeyframeDebtTests {
         #expect((2...8).contains(count), "\(count) keyframes in a minute")
     }
 
+    // The request was kept for up to 32 s, and then the others paid for a keyframe that nobody needed.
+    @Test("A viewer that goes, or pauses, while its request waits costs the others nothing", arguments: [false, true])
+    func gone(pauses: Bool) throws {
+        let bench = RelayBench()
+        let robot = bench.join("robot")
+        let viewers = (0..<3).map { bench.join("viewer \($0)") }
+        let camera = try #require(bench.publish(robot))
+        bench.pull(viewers + [robot])
+        bench.run(camera, frames: 60, takers: viewers)
+        let (id, leaving) = (camera.track.id, viewers[2])
+        // The first one is served at once, and the others wait.
+        for _ in 0..<3 {
+            bench.send(.keyframeRequest(KeyframeRequest(trackId: id)), from: leaving)
+            bench.run(camera, frames: 10, takers: viewers)
+        }
+        let before = camera.keyframes.count
+        if pauses {
+            bench.send(.subscribe(Subscribe(trackId: id, paused: true)), from: leaving)
+        } else {
+            bench.send(.unsubscribe(Unsubscribe(trackId: id)), from: leaving)
+        }
+        bench.run(camera, frames: 1200, takers: viewers)
+        #expect(before == 2 && camera.keyframes.count == before)
+    }
+
+    @Test("What a viewer asks for while the track is disabled does not make it wait later", arguments: [false, true])
+    func disabled(pauses: Bool) throws {
+        let bench = RelayBench()
+        let robot = bench.join("robot")
+        let viewers = (0..<2).map { bench.join("viewer \($0)") }
+        let camera = try #require(bench.publish(robot))
+        bench.pull(viewers + [robot])
+        bench.run(camera, frames: 60, takers: viewers)
+        let id = camera.track.id
+        bench.send(.disable(Disable(trackId: id)), from: robot)
+        for _ in 0..<20 {
+            if pauses {
+                bench.send(.subscribe(Subscribe(trackId: id, paused: true)), from: viewers[0])
+                bench.send(.subscribe(Subscribe(trackId: id)), from: viewers[0])
+            } else {
+                bench.send(.keyframeRequest(KeyframeRequest(trackId: id)), from: viewers[0])
+            }
+            bench.pull(viewers + [robot])
+            bench.advance(.milliseconds(500))
+        }
+        bench.send(.enable(Enable(trackId: id)), from: robot)
+        camera.wantsKeyframe = true
+        bench.run(camera, frames: 60, takers: viewers)
+        let before = camera.keyframes.count
+        bench.send(.keyframeRequest(KeyframeRequest(trackId: id)), from: viewers[0])
+        bench.run(camera, frames: 3, takers: viewers)
+        #expect(camera.keyframes.count == before + 1)
+    }
+
     // It was to have the small encoding, so its request for the large one was forgotten; then it kept the large one.
     @Test("Who is given the encoding again that it was to leave gets its keyframe", arguments: [false, true])
     func forgotten(changesItsMind: Bool) throws {

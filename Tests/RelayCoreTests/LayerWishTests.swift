@@ -153,6 +153,29 @@ struct LayerWishTests {
         #expect(viewer.frames.count > count + 60, "\(viewer.frames.count - count) frames in 3 s")
     }
 
+    // What had not come during the pause counted as missing: its viewers went down for five seconds.
+    @Test("An encoding that is the last to come after a pause is waited for", arguments: [500, 1500, 4000])
+    func lateAfterPause(pause: Int) throws {
+        var room = try room { bench in (0..<2).map { fastViewer(bench, "\($0)") } }
+        wish(320, of: room.viewers[1], in: room)
+        room.run(6000)
+        #expect(room.wanted == [0, 2])
+        let id = room.camera.track.id
+        room.bench.send(.disable(Disable(trackId: id)), from: room.camera.publisher)
+        room.sendsLayer = { _ in false }
+        room.run(pause)
+        room.bench.send(.enable(Enable(trackId: id)), from: room.camera.publisher)
+        for encoding in room.bench.encodings(of: room.camera) { encoding.wantsKeyframe = true }
+        let count = room.viewers[0].frames.count
+        for sent in [0...0, 0...2] {
+            room.sendsLayer = { sent.contains($0) }
+            room.run(1300)
+            #expect(room.wanted == [0, 2])
+        }
+        #expect(Set(room.viewers[0].frames[count...].map(\.layer)) == [2])
+        #expect(room.viewers[0].peer.allProblems.isEmpty)
+    }
+
     // A viewer that asks for keyframes itself is without a live picture: it had no backoff at all.
     @Test("Requests for keyframes between wishes do not make the wishes cost more")
     func requestsBetweenWishes() throws {

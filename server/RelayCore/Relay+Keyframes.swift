@@ -31,6 +31,8 @@ extension Relay {
     }
 
     /// When the publisher may be asked for the keyframe that a subscriber needs.
+    ///
+    /// What a subscriber needs of a paused publisher costs nobody anything, and does not count.
     mutating func keyframeMoment(
         of encoding: EncodingID,
         for id: ParticipantID,
@@ -38,6 +40,7 @@ extension Relay {
         because need: KeyframeBackoff.Need,
         at now: MonotonicInstant
     ) -> MonotonicInstant {
+        guard tracks[encodings.hot[encoding.index].track]?.info.enabled == true else { return now }
         let othersPay = encodings.hot[encoding.index].hasUsers(besides: id)
         return participants.hot[id.index].subscriptions[index].backoff.needed(
             because: need,

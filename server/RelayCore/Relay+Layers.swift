@@ -116,9 +116,9 @@ extension Relay {
     /// Chooses an encoding for each subscriber of a track that has several.
     mutating func chooseEncodings(of track: TrackID, at now: MonotonicInstant) {
         let all = tracks.hot[track.index].encodings
-        let flowing = all.contains { encodings.hot[$0.index].hasFlowed(within: Self.missingAfter, at: now) }
+        let isFlowing = hasLongFlowed(all, at: now)
         let layers = all.map { encoding in
-            LayerPlan.Layer(rate: rate(of: encoding, at: now), isMissing: flowing && isMissing(encoding, at: now))
+            LayerPlan.Layer(rate: rate(of: encoding, at: now), isMissing: isFlowing && isMissing(encoding, at: now))
         }
         let ids = subscribers(of: track)
         var viewers: [LayerPlan.Viewer] = []
@@ -164,6 +164,17 @@ extension Relay {
         )
     }
 
+    /// Whether one of these encodings has come for so long that the others should have come, too.
+    private func hasLongFlowed(_ all: [EncodingID], at now: MonotonicInstant) -> Bool {
+        all.contains { encoding in
+            guard encodings.hot[encoding.index].hasFlowed(within: Self.missingAfter, at: now),
+                let since = encodings.hot[encoding.index].flowSince
+            else { return false }
+            return now.duration(since: since) > Self.missingAfter
+        }
+    }
+
+    /// Whether an encoding that was told to be sent has not come for a while.
     func isMissing(_ encoding: EncodingID, at now: MonotonicInstant) -> Bool {
         guard encodings.hot[encoding.index].hasUsers, let since = encodings.hot[encoding.index].wantedSince,
             now.duration(since: since) > Self.missingAfter
@@ -189,7 +200,6 @@ extension Relay {
         participants.hot[id.index].subscriptions[index].isChangeReady = false
         if let former {
             withdraw(id, from: \.waiting, of: former, at: now)
-            forgetKeyframe(of: former, unlessNeededBesides: id)
         }
         guard encoding != current else { return renewRequest(of: current, for: id, subscription: index, at: now) }
         participants.hot[id.index].subscriptions[index].target = encoding
@@ -247,7 +257,7 @@ extension Relay {
     /// else waits for it.
     ///
     /// An encoding that accepts nothing but a keyframe is one that all wait for.
-    private mutating func forgetKeyframe(of encoding: EncodingID, unlessNeededBesides id: ParticipantID) {
+    mutating func forgetKeyframe(of encoding: EncodingID, unlessNeededBesides id: ParticipantID) {
         guard let keyframes = encodings[encoding]?.keyframes, keyframes.nextDeadline != nil,
             !keyframes.isWantedByRecorder, case .all = encodings.hot[encoding.index].acceptance
         else { return }

@@ -225,7 +225,10 @@ extension Relay {
         guard let track = trackOfID[request.trackId], let index = participants.hot[id.index].index(of: track) else {
             return sayNotFound(request.trackId, request.requestId, to: id, needing: .subscription)
         }
-        guard !participants.hot[id.index].subscriptions[index].isPaused else { return }
+        // A publisher that is paused resumes with a keyframe.
+        guard !participants.hot[id.index].subscriptions[index].isPaused, tracks[track]?.info.enabled == true else {
+            return
+        }
         let encoding = participants.hot[id.index].subscriptions[index].encoding
         let stream = encodings.hot[encoding.index].stream
         let skips = request.skip ?? true

@@ -184,6 +184,8 @@ extension Relay {
         participants[publisher]?.snapshot = nil
         for encoding in tracks.hot[track.index].encodings {
             encodings.hot[encoding.index].acceptance = .fromKeyframe
+            // What did not come during the pause is not missing.
+            if encodings.hot[encoding.index].hasUsers { encodings.hot[encoding.index].wantedSince = now }
             expectKeyframe(of: encoding, at: now)
         }
         if !participants.hot[publisher.index].isReviewDue { planReview(of: publisher, at: now) }

@@ -52,7 +52,10 @@ extension Relay {
     ) {
         guard let index = encodings.hot[encoding.index][keyPath: list].firstIndex(of: id) else { return }
         encodings.hot[encoding.index][keyPath: list].remove(at: index)
-        guard !encodings.hot[encoding.index].hasUsers else { return hurryKeyframe(of: encoding, at: now) }
+        guard !encodings.hot[encoding.index].hasUsers else {
+            forgetKeyframe(of: encoding, unlessNeededBesides: id)
+            return hurryKeyframe(of: encoding, at: now)
+        }
         guard let deadline = encodings[encoding]?.keyframes.restsUntil(at: now) else {
             return becomeIdle(encoding, at: now)
         }

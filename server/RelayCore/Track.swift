@@ -72,7 +72,8 @@ struct EncodingFanout: Sendable {
     var lastArrival: MonotonicInstant?
     /// When packets began to come after a silence.
     var flowSince: MonotonicInstant?
-    /// When somebody last began to receive the encoding or to wait for it, while nobody did.
+    /// When somebody last began to receive the encoding or to wait for it, while nobody did, or when the track was
+    /// enabled for those who do.
     var wantedSince: MonotonicInstant?
     /// When the publisher is told that nobody receives the encoding, unless somebody subscribes before.
     var idleDeadline: MonotonicInstant?
