@@ -36,7 +36,7 @@ package final class Program: Sendable {
     /// A test that starts one is `.enabled(if: Program.isAllowed)`.
     package static let isAllowed = getenv("ROOM_TESTS_IN_PROCESS") == nil
 
-    /// Starts the program `name`, which is in the directory of the test program.
+    /// Starts the program `name`; where ours are, `path(of:)` says.
     ///
     /// - Parameters:
     ///   - name: The program's name, or an absolute path, or a name for the shell's search path.
@@ -162,9 +162,11 @@ package final class Program: Sendable {
         try await eventually("\"\(part)\" comes; instead: \(text) \(errors)") { errors.contains(part) }
     }
 
-    /// The path of the program `name`; our own programs are beside the tests.
+    /// The path of the program `name`; our own programs are in the folder that `ROOM_TEST_PROGRAMS` names, or else
+    /// beside the tests.
     package static func path(of name: String) -> String {
         guard name.hasPrefix("room-") else { return name }
+        if let folder = getenv("ROOM_TEST_PROGRAMS") { return "\(String(cString: folder))/\(name)" }
         var buffer = [CChar](repeating: 0, count: 4096)
         let count = readlink("/proc/self/exe", &buffer, buffer.count)
         let own = String(decoding: buffer.prefix(max(0, count)).map { UInt8(bitPattern: $0) }, as: UTF8.self)
