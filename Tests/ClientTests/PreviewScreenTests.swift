@@ -59,8 +59,8 @@ struct PreviewScreenTests {
         // Turned clockwise, the quarter at the top left comes to the top right, and mirroring brings it back.
         let upright = frame(8, 16) { $0 == isMirrored && $1 }
         var (canvas, expected) = (PreviewCanvas(TerminalAnswers([])), PreviewCanvas(TerminalAnswers([])))
-        let output = canvas.draw(tagged, status: "", on: terminal)
-        #expect(output == expected.draw(upright, status: "", on: terminal))
+        let output = canvas.draw(tagged, isNew: true, status: "", on: terminal)
+        #expect(output == expected.draw(upright, isNew: true, status: "", on: terminal))
         #expect(String(decoding: output, as: UTF8.self).contains(Self.halfBlock))
     }
 
@@ -106,6 +106,90 @@ struct PreviewScreenTests {
         #expect(!terminal.text.contains("\u{1B}[c"))
         var left: Int32 = 0
         #expect(ioctl(ends[0], UInt(FIONREAD), &left) == 0 && Int(left) == text.count)
+    }
+
+    // 198 kB were sent with each new status of a large terminal, also when no picture came.
+    @Test("A new status is drawn alone, and the picture again when it or the terminal's size is new")
+    func statusAlone() async throws {
+        let terminal = try PseudoTerminal(Self.size, answer: "\u{1B}[?62c")
+        let screen = try PreviewScreen(on: device(terminal))
+        func cells(of text: String) -> Int { text.components(separatedBy: Self.halfBlock).count - 1 }
+        screen.render(frame(16, 12))
+        screen.setStatus("status 0")
+        var former = cells(of: try await terminal.shows("it") { $0.contains("status 0") ? $0 : nil })
+        #expect(former > 0)
+        for number in 1...3 {
+            screen.setStatus("status \(number)")
+            let text = try await terminal.shows("status \(number)") { $0.contains("status \(number)") ? $0 : nil }
+            #expect(cells(of: text) == former)
+        }
+        for draw in [{ screen.render(frame(16, 12)) }, { screen.resized() }] {
+            draw()
+            former = try await terminal.shows("the picture") { cells(of: $0) > former ? cells(of: $0) : nil }
+            // What is left of that picture.
+            screen.setStatus("status \(former)")
+            former = try await terminal.shows("it") { $0.contains("status \(former)") ? cells(of: $0) : nil }
+        }
+        screen.close()
+        terminal.close()
+        #expect(cells(of: terminal.text) == former)
+        var canvas = PreviewCanvas(TerminalAnswers([]))
+        _ = canvas.draw(frame(16, 12), isNew: true, status: "", on: TerminalSize(columns: 8, rows: 9))
+        let output = canvas.draw(frame(16, 12), isNew: false, status: "", on: TerminalSize(columns: 9, rows: 9))
+        #expect(cells(of: String(decoding: output, as: UTF8.self)) > 0)
+    }
+
+    /// A preview on a terminal that takes the beginning of a large picture, and then nothing.
+    ///
+    /// Each cell of the picture has a colour of its own, so that it takes more than twice what the terminal keeps for
+    /// its reader, which is 64 KiB.
+    private func heldPreview(
+        _ terminal: PseudoTerminal,
+        patience: Duration
+    ) async throws -> (screen: PreviewScreen, pictureSize: Int) {
+        let size = TerminalSize(columns: 220, rows: 60)
+        let buffer = VideoBuffer(dimensions: Dimensions(width: 220, height: 118))
+        buffer.withMutablePlanes { luma, chromaU, chromaV in
+            for index in luma.indices { luma[index] = UInt8(16 + index * 7 % 220) }
+            chromaU.update(repeating: 128)
+            chromaV.update(repeating: 128)
+        }
+        let picture = VideoFrame(buffer: buffer, timestamp: MonotonicInstant(nanoseconds: 0))
+        try terminal.resize(size)
+        var canvas = PreviewCanvas(TerminalAnswers([]))
+        let pictureSize = canvas.draw(picture, isNew: true, status: "", on: size).count
+        try #require(pictureSize > 150_000)
+        let screen = try PreviewScreen(on: device(terminal, patience: .zero), patience: patience)
+        screen.render(picture)
+        try await eventually("the picture begins") { terminal.isHolding }
+        return (screen, pictureSize)
+    }
+
+    // The whole picture was one write, beside which the terminal seemed to take nothing: it was not given back.
+    @Test("When the preview ends, the rest of a picture that a slow terminal takes is given up for the ending")
+    func slowTerminal() async throws {
+        let terminal = try PseudoTerminal(Self.size, holdingAt: Self.halfBlock)
+        let (screen, pictureSize) = try await heldPreview(terminal, patience: patience)
+        let closing = Task.detached { screen.close() }
+        try await eventually("it is to end") { screen.isClosed }
+        terminal.release()
+        await closing.value
+        terminal.close()
+        let ending = String(decoding: TerminalDevice.ending, as: UTF8.self)
+        #expect(terminal.text.hasSuffix(ending), "\(terminal.text.suffix(100).debugDescription)")
+        #expect(ending.hasPrefix("\u{18}\u{1B}\\") && ending.hasSuffix("\u{1B}[?25h\u{1B}[?1049l"))
+        #expect(terminal.text.utf8.count < pictureSize - 20_000)
+    }
+
+    @Test("A terminal that takes nothing at all holds up no end, and gets the ending when it goes on")
+    func stuckTerminal() async throws {
+        let terminal = try PseudoTerminal(Self.size, holdingAt: Self.halfBlock)
+        let (screen, _) = try await heldPreview(terminal, patience: .milliseconds(100))
+        screen.close()
+        #expect(!terminal.text.contains("\u{1B}[?1049l"))
+        terminal.release()
+        _ = try await terminal.shows("the ending") { $0.hasSuffix("\u{1B}[?1049l") ? true : nil }
+        terminal.close()
     }
 
     /// The cells of the picture that was drawn last: its first row and column, and its columns.

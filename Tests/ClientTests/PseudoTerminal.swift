@@ -12,23 +12,37 @@ final class PseudoTerminal: Sendable {
     let device: Int32
     private let test: Int32
     private let written = Monitor((bytes: [UInt8](), isOver: false))
+    private let isHeld: Monitor<Bool>
 
-    /// Opens a terminal that answers the question for its attributes with `answer`, or never.
-    init(_ size: TerminalSize, answer: String? = nil) throws {
+    /// Opens a terminal.
+    ///
+    /// - Parameters:
+    ///   - size: Its size.
+    ///   - answer: What it answers to the question for its attributes; `nil` for never.
+    ///   - hold: What was written last when it stops to take anything, until `release()`.
+    /// - Throws: `TestFailure` if the kernel has none.
+    init(_ size: TerminalSize, answer: String? = nil, holdingAt hold: String? = nil) throws {
         var (test, device): (Int32, Int32) = (-1, -1)
         guard openpty(&test, &device, nil, nil, nil) == 0 else { throw TestFailure("no terminal: errno \(errno)") }
         (self.test, self.device) = (test, device)
+        isHeld = Monitor(false)
         try resize(size)
-        let written = written
+        let (written, isHeld) = (written, isHeld)
         _ = try WorkerThread(name: "terminal") { [test = self.test] in
             var chunk = [UInt8](repeating: 0, count: 4096)
             var isAsked = false
+            var hold = hold
             while true {
+                isHeld.wait { $0 ? nil : () }
                 let count = read(test, &chunk, chunk.count)
                 guard count > 0 else { break }
-                let text = written.change { state in
+                let text = written.withLock { state in
                     state.bytes += chunk[..<count]
-                    return isAsked ? "" : String(decoding: state.bytes, as: UTF8.self)
+                    return isAsked && hold == nil ? "" : String(decoding: state.bytes, as: UTF8.self)
+                }
+                if let last = hold, text.contains(last) {
+                    hold = nil
+                    isHeld.change { $0 = true }
                 }
                 if !isAsked, let answer, text.contains("\u{1B}[c") {
                     isAsked = true
@@ -44,6 +58,14 @@ final class PseudoTerminal: Sendable {
         Foundation.close(device)
         _ = written.waitPatiently { $0.isOver ? true : nil }
         Foundation.close(test)
+    }
+
+    /// Whether it takes nothing now.
+    var isHolding: Bool { isHeld.withLock { $0 } }
+
+    /// Takes what is written from now on.
+    func release() {
+        isHeld.change { $0 = false }
     }
 
     /// Everything that was written so far.

@@ -2,7 +2,9 @@ import Foundation
 import RoomKit
 import Threading
 
-/// The terminal that a preview is drawn on, with its settings; confine it to one owner at a time.
+/// The terminal that a preview is drawn on, with its settings.
+///
+/// One thread at a time may write to it; any thread may restore its settings meanwhile.
 struct TerminalDevice: Sendable {
     /// The settings of standard input from before; `nil` if that is no terminal.
     private let settings: termios?
@@ -12,6 +14,15 @@ struct TerminalDevice: Sendable {
     private let input: Int32
     private let output: Int32
     private let patience: Duration
+
+    /// What makes the terminal show a preview, without a cursor, on its second screen.
+    static let beginning = Array("\u{1B}[?1049h\u{1B}[?25l".utf8)[...]
+
+    /// What makes the terminal show again what it showed before.
+    ///
+    /// CAN and ST come first, because a picture may have been given up in the middle of an escape sequence or of
+    /// sixels.
+    static let ending = Array("\u{18}\u{1B}\\\u{1B}[0m\u{1B}[?25h\u{1B}[?1049l".utf8)[...]
 
     /// How long the terminal may take to answer: too short to be noticed, and long enough for one over a slow network.
     static let usualPatience = Duration.milliseconds(200)
@@ -66,7 +77,7 @@ struct TerminalDevice: Sendable {
     func ask() -> TerminalAnswers {
         var bytes: [UInt8] = []
         guard settings != nil else { return TerminalAnswers(bytes) }
-        write(Array("\(TerminalAnswers.questions)".utf8))
+        write(Array("\(TerminalAnswers.questions)".utf8)[...])
         let deadline = MonotonicClock.now + patience
         var answers = TerminalAnswers(bytes)
         while !answers.isComplete, MonotonicClock.now < deadline {
@@ -82,9 +93,9 @@ struct TerminalDevice: Sendable {
         return answers
     }
 
-    /// Writes all of `bytes`, or stops at an error, as when the terminal has gone.
-    func write(_ bytes: [UInt8]) {
-        var rest = bytes[...]
+    /// Writes all of `bytes`, as fast as the terminal takes them, or stops at an error, as when the terminal has gone.
+    func write(_ bytes: ArraySlice<UInt8>) {
+        var rest = bytes
         while !rest.isEmpty {
             let count = unsafe rest.withUnsafeBytes { unsafe Foundation.write(output, $0.baseAddress, $0.count) }
             if count < 0, errno == EINTR { continue }
@@ -99,10 +110,8 @@ struct TerminalDevice: Sendable {
         }
     }
 
-    /// Gives the terminal back as it was; does not wait for one that takes no output.
-    func restore() {
-        var request = pollfd(fd: output, events: Int16(POLLOUT), revents: 0)
-        if unsafe poll(&request, 1, 100) > 0 { write(Array("\u{1B}[0m\u{1B}[?25h\u{1B}[?1049l".utf8)) }
+    /// Gives the terminal its settings back, and the program's handling of SIGTSTP; does not wait for its output.
+    func restoreSettings() {
         if wasStoppable { signal(SIGTSTP, SIG_DFL) }
         guard var settings else { return }
         // Late answers and keys would reach the shell.
