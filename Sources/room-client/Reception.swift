@@ -12,6 +12,8 @@ final class Reception: Sendable {
         var recorder: TrackRecorder?
         /// Whether the last report of it is that it is received.
         var isReceived = true
+        /// Whether the last report of it is that its publisher has paused it.
+        var isPaused = false
         /// Whether its recording is being completed.
         var isEnding = false
         /// Whether a failure of the recording has been reported.
@@ -82,7 +84,7 @@ final class Reception: Sendable {
         return SubscriberStatus(interval: interval.seconds, tracks: tracks.map { SubscriberStatus.Track($0) })
     }
 
-    /// Reports that a track is received, and begins to record it; does nothing if both were done.
+    /// Reports that a track is received, and whether it is paused, and begins to record it; does nothing if all was done.
     func begin(_ track: RemoteVideoTrack, of participant: RemoteParticipant) {
         let (isKnown, isReported) = state.withLock { state in
             guard let index = state.items.firstIndex(where: { $0.track === track }) else { return (false, false) }
@@ -96,6 +98,24 @@ final class Reception: Sendable {
             )
         }
         if isKnown { presentNext() } else { record(track, of: participant) }
+        reportPause(of: track, isPaused: !track.isEnabled)
+    }
+
+    /// Reports that the publisher of a track has paused it, or goes on, if it is received and the last report differs.
+    func reportPause(of track: RemoteVideoTrack, isPaused: Bool) {
+        let participant = state.withLock { state -> RemoteParticipant? in
+            guard let index = state.items.firstIndex(where: { $0.track === track && $0.isReceived }),
+                state.items[index].isPaused != isPaused
+            else { return nil }
+            state.items[index].isPaused = isPaused
+            return state.items[index].participant
+        }
+        guard let participant else { return }
+        let words = isPaused ? "is paused by its publisher" : "goes on"
+        reporter.report(
+            TrackPauseEvent(isPaused ? "trackDisabled" : "trackEnabled", track, of: participant),
+            "\"\(track.name)\" of \(track.publisherIdentity) \(words)."
+        )
     }
 
     private func record(_ track: RemoteVideoTrack, of participant: RemoteParticipant) {

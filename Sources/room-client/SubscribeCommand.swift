@@ -271,17 +271,18 @@ struct SubscribeCommand: AsyncParsableCommand {
                     "\"\(track.name)\" of \(track.publisherIdentity) is frozen."
                 )
             case .trackUnfrozen(let track, let participant, let duration):
-                let seconds = String(format: "%.1f s", duration.seconds)
                 reporter.report(
                     TrackFreezeEvent("trackUnfrozen", track, of: participant, duration),
-                    "\"\(track.name)\" of \(track.publisherIdentity) is no longer frozen, after \(seconds)."
+                    unfrozenWords(track, after: duration)
                 )
             case .trackDimensionsChanged(let track, let participant, let size):
                 reporter.report(DimensionsEvent(track, of: participant, size), nil)
             case .networkQualityChanged(let participant, let level):
                 reporter.report(NetworkQualityEvent(participant, level), nil)
-            case .trackEnabled, .trackDisabled, .localTrackFailed, .localTrackInterrupted,
-                .localTrackInterruptionEnded, .localTrackDimensionsChanged, .localTrackWarning, .localTrackFinished:
+            case .trackEnabled(let track, _): reception.reportPause(of: track, isPaused: false)
+            case .trackDisabled(let track, _): reception.reportPause(of: track, isPaused: true)
+            case .localTrackFailed, .localTrackInterrupted, .localTrackInterruptionEnded,
+                .localTrackDimensionsChanged, .localTrackWarning, .localTrackFinished:
                 break
             }
         }

@@ -45,6 +45,21 @@ struct TrackSwitchEvent: Encodable {
     }
 }
 
+/// The publisher pauses a track or goes on.
+struct TrackPauseEvent: Encodable {
+    var event: String
+    var participant: String
+    var participantId: String
+    var track: String
+
+    init(_ event: String, _ track: RemoteVideoTrack, of participant: RemoteParticipant) {
+        self.event = event
+        self.participant = participant.identity
+        participantId = participant.sid
+        self.track = track.name
+    }
+}
+
 /// A track is frozen, or no longer.
 struct TrackFreezeEvent: Encodable {
     var event: String
@@ -66,6 +81,12 @@ struct TrackFreezeEvent: Encodable {
         self.track = track.name
         frozenMs = duration?.milliseconds
     }
+}
+
+/// The end of a freeze of `duration`, for people: a track that its publisher has paused shows no picture again.
+func unfrozenWords(_ track: RemoteVideoTrack, after duration: Duration) -> String {
+    let words = track.isEnabled ? "is no longer frozen, after %.1f s." : "was frozen for %.1f s, until it was paused."
+    return "\"\(track.name)\" of \(track.publisherIdentity) " + String(format: words, duration.seconds)
 }
 
 /// The recording of a track has ended together with the track, and its files are complete.

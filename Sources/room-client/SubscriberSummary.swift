@@ -78,6 +78,8 @@ extension RemoteVideoTrack {
     var statusWords: String {
         let statistics = statistics
         var words = ["\(publisherIdentity)/\(name)"]
+        if !isEnabled { words.append("paused") }
+        if isSwitchedOff { words.append("not sent") }
         if let size = statistics.dimensions { words.append("\(size)") }
         words.append("\(statistics.framesPerSecond) fps")
         words.append("\(statistics.bitrate)")

@@ -169,7 +169,7 @@ struct ProgramJSONTests {
         return events
     }
 
-    /// What a command writes when the server tells how the network is.
+    /// What a command writes when the server tells how the network is, and that a publisher paused for a moment.
     private func networkEvents(of command: [String]) async throws -> [JSONObject] {
         let server = try ScriptedServer { peer, text in
             ScriptedServer.welcome(peer, text)
@@ -178,6 +178,8 @@ struct ProgramJSONTests {
             let off = TrackSwitchedOff(participantId: theirs, trackId: track, reason: "network")
             peer.tell(.trackSwitchedOff(off))
             peer.tell(.trackSwitchedOn(TrackSwitchedOn(participantId: theirs, trackId: track)))
+            peer.tell(.trackDisabled(TrackDisabled(participantId: theirs, trackId: track)))
+            peer.tell(.trackEnabled(TrackEnabled(participantId: theirs, trackId: track)))
             for (participant, level) in [("PA_nobody", 3), ("PA_own", 2), (theirs, 1)] {
                 peer.tell(.networkQuality(NetworkQuality(participantId: participant, level: level)))
             }
@@ -192,7 +194,11 @@ struct ProgramJSONTests {
         #expect(levels.map { $0.string("participantId") } == ["PA_own", "PA_theirs"])
         let switches = events.filter { $0.string("event")?.hasPrefix("trackSwitched") == true }
         #expect(switches.map { $0.string("reason") } == (command[0] == "subscribe" ? ["network", nil] : []))
-        return levels + switches
+        let pauses = events.filter { ["trackDisabled", "trackEnabled"].contains($0.string("event")) }
+        #expect(
+            pauses.map { $0.string("event") } == (command[0] == "subscribe" ? ["trackDisabled", "trackEnabled"] : [])
+        )
+        return levels + switches + pauses
     }
 
     @Test("With --json an error is an object, too")
