@@ -9,7 +9,10 @@ extension Room {
         switch event {
         case .joined(let joined): welcome(joined)
         case .participantConnected(let info):
-            eventQueue.put(.participantConnected(remote.add(info, asked: MonotonicClock.now)))
+            let participant = remote.add(info, asked: MonotonicClock.now)
+            eventQueue.put(.participantConnected(participant))
+            // A server may announce them together with the participant.
+            for track in participant.videoTracks { eventQueue.put(.trackPublished(track, participant)) }
         case .participantDisconnected(let info):
             guard let participant = remote.participants.removeValue(forKey: info.id) else { return }
             for track in participant.videoTracks { withdraw(track) }

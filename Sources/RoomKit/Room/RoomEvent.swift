@@ -2,7 +2,7 @@ public import MediaCore
 
 /// An event in a room.
 public enum RoomEvent: Sendable {
-    /// A participant joined.
+    /// A participant joined; `trackPublished` follows, once for each track that it has already.
     case participantConnected(RemoteParticipant)
     /// A participant left; `trackUnpublished` was reported first, once for each of its tracks.
     case participantDisconnected(RemoteParticipant)
