@@ -81,11 +81,19 @@ package struct FreezeDetector: Hashable, Sendable {
         gaps.reserveCapacity(Self.window)
     }
 
-    /// Notes that a frame was shown at `now`; `frame` says whether it is a repeat, if that is known.
+    /// Notes that a frame was shown.
     ///
+    /// - Parameters:
+    ///   - frame: Says whether it is a repeat, if that is known.
+    ///   - now: When it was shown.
+    ///   - wishedGap: What the average gap counts as at least, because the viewer wants no more frames.
     /// - Returns: The length of the freeze that the frame ended; `nil` if there was none.
     @discardableResult
-    package mutating func shown(_ frame: Frame? = nil, at now: MonotonicInstant) -> Duration? {
+    package mutating func shown(
+        _ frame: Frame? = nil,
+        at now: MonotonicInstant,
+        wishedGap: Duration = .zero
+    ) -> Duration? {
         let isStill = frame?.repeats(last) ?? false
         last = frame
         guard let time = lastFrame else {
@@ -104,25 +112,11 @@ package struct FreezeDetector: Hashable, Sendable {
         defer { stillness = 0 }
         if stillness > 0, gap <= stillness { return nil }
         add(gap - stillness)
-        guard gaps.count >= Self.fewestGaps, isFreeze(gap - stillness, average: sum / Int64(gaps.count)) else {
-            return nil
-        }
+        guard gaps.count >= Self.fewestGaps else { return nil }
+        let average = max(sum / Int64(gaps.count), wishedGap.wholeMicroseconds)
+        guard isFreeze(gap - stillness, average: average) else { return nil }
         count += 1
         totalDuration += .microseconds(gap)
-        return .microseconds(gap)
-    }
-
-    /// The time from the last shown frame to `now`, if that is a freeze already; otherwise `nil`.
-    ///
-    /// Such a freeze is not counted yet.
-    package func ongoingFreeze(at now: MonotonicInstant) -> Duration? {
-        guard let lastFrame else { return nil }
-        var preview = self
-        let gap = now.duration(since: lastFrame).wholeMicroseconds
-        preview.add(max(0, gap - stillness))
-        guard preview.gaps.count >= Self.fewestGaps,
-            isFreeze(gap - stillness, average: preview.sum / Int64(preview.gaps.count))
-        else { return nil }
         return .microseconds(gap)
     }
 

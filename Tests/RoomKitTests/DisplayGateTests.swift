@@ -3,6 +3,17 @@ import Testing
 
 @testable import RoomKit
 
+extension DisplayGate {
+    /// Decides by a clock that is the server's.
+    fileprivate mutating func shows(
+        _ frame: EncodedFrameInfo,
+        newestWaiting: MonotonicInstant?,
+        at now: MonotonicInstant
+    ) -> Bool {
+        shows(frame, clockOffset: .zero, newestWaiting: newestWaiting, at: now)
+    }
+}
+
 @Suite("Display gate", .timeLimit(.minutes(1)))
 struct DisplayGateTests {
     private let start = MonotonicInstant(microseconds: 10_000_000)
@@ -142,6 +153,21 @@ struct DisplayGateTests {
             #expect(!isShown || delay < .milliseconds(1100), "\(delay)")
         }
         #expect(isShown)
+    }
+
+    // A laptop slept for some seconds, in which its clock stood still: until the next round trip to the server, frames
+    // seemed to come early, and then too late for a second.
+    @Test("Live frames are shown while the clock's offset is wrong, and when it is corrected")
+    func correctedClock() {
+        var gate = usualGate()
+        for index in 0..<90 {
+            let now = start + .milliseconds(1020 + 33 * index)
+            let isCorrected = index >= 30
+            let info = frame(captured: .milliseconds(1000 + 33 * index) + .seconds(isCorrected ? 0 : 20))
+            let offset = Duration.seconds(isCorrected ? 20 : 0)
+            let isShown = gate.shows(info, clockOffset: offset, newestWaiting: nil, at: now)
+            #expect(isShown, "frame \(index)")
+        }
     }
 
     // A frame that had arrived just before the program was stopped was shown 29 s later, when it went on.

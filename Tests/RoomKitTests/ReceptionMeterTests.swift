@@ -159,6 +159,16 @@ struct ReceptionMeterTests {
         #expect(meter.statistics(at: start + .seconds(12)).freezeCount == 1)
     }
 
+    // The standstill alone knew of the wish: each of the first pictures after it counted as a freeze.
+    @Test("A viewer who asks for fewer frames gets no freezes by that")
+    func wishedGap() {
+        var meter = ReceptionMeter()
+        for index in 0..<40 { meter.decoded(decoded(at: 33 * index)) }
+        meter.wishedGap = .milliseconds(500)
+        for index in 0..<20 { meter.decoded(decoded(at: 1320 + 500 * index)) }
+        #expect(meter.statistics(at: start + .seconds(11)).freezeCount == 0)
+    }
+
     @Test("Changes of the size are counted, and a frame without a picture changes none")
     func sizes() {
         var meter = ReceptionMeter()

@@ -332,6 +332,21 @@ struct TrackRecorderTests {
         #expect(tap.take() == nil)
     }
 
+    // Of a recorder that began in the middle, and had to wait for a keyframe, the summary blamed the disk.
+    @Test("What comes before a recording's first keyframe, or after its end, is not dropped by the disk")
+    func outside() {
+        let requests = Monitor(0)
+        let tap = RecorderTap(format: .webm) { requests.withLock { $0 += 1 } }
+        for number in 0..<5 as Range<UInt32> { tap.receive(bareFrame(number)) }
+        #expect(tap.dropped == 0 && requests.withLock { $0 } == 1)
+        tap.receive(bareFrame(5, key: true))
+        tap.receive(bareFrame(6))
+        tap.close()
+        tap.receive(bareFrame(7))
+        #expect(tap.dropped == 0)
+        #expect(tap.take()?.frame.info.number == 5 && tap.take()?.frame.info.number == 6 && tap.take() == nil)
+    }
+
     @Test("A recorder that is dropped ends by itself")
     func dropped() async throws {
         let directory = try TemporaryDirectory()

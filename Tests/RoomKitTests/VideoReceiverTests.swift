@@ -91,6 +91,23 @@ struct VideoReceiverTests {
         #expect(track.statistics.frameAge?.p50 == .milliseconds(33))
     }
 
+    @Test("A correction of the clock makes no frame late")
+    func correctedClock() async throws {
+        let frames = try await encodedFrames(30)
+        let (track, clock) = (remoteTrack(), ClockBox())
+        let receiver = try receiver(for: track, clock: clock)
+        for (index, frame) in frames.enumerated() {
+            // The machine slept for 20 s, and finds out a little later.
+            if index == 10 { time.withLock { $0 = $0 - .seconds(20) } }
+            if index == 20 {
+                clock.estimate = ClockEstimate(basis: .estimated, offset: .seconds(20), errorBound: .milliseconds(1))
+            }
+            give(frame, to: receiver)
+        }
+        await receiver.stop()
+        #expect(track.statistics.framesRendered == frames.count)
+    }
+
     // The damaged frame was counted for a moment only.
     @Test("A damaged frame, and what refers to it, is dropped and counted; a keyframe is asked for once")
     func damage() async throws {

@@ -37,13 +37,20 @@ struct DisplayGate: Sendable {
 
     /// Whether to show a frame that is about to be decoded.
     ///
-    /// `newestWaiting` is when the newest frame that waits behind it was captured.
+    /// - Parameters:
+    ///   - frame: The frame.
+    ///   - clockOffset: The offset of the server's clock by which its timestamp was made local.
+    ///   - newestWaiting: When the newest frame that waits behind it was captured.
+    ///   - now: The time.
+    /// - Returns: Whether to show it.
     mutating func shows(
         _ frame: EncodedFrameInfo,
+        clockOffset: Duration,
         newestWaiting: MonotonicInstant?,
         at now: MonotonicInstant
     ) -> Bool {
-        let delay = now.duration(since: frame.timestamp)
+        // By the server's own stamps: when the offset is corrected, no frame becomes later than the one before.
+        let delay = now.duration(since: frame.timestamp) - clockOffset
         usual.note(delay, at: now)
         let isStale = usual.excess(of: delay) > Self.staleness
         let isRepeated = shownLayer.map { $0 != frame.simulcastLayer } == true && frame.timestamp <= shownCapture
@@ -88,8 +95,8 @@ struct DisplayGate: Sendable {
 
 /// The shortest delay of the last 10 to 20 seconds in which frames came.
 ///
-/// Only differences between delays count, so that an error of the clock's offset does not matter. While no frame comes,
-/// nothing is forgotten: after an outage the usual delay is the one from before.
+/// Only differences between delays count, so that the clock's offset does not matter. While no frame comes, nothing is
+/// forgotten: after an outage the usual delay is the one from before.
 private struct UsualDelay: Sendable {
     private static let stretch = Duration.seconds(10)
 

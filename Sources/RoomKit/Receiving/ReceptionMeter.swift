@@ -98,7 +98,7 @@ struct ReceptionMeter: Sendable {
         countShown(frame)
         guard !isSame || frame.info.isRepeat else { return freezes.shownAgain(detected) }
         ages.record(age)
-        freezes.shown(detected, at: frame.at)
+        freezes.shown(detected, at: frame.at, wishedGap: wishedGap)
         frozenSince = nil
     }
 

@@ -16,6 +16,8 @@ struct RemoteTracks {
         var said = VideoSubscriptionPreferences()
         /// The alias of its packets, while it is received.
         var alias: UInt32?
+        /// What decodes them, while it is received.
+        var receiver: VideoReceiver?
         /// The previous receiver, which may still be ending.
         var former: VideoReceiver?
         /// Whether the application's last word was to end the subscription.

@@ -55,9 +55,9 @@ extension Room {
             start: start,
             subscribed: entry.asked,
             after: entry.former,
-            reportFailure: { [weak self] error in
+            reportFailure: { [weak self] receiver, error in
                 guard let self else { return }
-                Task { await self.receptionFailed(of: trackID, alias: alias, error) }
+                Task { await self.receptionFailed(of: trackID, by: receiver, error) }
             }
         )
         entry.track.setKeyframeRequest { [weak self] need in
@@ -76,6 +76,7 @@ extension Room {
         path.value.begin(receiver, alias: alias)
         remote.entries[trackID]?.former = nil
         remote.entries[trackID]?.alias = alias
+        remote.entries[trackID]?.receiver = receiver
         remote.entries[trackID]?.waitingSince = nil
         remote.entries[trackID]?.takesPlace = false
     }
@@ -113,9 +114,11 @@ extension Room {
         if isLimit { remote.entries[trackID]?.waitingSince = MonotonicClock.now } else { fillPlaces() }
     }
 
-    /// Ends the reception of a track that cannot be decoded.
-    private func receptionFailed(of trackID: String, alias: UInt32, _ error: RoomError) {
-        guard let entry = remote.entries[trackID], entry.alias == alias else { return }
+    /// Ends the reception of a track that `receiver` cannot decode.
+    ///
+    /// It may have been replaced meanwhile, by one whose packets have the same alias.
+    func receptionFailed(of trackID: String, by receiver: VideoReceiver, _ error: RoomError) {
+        guard let entry = remote.entries[trackID], entry.receiver === receiver else { return }
         unsubscribed(from: trackID)
         giveUp(entry, error)
     }
@@ -132,6 +135,7 @@ extension Room {
     func endReception(of trackID: String) {
         guard let entry = remote.entries[trackID], let alias = entry.alias else { return }
         remote.entries[trackID]?.alias = nil
+        remote.entries[trackID]?.receiver = nil
         guard let receiver = path.value.endReception(of: alias) else { return }
         entry.track.setKeyframeRequest(nil)
         entry.track.endSubscription()

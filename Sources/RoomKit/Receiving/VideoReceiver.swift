@@ -15,7 +15,7 @@ final class VideoReceiver: Sendable {
     private let threadEnded = Promise<Void>()
     private let codec: TrackCodec
     private let now: @Sendable () -> MonotonicInstant
-    private let reportFailure: @Sendable (RoomError) -> Void
+    private let reportFailure: @Sendable (VideoReceiver, RoomError) -> Void
 
     /// The reception ends after this many undecodable keyframes in a row: 8 s at the relay's one keyframe per second.
     private static let maximumBadKeyframes = 8
@@ -36,7 +36,7 @@ final class VideoReceiver: Sendable {
         subscribed: MonotonicInstant,
         after former: VideoReceiver? = nil,
         now: @escaping @Sendable () -> MonotonicInstant = { MonotonicClock.now },
-        reportFailure: @escaping @Sendable (RoomError) -> Void = { _ in }
+        reportFailure: @escaping @Sendable (VideoReceiver, RoomError) -> Void = { _, _ in }
     ) throws(RoomError) {
         self.track = track
         self.clock = clock
@@ -130,7 +130,7 @@ final class VideoReceiver: Sendable {
             queue.close()
             while queue.take() != nil { queue.countDrop() }
             countDrops()
-            reportFailure(error)
+            reportFailure(self, error)
         }
     }
 
@@ -201,7 +201,12 @@ final class VideoReceiver: Sendable {
     }
 
     private func isInTime(_ received: ReceivedFrame, _ display: inout DisplayGate, at now: MonotonicInstant) -> Bool {
-        display.shows(received.frame.info, newestWaiting: queue.newestCapture, at: now)
+        display.shows(
+            received.frame.info,
+            clockOffset: received.clock.offset,
+            newestWaiting: queue.newestCapture,
+            at: now
+        )
     }
 
     /// Decodes a frame; one that is announced as a keyframe must be one.

@@ -274,7 +274,10 @@ final class RecorderTap: ReceivedFrameSink, Sendable {
 
     var wantsPictures: Bool { pictures != nil }
 
-    var dropped: Int { frames.dropped.total + droppedPictures.withLock { $0 } }
+    /// What the disk was too slow for.
+    ///
+    /// Compressed frames before the first keyframe, or after the end, are no part of the recording and do not count.
+    var dropped: Int { frames.dropped[.late] + droppedPictures.withLock { $0 } }
 
     func begin(with earlier: [ReceivedFrame]) {
         // Earlier frames have no pictures, because nobody wanted them.
