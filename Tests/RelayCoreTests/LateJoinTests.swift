@@ -153,6 +153,30 @@ struct LateJoinTests {
         #expect(frames.count >= room.camera.framesSent - Int(keyframe) - 10)
     }
 
+    // With each keyframe of its own, the source counted as one that answers: the next joiner waited for the one after it.
+    @Test("Where a source makes keyframes of its own only, late joiners keep the cached frames", arguments: [1, 2])
+    func ownKeyframes(seconds: Int) throws {
+        var room = try EmulatedRoom(cap: Self.rate) {
+            [EmulatedViewer($0, "healthy", bitsPerSecond: 50_000_000, delay: .milliseconds(5))]
+        }
+        room.run(5000)
+        room.camera.wantsKeyframe = true
+        room.camera.answersRequests = false
+        room.run(1500)
+        // It asks in vain.
+        room.viewers.append(lateJoiner(in: room, "first", link: 1.2))
+        room.run(4000)
+        room.camera.wantsKeyframe = true
+        room.run(33 + seconds * 1000)
+        let keyframe = try #require(room.camera.keyframes.last)
+        let joiner = lateJoiner(in: room, "second", link: 1.5)
+        room.viewers.append(joiner)
+        room.run(3000)
+        let frames = joiner.frames.map(\.number)
+        #expect(frames.first == keyframe && frames.count > 60)
+        #expect(frames == Array(keyframe..<keyframe + UInt32(frames.count)))
+    }
+
     private func lateJoiner(in room: EmulatedRoom, _ name: String, link: Double) -> EmulatedViewer {
         EmulatedViewer(
             room.bench,

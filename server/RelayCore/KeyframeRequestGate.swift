@@ -24,6 +24,10 @@ package struct KeyframeRequestGate: Sendable {
     package var isWantedByRecorder = false
     /// When the first of the requests was sent that are not answered yet.
     private var askedSince: MonotonicInstant?
+    /// Whether the last keyframe that was asked for came after several requests: the source makes its own only.
+    private var ignoresRequests = false
+    /// As many requests in a row are not answered late by a publisher that makes keyframes when it is asked.
+    private static let leastIgnored = 3
 
     /// The time from the last request to the next one.
     private var pause: Duration {
@@ -78,6 +82,9 @@ package struct KeyframeRequestGate: Sendable {
         askedSince.map { now >= $0 + settings.interval } ?? false
     }
 
+    /// Whether it is of no use to ask: no keyframe has come in time, or the last one came long after it was asked for.
+    package func isUnresponsive(at now: MonotonicInstant) -> Bool { ignoresRequests || isUnanswered(at: now) }
+
     /// Records that nobody needs a keyframe any more.
     package mutating func satisfied() {
         due = nil
@@ -87,6 +94,7 @@ package struct KeyframeRequestGate: Sendable {
 
     /// Records that a keyframe arrived.
     package mutating func keyframeArrived() {
+        if unanswered > 0 { ignoresRequests = unanswered >= Self.leastIgnored }
         satisfied()
         unanswered = 0
     }

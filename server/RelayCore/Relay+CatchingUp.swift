@@ -59,7 +59,7 @@ extension Relay {
             return wakeForMedia(id)
         }
         // A source that does not answer requests sends its own keyframes only: the cache is all there is.
-        if encodings[encoding]?.keyframes.isUnanswered(at: now) == true { return }
+        if encodings[encoding]?.keyframes.isUnresponsive(at: now) == true { return }
         let load = catchUpLoad(of: id, subscription: index, on: connection, sum, at: now)
         let delay = participants.hot[id.index].subscriptions[index].catchUp.delayOfKeyframe(
             acknowledged: connections.bulk[connection.index].path.acknowledgedBytes,
