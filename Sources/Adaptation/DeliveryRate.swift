@@ -15,6 +15,8 @@ struct DeliveryRate: Hashable, Sendable {
     let window: Int64
     private var entries: [Entry] = []
     private var first = 0
+    /// The newest entry before the window.
+    private var former: Entry?
 
     init(window: Int64) {
         self.window = window
@@ -22,11 +24,16 @@ struct DeliveryRate: Hashable, Sendable {
     }
 
     /// Bits per second; `nil` while the window is too short to tell.
-    var bitsPerSecond: Double? {
-        guard let last = entries.last else { return nil }
-        let span = last.time - entries[first].time
-        guard span > Self.shortestSpan else { return nil }
-        return Double(last.bytes - entries[first].bytes) * 8e6 / Double(span)
+    var bitsPerSecond: Double? { first < entries.count ? rate(since: entries[first]) : nil }
+
+    /// Bits per second since the last bytes before the window; `nil` while there are none.
+    ///
+    /// What is in the window may have come in a single burst, such as the messages of one frame of few.
+    var bitsPerSecondBeyondWindow: Double? { former.flatMap { rate(since: $0) } }
+
+    private func rate(since entry: Entry) -> Double? {
+        guard let last = entries.last, last.time - entry.time > Self.shortestSpan else { return nil }
+        return Double(last.bytes - entry.bytes) * 8e6 / Double(last.time - entry.time)
     }
 
     /// Notes that `bytes` in all had arrived at `time`, in microseconds; neither may go back.
@@ -35,6 +42,7 @@ struct DeliveryRate: Hashable, Sendable {
         while entries.count - first > Self.mostEntries
             || entries.count - first > 2 && time - entries[first].time > window
         {
+            former = entries[first]
             first += 1
         }
         if first > 32, first * 2 > entries.count {

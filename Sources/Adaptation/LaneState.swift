@@ -27,7 +27,7 @@ struct LaneState: Sendable {
     /// What its pictures use while they are fine.
     var fineUse = FineUse()
     private var quietUse = QuietUse()
-    /// The bits per second that suffice while its pictures stand still, or none come; `nil` while it needs its share.
+    /// The bits per second that suffice while its pictures stand still, or few or none come; `nil` while it needs its share.
     private(set) var quietNeed: Double?
     /// Whether other tracks have what it does not need of its share.
     var isLending = false
@@ -35,6 +35,8 @@ struct LaneState: Sendable {
     var hasPart = false
     /// The share that it would have without lending.
     var ownShare = 0.0
+    /// Whether other encodings use the path.
+    var isShared = false
     /// Whether the CPU is too slow for this simulcast layer beside the lower ones.
     private(set) var isTooMuchForCPU = false
     /// When the last keyframe was encoded, in microseconds.
@@ -71,6 +73,10 @@ struct LaneState: Sendable {
     private static let longestDetailedFrame: Int64 = 500_000
     /// The same for a keyframe.
     private static let longestKeyframe = 0.3
+    /// Pictures that come this far apart, in microseconds, leave a part of the share: a frame is twice `longestFrame` at most.
+    private static let rareInterval: Int64 = 400_000
+    /// No frame is left for longer than this, in microseconds, to keep an encoding to its share.
+    private static let longestSpacing = 2_000_000.0
     /// After this time without a frame, in microseconds, because the network takes none, the network is the limit.
     private static let longestWait: Int64 = 500_000
     /// After this time at its highest rate, in microseconds, a larger size would have come.
@@ -167,6 +173,19 @@ struct LaneState: Sendable {
 
     /// How long the rate takes for a frame, in microseconds.
     private var frameTime: Int64 { min(longestFrameTime, pictureInterval) }
+
+    /// Whether its frames are larger than its share carries, and others need the rest of the path.
+    private var isSpaced: Bool { isShared && share > 0 && rate > share }
+
+    /// The time from one frame that is encoded to the next, in microseconds.
+    ///
+    /// A lowest bitrate makes frames larger than the share carries. There are fewer of them beside other encodings, which
+    /// would be left with what such frames leave.
+    private var spacing: Int64 {
+        guard isSpaced else { return frameInterval }
+        let bits = used.map { Double($0.bitsPerSecond) } ?? rate
+        return max(frameInterval, Int64(min(Self.longestSpacing, Double(frameTime) * bits / share)))
+    }
 
     /// The bytes of a frame at the present rate.
     var frame: Double { rate / 8e6 * Double(frameTime) }
@@ -294,7 +313,7 @@ struct LaneState: Sendable {
     ///
     /// A newer picture takes its place before that, unless the source has stopped moving.
     mutating func earlyUntil(at now: Int64) -> Int64? {
-        guard frameRate < lane.frameRate, let due = nextFrame else { return nil }
+        guard frameRate < lane.frameRate || isSpaced, let due = nextFrame else { return nil }
         // A captured picture that is nearer to this due time than the next one would be.
         let tolerance = min(10_000_000, max(1000, lane.frameRate.interval.wholeMicroseconds)) / 2
         return now < due - tolerance ? due + tolerance : nil
@@ -307,13 +326,12 @@ struct LaneState: Sendable {
         isNewFrame: Bool,
         keyframeDue: Bool,
         keyframeTime: Double,
-        isShared: Bool,
         at now: Int64
     ) -> Bool {
         var bytes = keyframeDue ? expectedKeyframe(keyframeTime) : frame
-        // While others use the path, it is never as empty as a frame needs it that is larger than the window. The target
-        // limits the frame to the room that there is.
-        if isShared { bytes = min(bytes, gate.window(path, controller)) }
+        // While others fill the path, it is never as empty as a large frame needs it. The target limits the frame to the
+        // room that there is.
+        if isShared { bytes = min(bytes, gate.spareWindow(path, controller)) }
         if isNewFrame { return gate.admits(path, controller, queued: queued, frame: bytes, at: now) }
         return gate.isOpen(path, controller, queued: queued, frame: bytes, at: now)
     }
@@ -390,10 +408,13 @@ struct LaneState: Sendable {
         guard let used else { return }
         let isFine = report.quantizer <= ladder.settings.fineQuantizer
         fineUse.observe(isFine: isFine, Double(used.bitsPerSecond), at: now)
-        quietUse.observe(isFine: isFine, Double(used.bitsPerSecond), at: now)
+        let interval = max(frameInterval, arrivals.shortestInterval ?? 0)
+        let rate = Self.bitrate(ofFramesOf: report.bytes, each: max(frameTime, interval))
+        let leavesShare = isFine || interval >= Self.rareInterval
+        quietUse.observe(Double(rate.bitsPerSecond), leavesShare: leavesShare, at: now)
     }
 
-    /// Looks whether its pictures stand still, or none come.
+    /// Looks whether its pictures stand still, or few or none come.
     mutating func findQuiet(at now: Int64) {
         quietNeed = isWanted && !lane.isRelayed ? quietUse.need(at: now).map { max($0, lowestRate) } : nil
     }
@@ -429,8 +450,9 @@ struct LaneState: Sendable {
 
     private mutating func noteFrame(at now: Int64) {
         // After a pause, no frames are made up for. Pictures that come faster than announced do not delay later ones.
-        let due = min(nextFrame ?? now, now + frameInterval)
-        nextFrame = (now - due > 2 * frameInterval ? now : due) + frameInterval
+        let spacing = spacing
+        let due = min(nextFrame ?? now, now + spacing)
+        nextFrame = (now - due > 2 * spacing ? now : due) + spacing
     }
 
     /// A frame that is larger than this comes late itself or makes the next ones late.

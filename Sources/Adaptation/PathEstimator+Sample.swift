@@ -23,7 +23,7 @@ extension PathEstimator {
         package var isThin = false
         /// What was sent, in bits per second, if that were a few bytes at a time over an empty path (`loneBytes`).
         package var loneRate: Double?
-        /// The gap before these bytes, if it was long (`slowGap`).
+        /// The gap before these bytes, if it was no mere time between packets (`shortestGap`).
         package var gap: Gap?
     }
 
@@ -33,6 +33,8 @@ extension PathEstimator {
         package var time: Int64
         /// The bytes that came after it, at once.
         package var bytes: Int64
+        /// Whether it is as long as the gaps that show a slow path (`slowGap`).
+        package var isLong: Bool
 
         /// Bits per second.
         var rate: Double { Double(bytes) * 8e6 / Double(time) }

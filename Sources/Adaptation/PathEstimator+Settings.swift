@@ -24,6 +24,8 @@ extension PathEstimator {
         package var stall: Int64 = 250_000
         /// A gap from this length on, before three messages in a row, shows that the path is slow (`Slowness`).
         package var slowGap: Int64 = 150_000
+        /// A gap from this length on may belong to the last, shorter message of a frame on such a path.
+        package var shortestGap: Int64 = 20_000
         /// For receivers that count whole messages: a silence in which a message arrives is none if it is at most this
         /// many times as long as its bytes took before; 0 for never.
         ///

@@ -261,7 +261,9 @@ package struct PathEstimator: Hashable, Sendable {
         let standingDelay = isAfterStall ? 0 : standingWithWrite.add(Double(beyond), at: now)
         lastQueue = isAfterStall ? queue : Int64(standingQueue)
         noteThinning(span: span, queue: queue)
-        guard let wall = wallRate.bitsPerSecond, let active = activeRate.bitsPerSecond else { return nil }
+        // A burst after a stall tells of the link alone.
+        let wallRate = wallRate.bitsPerSecond ?? (isAfterStall ? nil : wallRate.bitsPerSecondBeyondWindow)
+        guard let wall = wallRate, let active = activeRate.bitsPerSecond else { return nil }
         return Sample(
             queue: queue,
             written: written,
@@ -280,7 +282,8 @@ package struct PathEstimator: Hashable, Sendable {
     }
 
     private func gap(of bytes: Int64, after time: Int64) -> Gap? {
-        bytes > 0 && time > settings.slowGap ? Gap(time: time, bytes: bytes) : nil
+        guard bytes > 0, time > settings.shortestGap else { return nil }
+        return Gap(time: time, bytes: bytes, isLong: time > settings.slowGap)
     }
 
     /// Bits per second over the silence before, if few bytes came alone: what was before them had been acknowledged.

@@ -44,6 +44,14 @@ package struct SendGate: Hashable, Sendable {
         window(path, controller, unsaid: path.unsaidTime)
     }
 
+    /// The bytes of the window beyond those that are on their way while no queue stands.
+    ///
+    /// A sender that fills the path always has the rest of the window on its way.
+    package func spareWindow(_ path: PathEstimator, _ controller: RateController) -> Double {
+        let roundTrip = path.shortestRoundTrip ?? settings.assumedRoundTrip
+        return window(path, controller) - controller.rate / 8e6 * Double(roundTrip)
+    }
+
     private func window(_ path: PathEstimator, _ controller: RateController, unsaid: Int64) -> Double {
         let roundTrip = path.shortestRoundTrip ?? settings.assumedRoundTrip
         return controller.rate / 8e6 * (Double(roundTrip + unsaid) + controller.targetQueue) + settings.slack

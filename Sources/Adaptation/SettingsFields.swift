@@ -86,6 +86,7 @@ extension UplinkController.Settings {
         SettingsField("path.heldSilence", \.path.heldSilence),
         SettingsField("path.stall", \.path.stall),
         SettingsField("path.slowGap", \.path.slowGap),
+        SettingsField("path.shortestGap", \.path.shortestGap),
         SettingsField("path.slowMargin", \.path.slowMargin),
         SettingsField("path.thinRate", \.path.thinRate),
         SettingsField("path.thinWindow", \.path.thinWindow),

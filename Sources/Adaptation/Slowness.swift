@@ -5,6 +5,10 @@
 struct Slowness: Hashable, Sendable {
     /// As many messages in a row are no chance.
     private static let least = 3
+    /// The rest of a frame comes at most this many times as fast as the messages before it.
+    private static let alikeRate = 1.5
+    /// Messages that a frame has several of have more bytes than this, unlike the bursts of cellular links.
+    private static let leastOfSeveral: Int64 = 6_000
     /// The part of bytes below which messages count as smaller.
     private static let smaller = 0.65
     /// The part of the time above which gaps count as as long.
@@ -21,9 +25,12 @@ struct Slowness: Hashable, Sendable {
     /// The highest rate at which the last messages came, each after a gap, in bits per second; `nil` if they did not.
     var rate: Double? { gaps.count < Self.least ? nil : gaps.lazy.map(\.rate).max() }
 
-    /// Notes a message with the gap before it, or `nil` for one that came without.
+    /// Notes a message with the gap before it, or `nil` for one that came without a gap.
     mutating func note(_ gap: PathEstimator.Gap?, at now: Int64) {
-        guard let gap, now >= restsUntil else { return gaps.removeAll(keepingCapacity: true) }
+        guard let gap, now >= restsUntil, gap.isLong || isRest(gap) else {
+            return gaps.removeAll(keepingCapacity: true)
+        }
+        guard gap.isLong else { return }
         if gaps.count == Self.least { gaps.removeFirst() }
         gaps.append(gap)
         guard gaps.count == Self.least, let heeded else { return }
@@ -35,6 +42,14 @@ struct Slowness: Hashable, Sendable {
         guard gaps.allSatisfy({ Double($0.time) > Self.alike * Double(heeded.time) }) else { return }
         restsUntil = now + Self.rest
         gaps.removeAll(keepingCapacity: true)
+    }
+
+    /// Whether a short gap is that of a frame's last message, which is smaller than the ones before, on the same slow path.
+    ///
+    /// After a silence, what waited comes much faster.
+    private func isRest(_ gap: PathEstimator.Gap) -> Bool {
+        guard let fastest = gaps.lazy.map(\.rate).max() else { return false }
+        return gap.rate <= Self.alikeRate * fastest && gaps.allSatisfy { $0.bytes >= Self.leastOfSeveral }
     }
 
     /// Notes that the sender went below `rate`.

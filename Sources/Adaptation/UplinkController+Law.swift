@@ -127,6 +127,8 @@ extension UplinkController {
             lanes[index].pause(hasFoundLimit ? .bandwidth : .none, at: now)
             return (.allocation, nil)
         }
+        let id = lanes[index].id
+        lanes[index].isShared = lanes.contains { $0.id != id && $0.isEncoded }
         let isRelayed = lanes[index].lane.isRelayed
         if keyframeDue, !isRelayed, let last = lanes[index].lastKeyframe, now - last < settings.keyframeInterval {
             return (.keyframeInterval, last + settings.keyframeInterval)
@@ -150,7 +152,6 @@ extension UplinkController {
                 isNewFrame: isNewFrame,
                 keyframeDue: keyframeDue,
                 keyframeTime: settings.keyframeTime,
-                isShared: lanes.contains { $0.id != lanes[index].id && $0.isEncoded },
                 at: now
             )
             return admits ? nil : (.network, nil)

@@ -29,7 +29,7 @@ extension UplinkController {
         for index in lanes.indices { lanes[index].noteShare(of: rate) }
     }
 
-    /// Finds the encodings whose pictures stand still, or of which none come, while those of another track do not.
+    /// Finds the encodings whose pictures stand still, or of which few or none come, while those of another track do not.
     private mutating func findLenders() {
         for index in lanes.indices { lanes[index].findQuiet(at: lastTime) }
         for index in lanes.indices {

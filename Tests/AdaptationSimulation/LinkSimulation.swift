@@ -1,3 +1,5 @@
+package import Adaptation
+
 /// Plays flows over one link: a queue without loss, in which all flows' packets wait in one row, and a fixed delay each
 /// way.
 ///
@@ -8,6 +10,11 @@ package enum LinkSimulation {
         var packet: Packet
     }
 
+    /// The time that a publisher takes to write a message, in microseconds.
+    ///
+    /// The publisher reads the clock for each message, so no two of them have the same time.
+    static let writeTime: Int64 = 20
+
     /// Runs `seconds` of the flows over `trace`, beside `bulk`; with `log` they record their inputs.
     package static func run(
         _ trace: LinkTrace,
@@ -16,8 +23,31 @@ package enum LinkSimulation {
         bulk: SimulatedBulk? = nil,
         log: Bool = false
     ) -> [SimulatedFlow] {
-        var bulk = bulk
         let flows = configurations.enumerated().map { SimulatedFlow($1, index: $0, log: log) }
+        play(flows, over: trace, seconds: seconds, beside: bulk)
+        return flows
+    }
+
+    /// Runs `seconds` of a publisher of several tracks over `trace`, with `delay` milliseconds each way beside the queue.
+    package static func run(
+        _ trace: LinkTrace,
+        seconds: Double,
+        delay: Int,
+        tracks: [SimulatedTracks.Track],
+        settings: UplinkController.Settings = UplinkController.Settings()
+    ) -> SimulatedTracks {
+        let publisher = SimulatedTracks(tracks, delay: delay, settings)
+        play([publisher], over: trace, seconds: seconds, beside: nil)
+        return publisher
+    }
+
+    private static func play<User: LinkUser>(
+        _ flows: [User],
+        over trace: LinkTrace,
+        seconds: Double,
+        beside bulk: SimulatedBulk?
+    ) {
+        var bulk = bulk
         var row = Fifo<Packet>()
         var pipes = flows.map { _ in Fifo<Flying>() }
         var index = 0
@@ -54,6 +84,19 @@ package enum LinkSimulation {
                 flows[flow].acknowledge(at: now)
             }
         }
-        return flows
     }
+}
+
+/// A sender and its receiver, which share a link with others; times in milliseconds.
+protocol LinkUser: AnyObject {
+    /// Does what the sender does at `now`; `put` takes the packets that it sends.
+    func send(at now: Int, put: (Packet) -> Void)
+    /// Notes that the link has carried a packet.
+    func left(_ packet: Packet)
+    /// The time from the link to the receiver for the next packet, without the wait for those before.
+    func timeOnPath(at now: Int) -> Int
+    /// Notes that the receiver has a packet.
+    func arrived(_ packet: Packet, at now: Int)
+    /// Lets the receiver acknowledge what is due.
+    func acknowledge(at now: Int)
 }

@@ -20,7 +20,8 @@ struct SimulatedEncoder: Sendable {
         package init() {}
     }
 
-    private let content: Content
+    /// What is filmed now.
+    var content: Content
     private var random: SimulationRandom
     private var budget: Double?
     private var dimensions: Dimensions?

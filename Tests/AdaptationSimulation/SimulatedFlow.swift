@@ -3,7 +3,7 @@ package import MediaCore
 import RoomProtocol
 
 /// A publisher with one encoding and the receiver that acknowledges to it, over a link that it may share with others.
-package final class SimulatedFlow {
+package final class SimulatedFlow: LinkUser {
     /// What the flow is.
     package struct Configuration: Sendable {
         /// The controller's settings.
@@ -142,6 +142,8 @@ package final class SimulatedFlow {
     private var receivedBytes = 0
     private var returning = Fifo<(at: Int, value: MediaAcknowledgement)>()
     private var lastReturn = 0
+    /// When the socket took the last message, in microseconds.
+    private var lastWrite: Int64 = 0
     private var isStarted = false
     private var wanted: LayerBounds?
 
@@ -273,8 +275,8 @@ package final class SimulatedFlow {
                 put(Packet(flow: index, payload: part, left: part + 52, end: written))
             }
             chunks.append((chunk, written))
-            let instant = MonotonicInstant(microseconds: Int64(now) * 1000)
-            uplink.wrote(chunk.bytes, at: instant)
+            lastWrite = max(Int64(now) * 1000, lastWrite + LinkSimulation.writeTime)
+            uplink.wrote(chunk.bytes, at: MonotonicInstant(microseconds: lastWrite))
             uplink.queueChanged(queuedBytes, of: id)
             isAny = true
         }

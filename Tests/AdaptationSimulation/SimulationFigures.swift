@@ -22,12 +22,19 @@ package struct SimulationFigures: Hashable, Sendable {
     package var frames = 0
     package var keyframes = 0
     package var sizeChanges = 0
+    /// The longest time between two frames.
+    package var longestGap = 0
 
     /// The figures of what was captured from `start` to `end`, in seconds.
     package init(_ flow: SimulatedFlow, from start: Double, to end: Double) {
+        self.init(of: flow.arrivals, from: start, to: end)
+    }
+
+    /// The figures of a track's frames that were captured from `start` to `end`, in seconds.
+    package init(of arrivals: [SimulatedFlow.Arrival], from start: Double, to end: Double) {
         let begin = Int(start * 1000)
         let last = Int(end * 1000)
-        let arrivals = flow.arrivals.filter { $0.captured >= begin && $0.arrived < last }
+        let arrivals = arrivals.filter { $0.captured >= begin && $0.arrived < last }
         guard let first = arrivals.first else { return }
         frames = arrivals.count
         let delays = arrivals.map { $0.arrived - $0.captured }.sorted()
@@ -42,6 +49,7 @@ package struct SimulationFigures: Hashable, Sendable {
         harmonicFrameRate = Self.harmonicRate(arrivals)
         keyframes = arrivals.count { $0.isKeyframe }
         sizeChanges = zip(arrivals, arrivals.dropFirst()).count { $0.dimensions != $1.dimensions }
+        longestGap = zip(arrivals, arrivals.dropFirst()).reduce(0) { max($0, $1.1.arrived - $1.0.arrived) }
         noteSignal(arrivals, from: first.arrived, to: last)
         noteFreezes(arrivals)
     }

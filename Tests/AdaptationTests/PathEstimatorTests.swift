@@ -112,6 +112,25 @@ import Testing
         #expect(sample.standingQueue == 0 && sample.standingDelay == 0, "\(sample)")
     }
 
+    // The window of the rate held the parts of one frame alone. They came too close together to tell a rate, so that
+    // nothing was learnt of the path, however long it lasted.
+    @Test("Few frames a second tell of the path although all parts of each come within a moment", arguments: [1, 2, 3])
+    func partsOfFewFrames(framesPerSecond: Int64) throws {
+        var path = PathEstimator()
+        var samples: [PathEstimator.Sample] = []
+        for frame in 1...20 {
+            let now = Int64(frame) * 1_000_000 / framesPerSecond
+            path.wrote(8000, at: now)
+            for (bytes, time) in [(3000, now + 12_000), (8000, now + 24_000)] {
+                let told = acknowledgement((frame - 1) * 8000 + bytes, time)
+                if let sample = path.acknowledged(told, at: time + 10_000) { samples.append(sample) }
+            }
+        }
+        #expect(samples.count >= 18)
+        let last = try #require(samples.last)
+        #expect((0.9..<2).contains(last.deliveryRate / Double(framesPerSecond * 64_000)), "\(last)")
+    }
+
     /// What a path of `kilobits` per second tells that carries messages of `bytes` one after another; the receiver
     /// counts whole ones.
     private func samples(kilobits: Int, bytes: Int, silence: Int64 = 0) -> [PathEstimator.Sample] {
