@@ -20,9 +20,7 @@ struct AnnouncedTracksTests {
     func events() async throws {
         let server = try ScriptedServer()
         defer { server.stop() }
-        var options = ConnectOptions(roomName: "stage")
-        options.url = server.url
-        let member = try await Member(options)
+        let member = try await Member(at: server.url)
         let peer = try await server.peer()
         announce(to: peer)
         peer.tell(.trackDisabled(TrackDisabled(participantId: "PA_late", trackId: "TR_late")))

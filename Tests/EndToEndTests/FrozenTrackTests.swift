@@ -21,9 +21,7 @@ struct FrozenTrackTests {
     }
 
     private func viewer(of server: ScriptedServer) async throws -> (Member, SocketPeer, RemoteVideoTrack) {
-        var options = ConnectOptions(roomName: "stage")
-        options.url = server.url
-        let member = try await Member(options)
+        let member = try await Member(at: server.url)
         return (member, try await server.peer(), try await member.subscribedTrack())
     }
 

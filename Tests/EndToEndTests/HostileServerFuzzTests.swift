@@ -95,9 +95,7 @@ struct HostileServerFuzzTests {
         var generator = SeededGenerator(seed: seed)
         let server = try ScriptedServer(answer: Self.answer)
         defer { server.stop() }
-        var options = ConnectOptions(roomName: "stage")
-        options.url = server.url
-        let member = try await Member(options)
+        let member = try await Member(at: server.url)
         let peer = try await server.peer()
         let received = try await member.subscribedTrack()
         let renderer = CountingRenderer()

@@ -66,9 +66,7 @@ struct LaterServerTests {
     func everythingAtOnce() async throws {
         let server = try ScriptedServer(answer: Self.welcome)
         defer { server.stop() }
-        var options = ConnectOptions(roomName: "stage")
-        options.url = server.url
-        let member = try await Member(options)
+        let member = try await Member(at: server.url)
         let peer = try await server.peer()
         let track = try await member.subscribedTrack("pattern")
         let renderer = CountingRenderer()

@@ -105,9 +105,7 @@ struct PublishingTests {
             }
         }
         defer { server.stop() }
-        var options = ConnectOptions(roomName: "stage")
-        options.url = server.url
-        let member = try await Member(options)
+        let member = try await Member(at: server.url)
         let refused = LocalVideoTrack(
             source: PatternSource(dimensions: testSize, frameRate: FrameRate(30)),
             name: "refused"
@@ -132,9 +130,7 @@ struct PublishingTests {
             }
         }
         defer { server.stop() }
-        var options = ConnectOptions(roomName: "stage")
-        options.url = server.url
-        let member = try await Member(options)
+        let member = try await Member(at: server.url)
         let pushed = PushedSource(kind: .camera)
         let track = isWritten ? LocalVideoTrack(source: pushed, name: "written") : makePattern()
         let writing = Task {

@@ -27,9 +27,7 @@ struct ReceptionTests {
     func tooLarge() async throws {
         let server = try ScriptedServer()
         defer { server.stop() }
-        var options = ConnectOptions(roomName: "stage")
-        options.url = server.url
-        let member = try await Member(options)
+        let member = try await Member(at: server.url)
         let peer = try await server.peer()
         let track = try await member.subscribedTrack()
         for number in 0..<5 {
@@ -58,9 +56,7 @@ struct ReceptionTests {
     func lateRecorder() async throws {
         let server = try ScriptedServer()
         defer { server.stop() }
-        var options = ConnectOptions(roomName: "stage")
-        options.url = server.url
-        let member = try await Member(options)
+        let member = try await Member(at: server.url)
         let peer = try await server.peer()
         let track = try await member.subscribedTrack()
         var pattern = try EncodedPattern(alias: 7)
@@ -125,9 +121,7 @@ struct ReceptionTests {
     func neverDecodable() async throws {
         let server = try ScriptedServer()
         defer { server.stop() }
-        var options = ConnectOptions(roomName: "stage")
-        options.url = server.url
-        let member = try await Member(options)
+        let member = try await Member(at: server.url)
         let peer = try await server.peer()
         let track = try await member.subscribedTrack()
         var number: UInt32 = 0

@@ -10,9 +10,7 @@ import Threading
 struct TrackStatisticsTests {
     /// A member of a scripted room who receives the track with the alias 7, and the server's end of its connection.
     private func viewer(of server: ScriptedServer) async throws -> (Member, SocketPeer, RemoteVideoTrack) {
-        var options = ConnectOptions(roomName: "stage")
-        options.url = server.url
-        let member = try await Member(options)
+        let member = try await Member(at: server.url)
         return (member, try await server.peer(), try await member.subscribedTrack())
     }
 

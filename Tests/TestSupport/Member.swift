@@ -22,6 +22,13 @@ package final class Member: Sendable {
         }
     }
 
+    /// Joins the room "stage" of the server at `url`, with the usual options.
+    package convenience init(at url: String) async throws {
+        var options = ConnectOptions(roomName: "stage")
+        options.url = url
+        try await self.init(options)
+    }
+
     /// The events so far.
     package var events: [RoomEvent] { seen.withLock { $0.events } }
 
