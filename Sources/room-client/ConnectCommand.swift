@@ -181,7 +181,7 @@ struct ConnectCommand: AsyncParsableCommand {
         if let screen { track.addRenderer(screen) }
         let participant = room.localParticipant
         reporter.report(ConnectedEvent(room), "Joined \(room.name) as \(participant.identity).")
-        let events = Task { await report(room, to: reporter, endingWith: stop) }
+        let events = Task { await report(room.events, to: reporter, endingWith: stop) }
         Task {
             do {
                 try await participant.publish(track, options: publishOptions)
@@ -249,8 +249,13 @@ struct ConnectCommand: AsyncParsableCommand {
         return options
     }
 
-    private func report(_ room: Room, to reporter: Reporter, endingWith stop: StopReasons) async {
-        for await event in room.events {
+    /// Reports the events of a room until they end; the session's end becomes a reason to stop.
+    func report(
+        _ events: some AsyncSequence<RoomEvent, Never>,
+        to reporter: Reporter,
+        endingWith stop: StopReasons
+    ) async {
+        for await event in events {
             switch event {
             case .disconnected(let error):
                 reporter.reportDisconnection(error)

@@ -217,11 +217,13 @@ struct Reporter: Sendable {
     var isJSON: Bool
     /// Whether a live status line may be shown.
     var hasStatusLine = true
+    /// Where JSON lines go; by default to the program's output.
+    var writeJSON: @Sendable (String) -> Void = { Terminal.say($0) }
 
     /// Reports an event, as JSON or as text; without `words` it is reported only as JSON.
     func report(_ event: some Encodable, _ words: String?) {
         if isJSON {
-            if let line = Self.json(event) { Terminal.say(line) }
+            if let line = Self.json(event) { writeJSON(line) }
         } else if let words {
             if Terminal.isInteractive { Terminal.clearStatus() }
             Terminal.say(words)

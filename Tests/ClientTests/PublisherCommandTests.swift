@@ -1,7 +1,9 @@
 import ArgumentParser
-import RoomKit
+import TestTools
 import Testing
+import Threading
 
+@testable import RoomKit
 @testable import room_client
 
 @Suite("Summary of a publisher")
@@ -14,6 +16,29 @@ struct PublisherSummaryTests {
         statistics.captureDuration = .seconds(3)
         let summary = PublisherSummary(statistics, elapsed: .seconds(4))
         #expect(summary.captureDelayMs == 12.5 && summary.captureSeconds == 3 && summary.seconds == 4)
+    }
+}
+
+@Suite("What a publisher's program reports of its room", .timeLimit(.minutes(1)))
+struct PublisherReportTests {
+    @Test("A track that fails is reported at once and once, and not at the end of the session")
+    func failedTrack() async throws {
+        let lines = Monitor([String]())
+        let reporter = Reporter(isJSON: true, writeJSON: { line in lines.withLock { $0.append(line) } })
+        let (events, continuation) = AsyncStream.makeStream(of: RoomEvent.self)
+        let command = try ConnectCommand.parse(["--room", "r", "--json"])
+        let reporting = Task { await command.report(events, to: reporter, endingWith: StopReasons()) }
+        let track = LocalVideoTrack(source: PushedSource(), name: "camera")
+        let failure = RoomEvent.localTrackFailed(track, RoomError(.encodingFailed, "The picture is too large."))
+        continuation.yield(failure)
+        let line = try await eventual("it is reported") { lines.withLock { $0.first } }
+        for part in [#""event":"failure""#, #""code":"encodingFailed""#, #""track":"camera""#] {
+            #expect(line.contains(part), "\(line)")
+        }
+        continuation.yield(failure)
+        continuation.finish()
+        await reporting.value
+        #expect(lines.withLock { $0 } == [line])
     }
 }
 

@@ -44,4 +44,23 @@ struct AcknowledgingTests {
         let (began, ended) = try (#require(times.0).microseconds, #require(times.1).microseconds)
         #expect(ended - began > 200_000)
     }
+
+    @Test("The bytes of a text between two packets are acknowledged too")
+    func text() async throws {
+        let server = try ScriptedServer()
+        defer { server.stop() }
+        let member = try await Member(at: server.url)
+        let peer = try await server.peer()
+        let packets = (0..<2).flatMap { makeVideoPackets(alias: 7, number: $0, payload: [0]) }
+        peer.send(packets[0])
+        let first = try await eventual("the first packet is acknowledged") { peer.acknowledgements.first }
+        let text = ServerMessage.trackEnabled(TrackEnabled(participantId: "PA_theirs", trackId: "TR_theirs")).text
+        peer.send(text)
+        peer.send(packets[1])
+        let last = try await eventual("the second packet is acknowledged") {
+            peer.acknowledgements.first { $0.frameNumber == 1 }
+        }
+        #expect(last.cumulativeBytes == first.cumulativeBytes + UInt64(text.utf8.count + packets[1].count))
+        await member.room.disconnect()
+    }
 }

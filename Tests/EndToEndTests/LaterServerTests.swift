@@ -2,6 +2,7 @@ import MediaCore
 import RoomKit
 import RoomProtocol
 import TestSupport
+import TestTools
 import Testing
 import Threading
 
@@ -118,5 +119,20 @@ struct LaterServerTests {
         #expect(tracks.first { !$0.isSupported }?.codec == "av1")
         #expect(await member.room.state == .connected)
         await member.room.disconnect()
+    }
+
+    @Test("A room that has moved is left as any other that its server ends, and not followed")
+    func moved() async throws {
+        let (server, other) = (try ScriptedServer(), try SilentServer())
+        defer { server.stop() }
+        let member = try await Member(at: server.url)
+        let url = "ws://127.0.0.1:\(other.port)/rooms/stage"
+        try await server.peer().tell(.leave(Leave(reason: "moved", reconnect: true, url: url)))
+        let error = try await member.ending()
+        #expect(error?.code == .connectionLost && error?.isTemporary == true)
+        // The first who connects there is this test.
+        let own = try RawPeer(port: other.port)
+        own.send("test")
+        #expect(other.accept().receive() == Array("test".utf8))
     }
 }

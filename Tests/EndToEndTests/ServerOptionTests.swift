@@ -161,4 +161,19 @@ struct ServerOptionTests {
         let lines = server.program.errors.split(separator: "\n").filter { $0.contains("evil.example") }
         #expect((1...25).contains(lines.count), "\(lines.count)")
     }
+
+    @Test("Pages of an allowed origin and of a named host may connect, and others may not")
+    func admittedOrigins() async throws {
+        let server = try await ServerProgram(["--allow-origin", "https://room.example", "--host-name", "lab.example"])
+        let names = ["127.0.0.1", "lab.example", "other.example"].map { "\($0):\(server.port)" }
+        for (host, origin, status) in [
+            (names[0], "https://room.example", 101), (names[1], "http://\(names[1])", 101),
+            (names[0], "https://other.example", 403), (names[2], "http://\(names[2])", 403),
+        ] {
+            let peer = try RawPeer(port: UInt16(server.port))
+            let answer = peer.handshake(host: host, headers: ["Origin: \(origin)"])
+            #expect(answer.hasPrefix("HTTP/1.1 \(status) "), "\(origin): \(answer)")
+        }
+        #expect(try await end([server.program], with: SIGTERM) == [.exit(0)])
+    }
 }

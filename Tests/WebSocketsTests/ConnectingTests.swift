@@ -94,6 +94,27 @@ struct ConnectingTests {
         #expect(try failureCode(handler.closure()) == .subprotocolRefused)
     }
 
+    @Test(
+        "Only the name of the subprotocol in the answer says that it was refused, and no text of libwebsockets",
+        arguments: [
+            (101, "room.v9", "", WebSocketError.Code.subprotocolRefused),
+            (101, "", "HS: PROTOCOL mismatch", .notAWebSocketServer),
+            (101, "room.v1", "HS: PROTOCOL mismatch", .notAWebSocketServer),
+            (404, "room.v9", "HS: PROTOCOL mismatch", .notAWebSocketServer),
+        ]
+    )
+    func refusal(status: Int32, subprotocol: String, text: String, code: WebSocketError.Code) throws {
+        let server = try Server()
+        defer { server.loop.shutdown() }
+        let options = try server.options()
+        let error = server.onLoop {
+            let attempt = ConnectAttempt(options: options, on: server.loop.service)
+            attempt.isConnected = true
+            return attempt.handshakeError(status: status, subprotocol: subprotocol, text: text)
+        }
+        #expect(error.code == code, "\(error)")
+    }
+
     @Test("A server that says nothing, or nonsense, is left after the time given", arguments: ["", "SSH-2.0-x\r\n"])
     func silent(words: String) throws {
         let server = try SilentServer()

@@ -48,6 +48,10 @@ struct HandshakeTests {
             let answer = peer.handshake(host: "127.0.0.1:1", headers: headers)
             #expect(answer.contains(" 403 "))
         }
+        // Zeros in front do not change a port.
+        let long = "Origin: http://127.0.0.1:" + String(repeating: "0", count: 1500) + "1"
+        let peer = try RawPeer(port: server.port)
+        #expect(peer.handshake(host: "127.0.0.1:1", headers: [long]).contains(" 101 "))
     }
 
     @Test("Headers of 7 KB are taken, those of 20 KB hung up on, and the log is not filled with that")
