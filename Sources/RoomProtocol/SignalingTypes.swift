@@ -122,6 +122,9 @@ package enum TrackKind {
 package enum VideoCodec {
     /// VP8 (RFC 6386).
     package static let vp8 = "vp8"
+
+    /// Every codec whose tracks a server accepts.
+    package static let all = [vp8]
 }
 
 /// A participant as others see it.

@@ -74,7 +74,7 @@ public final class RelayServer: Sendable {
             RelayService(
                 relay: Relay(
                     settings: options.relay,
-                    videoCodecs: [VideoCodec.vp8],
+                    videoCodecs: VideoCodec.all,
                     bootID: MonotonicClock.bootID,
                     serverName: "room-server/\(Self.version)"
                 ),

@@ -3,7 +3,7 @@ package import MediaFiles
 
 /// The codecs of this library: each entry says how a codec's tracks are named, encoded, decoded and stored.
 ///
-/// To add a codec, add an entry to `all`.
+/// To add a codec, add an entry to `all`, and its name to `VideoCodec.all`, which lists what the server accepts.
 package struct TrackCodec: Sendable {
     /// The `kind` of its tracks on the wire.
     package let kind: String
