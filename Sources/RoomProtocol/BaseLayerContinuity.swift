@@ -8,7 +8,7 @@ package struct BaseLayerContinuity: Sendable {
     /// Takes the header of the next frame.
     ///
     /// - Returns: Whether a frame of temporal layer 0 is missing before this one, so that this one cannot be decoded.
-    package mutating func isLoss(before header: MediaPacketHeader) -> Bool {
+    package mutating func noteFrame(_ header: MediaPacketHeader) -> Bool {
         guard let latest, !header.isKeyframe else {
             latest = header.baseLayerIndex
             return false

@@ -14,6 +14,13 @@ extension Relay {
             connections.ids.reduce(0) { $0 + connections.hot[$1.index].packetCount }
         )
     }
+
+    /// Whether each participant's two lists are of the same tracks, in the same order.
+    fileprivate var hasPairedSubscriptions: Bool {
+        participants.ids.allSatisfy { id in
+            participants.hot[id.index].subscriptions.map(\.track) == participants.hot[id.index].subscribedTracks
+        }
+    }
 }
 
 /// Thousands of random operations on several rooms, with what must always hold checked as they go.
@@ -199,6 +206,8 @@ struct RelayModelTests {
             #expect(statistics.tracks <= cameras.count)
             let (subscriptions, waiting, packets) = bench.relay.countedAgain
             #expect(statistics.subscriptions == subscriptions && bench.relay.waitingSignaling.bytes == waiting)
+            let isPaired = bench.relay.hasPairedSubscriptions
+            #expect(isPaired)
             #expect(statistics.storedBytes <= statistics.tracks * 256 * 1024)
             for peer in peers { #expect(peer.allProblems.isEmpty, "\(peer.allProblems.prefix(3))") }
             checkCounts(packetsInOutboxes: packets)

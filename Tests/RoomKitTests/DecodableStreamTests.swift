@@ -281,7 +281,7 @@ private struct Receiver {
                 buffer.count = count
                 return buffer
             }
-            if let frame = outcome.frame { frames.append((frame, continuity.isLoss(before: frame.header))) }
+            if let frame = outcome.frame { frames.append((frame, continuity.noteFrame(frame.header))) }
         }
         return frames
     }

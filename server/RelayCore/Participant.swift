@@ -81,7 +81,8 @@ struct SubscriberState: Sendable {
 
     /// The subscriptions, in any order; `add` and `removeSubscription` alone change how many there are.
     ///
-    /// A plain array, because reads through accessors of another type copy this whole value for each packet.
+    /// A plain array, because reads through accessors of another type, such as one list of both, copy this whole value for
+    /// each packet.
     var subscriptions: [Subscription] = []
     /// The track of each of `subscriptions`: small, so that a track among hundreds is found fast.
     private(set) var subscribedTracks: [TrackID] = []

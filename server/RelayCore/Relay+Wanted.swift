@@ -137,7 +137,7 @@ extension Relay {
             return
         }
         let (wanted, hasNewcomer) = wantedLayers(of: track, at: now)
-        if tracks[track]?.wanted.isToBeSaid(wanted, at: now) == true { say(wanted, of: track, at: now) }
+        if tracks[track]?.wanted.note(wanted, at: now) == true { say(wanted, of: track, at: now) }
         if wanted.contains(where: { $0.temporalLayers ?? 1 > 1 }) {
             tracks[track]?.wanted.lookAgain(at: now + Self.lagMemory)
         }

@@ -32,10 +32,10 @@ struct WantedLayers: Sendable {
         lastSaid = now
     }
 
-    /// Compares what is wanted with what the publisher knows.
+    /// Notes what is wanted, and compares it with what the publisher knows.
     ///
     /// - Returns: Whether to tell it now; if a change has to wait, `due` says until when.
-    mutating func isToBeSaid(_ wanted: [WantedLayer], at now: MonotonicInstant) -> Bool {
+    mutating func note(_ wanted: [WantedLayer], at now: MonotonicInstant) -> Bool {
         due = nil
         guard let lastSaid, wanted.count == said.count else { return true }
         var moment: MonotonicInstant?

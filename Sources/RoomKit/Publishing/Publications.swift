@@ -133,11 +133,11 @@ struct Publications {
         return nextRequestID
     }
 
-    /// Whether a request, with a message that publishes a track, is to be sent now.
+    /// Notes a request, with its message that publishes a track.
     ///
-    /// If not, a former request of the same name is still open that was given up: the server would refuse a second one.
-    /// The message is then among `messages(after:)` the former one.
-    mutating func isToBeSent(_ number: Int, _ message: ClientMessage) -> Bool {
+    /// - Returns: Whether to send the message now. If not, a former request of the same name is still open that was given
+    ///   up: the server would refuse a second one. The message is then among `messages(after:)` the former one.
+    mutating func note(_ number: Int, _ message: ClientMessage) -> Bool {
         let name = requests[number]?.track.name
         if let former = abandoned.first(where: { $0.value.name == name })?.key {
             abandoned[former]?.next.append((number, message))

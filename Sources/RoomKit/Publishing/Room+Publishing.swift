@@ -162,7 +162,7 @@ extension Room {
                 simulcastLayers: offer.simulcastLayers
             )
         )
-        if publications.isToBeSent(requestID, message) { send(message) }
+        if publications.note(requestID, message) { send(message) }
         guard let result = await reply.value(within: .seconds(10)) else {
             // The answer came at the last moment, after we gave up: withdraw the track that it accepts.
             if case .success(let info)? = reply.current { send(.unpublish(Unpublish(trackId: info.id))) }

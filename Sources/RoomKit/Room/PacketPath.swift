@@ -180,7 +180,7 @@ final class PacketPath {
         case .encrypted: reception.receiver.receiveEncrypted()
         case .frame(let frame):
             reception.foreignInARow = 0
-            let isAfterLoss = reception.continuity.isLoss(before: frame.header)
+            let isAfterLoss = reception.continuity.noteFrame(frame.header)
             reception.receiver.receive(frame, isAfterLoss: isAfterLoss, at: now)
         }
     }
