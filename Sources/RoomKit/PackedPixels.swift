@@ -47,7 +47,7 @@ extension VideoFrame {
     /// Only the pixels are written: padding between the rows, and what follows the last pixel, stay as they are.
     ///
     /// - Parameters:
-    ///   - target: The memory, of which the first bytes are used.
+    ///   - target: The memory; its first bytes are used.
     ///   - bytesPerRow: Bytes from one row of `target` to the next; `nil` for rows without padding.
     ///   - format: The order of the bytes.
     /// - Throws: `InvalidPicture` of code `stride` if a row does not fit into `bytesPerRow`, and `short` if the picture

@@ -47,7 +47,9 @@ struct CameraControls {
         return error(.controlRefused, name, advice, status: status)
     }
 
-    /// Sets several controls, in any order; of two values for one control, the last counts.
+    /// Sets several controls, in any order.
+    ///
+    /// If a control has two values, the last one counts.
     ///
     /// Nothing is set if one of them does not exist or does not take its value. A control that is overruled is set after
     /// all others, because one of them may overrule it no longer then.
@@ -174,7 +176,7 @@ extension CameraSource {
     /// Sets several controls as `setControl(_:to:)` does, in whatever order they come.
     ///
     /// A control that another one of them overrules at first is set after it: `exposure_time_absolute` may come before
-    /// `auto_exposure`. Of two values for one control, the last counts.
+    /// `auto_exposure`. If a control has two values, the last one counts.
     ///
     /// - Throws: The same errors as `setControl(_:to:)`. If a control does not exist or does not take its value, none is
     ///   set. If the camera refuses one, those that were set stay, and are kept.

@@ -43,7 +43,7 @@ extension VideoFrame {
     /// Copies the picture, upright, into `target`; padding between the rows stays as it is.
     ///
     /// - Parameters:
-    ///   - target: The memory of the copy, of which the first bytes are used.
+    ///   - target: The memory of the copy; its first bytes are used.
     ///   - bytesPerRow: Bytes from one row of the copy to the next.
     ///   - layout: The layout of the copy.
     /// - Throws: `InvalidPicture` if a row does not fit into `bytesPerRow`, or the picture does not fit into `target`;

@@ -29,9 +29,9 @@ extension AdaptCommand {
             abstract: "Make the decisions of a log again, and compare them with the recorded ones.",
             discussion: """
                 Prints each decision: when it was, which encoding it is about, what is done with the picture, and why: what it \
-                waits for, or what last changed the size and the frame rate; and why the rate is what it is. A decision that is not the recorded one is \
-                printed with both. The same program makes the same decisions on every machine. The exit code is 65 if one \
-                differs, or if the log is damaged or cut off.
+                waits for, or what last changed the size and the frame rate; and why the rate is what it is. If a decision \
+                differs from the recorded one, both are printed. The same program makes the same decisions on every \
+                machine. The exit code is 65 if one differs, or if the log is damaged or cut off.
 
                 Example:
                   room-client adapt replay run.log --differences

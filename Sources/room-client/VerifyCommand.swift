@@ -32,10 +32,15 @@ struct VerifyCommand: AsyncParsableCommand {
             least 150 ms longer than that mean. A time in which the publisher paused the track counts, too.
 
             Each frame is written to the file first and to the log second. So if a subscriber is killed, every frame \
-            of the log is in the file, at most one frame of the file is not in the log, and the file may be cut off \
-            in one more. The exit code is 65 if more frames are missing, if any frame was lost, doubled, reordered, \
-            torn or not as in the log, if there is no frame, if a file without a log is cut off, since nothing says \
-            what it lacks, or if another file was appended to it.
+            of the log is in the file, at most one frame of the file is not in the log, and the file may end inside \
+            one more frame.
+
+            The exit code is 65 if one of these is true:
+              More frames than that are missing.
+              A frame was lost, doubled, reordered, torn or not as in the log.
+              There is no frame.
+              A file without a log is cut off: nothing says what it lacks.
+              Another file was appended to the file.
 
             \(ExitStatus.pointer)
             """

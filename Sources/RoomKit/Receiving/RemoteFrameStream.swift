@@ -6,9 +6,9 @@ import Synchronization
 ///
 ///     for await frame in track.frames { … }
 ///
-/// Each loop is as another renderer of the track, without a thread of its own: it gets every decoded picture that is in
-/// time, upright, and begins with the picture that stands still, if there is one. A loop that is slower than the track
-/// misses pictures; none waits, and memory does not grow.
+/// Each loop acts as one more renderer of the track, without a thread of its own: it gets every decoded picture that is
+/// in time, upright, and begins with the picture that stands still, if there is one. A loop that is slower than the
+/// track misses pictures; none waits, and memory does not grow.
 ///
 /// The sequence ends when the track is withdrawn, when the session is over, and when the task is cancelled. While the
 /// track is not subscribed to, or not enabled, no picture comes.

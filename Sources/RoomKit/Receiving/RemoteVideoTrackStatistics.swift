@@ -94,7 +94,7 @@ public struct RemoteVideoTrackStatistics: Hashable, Sendable {
     public var timeSinceLastFrame: Duration?
     /// The time from requesting the track to its first shown picture.
     ///
-    /// Of the frames from the relay's cache, only the present picture of a source that stands still is shown.
+    /// Cached frames do not count, except the present picture of a source that stands still.
     public var timeToFirstFrame: Duration?
     /// The time from capture to decoding, over all frames that were shown; `nil` before the first.
     public var frameAge: FrameAgeSummary?
