@@ -15,7 +15,7 @@ SUDO = $(if $(filter 0,$(shell id -u)),,sudo)
 PREFIX = /usr/local
 PROGRAMS = room-client room-server room-view
 
-.PHONY: all deps build build-ahead release programs install check symbol-graphs api api-check test test-programs test-address test-thread lab demo bench bench-network docs clean
+.PHONY: all deps build build-ahead release programs install lint check symbol-graphs api api-check test check-programs test-address test-thread lab demo bench bench-network docs clean
 
 all: build
 
@@ -31,10 +31,11 @@ deps:
 build: deps
 	swift build
 
+# What users start, benchmarks and examples, optimized. Every import must be a declared dependency.
 release: deps
-	swift build -c release
+	swift build -c release $(DECLARED)
 
-# Release builds of what users start, without benchmarks and examples.
+# Only what users start.
 programs: deps
 	for program in $(PROGRAMS); do swift build -c release --product $$program || exit 1; done
 
@@ -46,50 +47,52 @@ install: deps
 
 SCRIPTS = .ci/run Tests/CameraLab/run Tests/CameraLab/camera-lab Tests/CameraLab/*.sh Examples/check Examples/demo
 
-# Format, lint, whether the mutations still fit, and a build in which every import is a declared dependency.
-check: deps
+DECLARED = --explicit-target-dependency-import-check error
+
+# Format, scripts, and whether the mutations still fit.
+lint: deps
 	swift format lint --strict --recursive Package.swift Sources server Tests Examples
 	shellcheck --severity=warning --external-sources --source-path=Tests/CameraLab $(SCRIPTS)
 	Tests/Mutations/run --check
-	swift build --build-tests --explicit-target-dependency-import-check error
+
+check: lint
+	swift build --build-tests $(DECLARED)
 
 # Tests of values, which know neither threads nor memory of their own.
 VALUES = AdaptationTests RelayCoreTests RoomProtocolTests ChartsTests
 # Tests of code that runs on its caller's thread alone: none of it has anything that two threads share.
-ONE_THREAD = VP8CodecTests VideoProcessingTests MediaFilesTests
+ONE_THREAD = VP8CodecTests VideoProcessingTests
 
 test: deps
 	Tests/run
 	Examples/check
 	@echo "Left to 'make lab': cameras, which are tested against the kernel's own drivers in a small virtual machine."
 
-# The tests that start programs, with the optimizer's code alone, as users run them. And one that measures memory, which
-# AddressSanitizer would hide and ThreadSanitizer leaves out.
-test-programs: programs
+# What the optimizer has made of the programs, and whether the examples do what they say.
+check-programs: release
 	.ci/lost-errors $(PROGRAMS:%=.build/release/%)
 	.ci/large-copies .build/release/room-server
-	ROOM_TEST_PROGRAMS=$$(realpath .build/release) Tests/run --programs
-	Tests/run --filter '^MediaFilesTests\.HostileInputTests'
-	Examples/check
+	Examples/check -c release
 
 # No test needs them.
 NO_TESTS = adaptation-bench encode-clip picture-bench MinimalPublisher MinimalSubscriber NoisePublisher MotionDetector \
     GrayscalePublisher PlanesToC
 
 # Each kind of build has a folder of its own. Without debug information a build takes a tenth less work; the sanitizers'
-# reports then name functions and no lines. What they run none of is not compiled either. Programs are left out: they take
-# seconds, and show nothing that the tests in one process do not.
-ADDRESS = --configuration release -Xswiftc -enable-testing --sanitize=address -Xswiftc -gnone --scratch-path .build-address
+# reports then name functions and no lines. What they run none of is not compiled either.
+ADDRESS = --configuration release -Xswiftc -enable-testing --sanitize=address -Xswiftc -gnone --scratch-path .build-address \
+    $(DECLARED)
 THREAD = --sanitize=thread -Xswiftc -gnone --scratch-path .build-thread
 NOT_ADDRESS = $(NO_TESTS)
 NOT_THREAD = $(NO_TESTS) $(VALUES) $(ONE_THREAD)
 
-# All tests that start no program, with what the optimizer makes of the code. That a fault of the compiler behind the
-# sanitizer goes unseen is what `.ci/lost-errors` and the tests of programs are for.
-test-address: deps
-	ROOM_LEAVE_OUT="$(NOT_ADDRESS)" Tests/run $(ADDRESS) --in-process
+# All tests, with what the optimizer makes of the code. Those that start programs start the programs that users run, without
+# a sanitizer: they and `.ci/lost-errors` show faults of the compiler that the sanitizer's own code would hide.
+test-address: release
+	ROOM_TEST_PROGRAMS=$$(realpath .build/release) ROOM_LEAVE_OUT="$(NOT_ADDRESS)" Tests/run $(ADDRESS)
 
-# Memory that grows shows here, since AddressSanitizer keeps freed memory.
+# Tests that start programs are left out: they take seconds, and show nothing that those in one process do not. Memory that
+# grows shows here, since AddressSanitizer keeps freed memory.
 test-thread: deps
 	TSAN_OPTIONS="suppressions=$(CURDIR)/Tests/ThreadSanitizer.supp" ROOM_LEAVE_OUT="$(NOT_THREAD)" \
 	    Tests/run $(THREAD) --in-process
@@ -99,10 +102,11 @@ build-ahead: deps
 	ROOM_LEAVE_OUT="$(NOT_ADDRESS)" swift build --build-tests $(ADDRESS)
 	ROOM_LEAVE_OUT="$(NOT_THREAD)" swift build --build-tests $(THREAD)
 
-lab: deps
-	Tests/CameraLab/run
+# The guest is slow, so its tests are optimized ones, too.
+lab: release
+	ROOM_BUILD_DIR=.build/release ROOM_TESTS_OPTIONS="$(ADDRESS)" ROOM_LEAVE_OUT="$(NOT_ADDRESS)" Tests/CameraLab/run
 
-demo: build
+demo: programs
 	Examples/demo
 
 bench: release
@@ -117,8 +121,9 @@ bench-network: release
 # What users of the library see: RoomKit, and what it re-exports.
 API = RoomKit Adaptation Capture MediaCore ScreenCapture SyntheticSources Threading V4L2Capture RelayServer
 
-symbol-graphs: build
-	swift package dump-symbol-graph --minimum-access-level public --skip-synthesized-members > /dev/null
+# Without the tests, which it would want to be built, too.
+symbol-graphs: release
+	ROOM_LEAVE_OUT="$(notdir $(wildcard Tests/*Tests))" swift package -c release dump-symbol-graph --minimum-access-level public --skip-synthesized-members > /dev/null
 
 # The public API, a declaration a line: a change of it shows in the diff of this file.
 api: symbol-graphs

@@ -63,6 +63,7 @@ check_errors() {
 # A filter that finds nothing passes, and tests that are skipped count for the runner; so those that passed are counted.
 check_tests() {
     local camera count wanted
+    prepare_tests
     for camera in vivid:15 uvc:3; do
         wanted=${camera#*:} camera=${camera%:*}
         in_guest "tests-$camera" "$camera" swift_tests "${CAMERA_TESTS:-CameraLabTests}"
