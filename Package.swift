@@ -271,6 +271,13 @@ for name in leftOut where !everything.contains(where: { $0.name == name }) {
     fatalError("ROOM_LEAVE_OUT names \(name), and there is no such target.")
 }
 
+/// The tests whose own code computes much: pictures, and emulated peers of a relay.
+let computingTests = ["RelayCoreTests", "ScreenCaptureTests", "V4L2CaptureTests", "VP8CodecTests"]
+// To optimize the code of the others takes longer than they run.
+for target in everything where target.type == .test && !computingTests.contains(target.name) {
+    target.swiftSettings = settings + [.unsafeFlags(["-Onone"], .when(configuration: .release))]
+}
+
 let package = Package(
     name: "room",
     products: [
