@@ -81,15 +81,7 @@ package final class Y4MReader: VideoFrameReader {
     }
 
     private func read(into buffer: VideoBuffer) throws(MediaFileError) -> Bool {
-        switch try line.readLine(from: file, .read, startingWith: Y4MHeader.frameSignature) {
-        case .whole: break
-        case .end: return false
-        case .cut: throw .truncated(file.path, at: offset, wholeFrames: frameCount)
-        case .other:
-            throw .damaged(file.path, at: offset, "no picture begins here", wholeFrames: frameCount)
-        case .tooLong:
-            throw .damaged(file.path, at: offset, "a picture's first line does not end", wholeFrames: frameCount)
-        }
+        guard try readFrameLine() else { return false }
         let lineLength = line.count
         line.removeAll()
         let filled: Result<Void, MediaFileError> = buffer.withMutablePlanes { luma, chromaU, chromaV in
@@ -106,6 +98,42 @@ package final class Y4MReader: VideoFrameReader {
         frameCount += 1
         offset += Int64(lineLength + pictureLength)
         return true
+    }
+
+    /// Reads the line before a picture, and headers before that.
+    ///
+    /// - Returns: `false` at the end of the file.
+    private func readFrameLine() throws(MediaFileError) -> Bool {
+        while true {
+            switch try line.readLine(from: file, .read, startingWith: Y4MHeader.frameSignature) {
+            case .whole: return true
+            case .end: return false
+            case .cut: throw .truncated(file.path, at: offset, wholeFrames: frameCount)
+            case .other: try readHeaderAgain()
+            case .tooLong:
+                throw .damaged(file.path, at: offset, "a picture's first line does not end", wholeFrames: frameCount)
+            }
+        }
+    }
+
+    /// Passes over a header like the first one: the program before a pipe was started again, or a file was appended.
+    private func readHeaderAgain() throws(MediaFileError) {
+        guard case .whole = try line.readLine(from: file, .read, startingWith: Y4MHeader.signature) else {
+            throw .damaged(file.path, at: offset, "no picture begins here", wholeFrames: frameCount)
+        }
+        let next: Y4MHeader
+        do {
+            next = try Y4MHeader(line: line.text)
+        } catch {
+            throw MediaFileError(error.code, .read, file.path, error.reason)
+        }
+        guard next == header else {
+            let change = "\(next.dimensions) at \(next.frameRate) instead of \(dimensions) at \(frameRate)"
+            let words = "from byte \(offset) on, its pictures are \(change); give all of them one size and rate"
+            throw MediaFileError(.unsupported, .read, file.path, words)
+        }
+        offset += Int64(line.count)
+        line.removeAll()
     }
 
     /// Whether the pipe holds bytes of the next picture beside the line before it.

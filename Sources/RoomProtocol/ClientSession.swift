@@ -87,8 +87,9 @@ package struct ClientSession: Sendable {
         let words = reason.isEmpty ? "\(RoomErrorCode(rawValue: code).name), without a word" : reason
         switch code {
         case 4000...4999: return end(.refused(ErrorMessage(RoomErrorCode(rawValue: code), words, fatal: true)))
-        // 1005 and 1006 stand for no code at all (RFC 6455, section 7.4.1).
-        case 1002, 1003, 1007...1010: return end(.faulted(code: code, reason: reason))
+        // 1005 and 1006 stand for no code at all (RFC 6455, section 7.4.1). libwebsockets 4.1 reports 1012 to 1014, with
+        // which a server or proxy says that it is back soon, as 1002; so 1002 does not keep anybody away.
+        case 1003, 1007...1010: return end(.faulted(code: code, reason: reason))
         default:
             let text = reason.isEmpty ? "" : ": \(reason)"
             return end(.connectionLost("The server closed the connection (\(code))\(text)."))

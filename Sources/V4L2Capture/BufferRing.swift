@@ -58,6 +58,9 @@ import MediaCore
     /// A frame that is older than one taken before it is late. Counts captured, missed, late and corrupt frames. The
     /// returned buffer has a timestamp, and must be given back with `giveBack(_:)`. An error after a whole frame has
     /// been taken is thrown by the next call, so that the frame is not lost.
+    ///
+    /// v4l2loopback may hand over the buffer that is kept once more, with newer content, when its writer streams into
+    /// one buffer. The frame that was kept is late then.
     func takeNewest(
         counting statistics: inout CaptureStatistics,
         stamps: inout TimestampCheck,
@@ -69,10 +72,14 @@ import MediaCore
         do {
             // The loop is bounded, so that a driver that is faster than this loop cannot hold it.
             for _ in isQueued.indices {
-                let taken = try take(counting: &statistics, stamps: &stamps, clock: clock)
+                let taken = try take(orAgain: newest?.index, counting: &statistics, stamps: &stamps, clock: clock)
                 guard let filled = taken else {
                     stamps.emptied(at: clock())
                     break
+                }
+                if filled.index == newest?.index {
+                    statistics.framesDropped[.late] += 1
+                    newest = nil
                 }
                 let isNewest = isWhole(filled) && !filled.isOvertaken
                 let discarded = isNewest ? newest : filled
@@ -92,14 +99,15 @@ import MediaCore
         return pendingFailure
     }
 
-    /// Takes the oldest filled buffer, and counts it.
+    /// Takes the oldest filled buffer, and counts it; it is one that the driver holds, or `held`.
     private func take(
+        orAgain held: Int?,
         counting statistics: inout CaptureStatistics,
         stamps: inout TimestampCheck,
         clock: () -> MonotonicInstant
     ) throws(SystemCallFailure) -> FilledBuffer? {
         guard var filled = try device.dequeueBuffer() else { return nil }
-        guard isQueued.indices.contains(filled.index), isQueued[filled.index] else {
+        guard isQueued.indices.contains(filled.index), isQueued[filled.index] || filled.index == held else {
             throw SystemCallFailure(attempt: "make sense of the buffers of", status: EPROTO)
         }
         isQueued[filled.index] = false

@@ -116,7 +116,7 @@ enum FormatSelection {
     }
 
     private static let ranking: [PixelFormat] = [
-        .i420, .yv12, .nv12, .nv21, .yuyv, .uyvy, .bgr24, .rgb24, .mjpeg, .jpeg,
+        .i420, .yv12, .nv12, .nv21, .i422, .nv16, .yuyv, .uyvy, .yvyu, .bgr24, .rgb24, .mjpeg, .jpeg,
     ]
 }
 
@@ -140,7 +140,7 @@ extension PixelFormat {
 
     /// The formats that the converter reads directly from the driver's buffer.
     static let readDirectly: Set<PixelFormat> = [
-        .i420, .yv12, .nv12, .nv21, .yuyv, .uyvy, .mjpeg, .jpeg, .grey, .rgb24, .bgr24,
+        .i420, .yv12, .nv12, .nv21, .i422, .nv16, .yuyv, .uyvy, .yvyu, .mjpeg, .jpeg, .grey, .rgb24, .bgr24,
     ]
 
     /// The converter's name for the format: `MJPG` for both names of JPEG pictures.

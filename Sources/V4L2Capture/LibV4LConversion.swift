@@ -17,6 +17,20 @@ import MediaCore
     /// HSV ends the program.
     private static let misconverted = Set(["RGBP", "HSV3", "HSV4"].compactMap { PixelFormat(fourCC: $0) })
 
+    /// The rows of formats whose padding libv4lconvert 1.22 does not know of (`bayer.c`, `rgbyuv.c`): their bits per
+    /// pixel, and how many of them a row of the picture has.
+    private static let packedRows: [PixelFormat: (bits: Int, count: Int)] = {
+        var rows: [PixelFormat: (bits: Int, count: Int)] = [:]
+        for (codes, bits, count) in [
+            ("pBAA pGAA pgAA pRAA Y10B", 10, 1), ("BG10 GB10 BA10 RG10 BYR2 GB16 GR16 RG16", 16, 1), ("NV61", 8, 2),
+        ] {
+            for format in codes.split(separator: " ").compactMap({ PixelFormat(fourCC: String($0)) }) {
+                rows[format] = (bits, count)
+            }
+        }
+        return rows
+    }()
+
     /// Which of `formats` libv4lconvert can turn into I420.
     ///
     /// It has no list of its own. So we show it a pretended device that lists all of `formats` and can be set to only
@@ -66,11 +80,22 @@ import MediaCore
     }
 
     /// Converts one picture of `source`, an even size, into `picture`, I420 without padding.
+    ///
+    /// The padding of rows is removed in `bytes` itself where libv4lconvert would read it as pixels.
     func convert(
         _ bytes: UnsafeMutableRawBufferPointer,
         source: DeliveredFormat,
         into picture: UnsafeMutableRawBufferPointer
     ) throws(DamagedPicture) {
+        var (bytes, source) = unsafe (bytes, source)
+        if let row = Self.packedRows[source.pixelFormat] {
+            let length = (source.dimensions.width * row.bits + 7) / 8
+            if source.bytesPerRow > length {
+                let count = source.dimensions.height * row.count
+                unsafe bytes = try Self.removePadding(bytes, rows: count, each: source.bytesPerRow, of: length)
+                (source.bytesPerRow, source.imageSize) = (length, bytes.count)
+            }
+        }
         var sourceFormat = unsafe v4l2_format()
         unsafe sourceFormat.type = V4L2_BUF_TYPE_VIDEO_CAPTURE.rawValue
         unsafe sourceFormat.fmt.pix = pixFormat(source.pixelFormat, source.dimensions)
@@ -87,6 +112,29 @@ import MediaCore
             Int32(clamping: picture.count)
         )
         guard written == source.dimensions.area * 3 / 2 else { throw .undecodable }
+    }
+
+    /// Moves rows together.
+    ///
+    /// - Parameters:
+    ///   - bytes: The rows, in order.
+    ///   - rows: Their number.
+    ///   - stride: The bytes from one row to the next.
+    ///   - length: The bytes of a row that are kept.
+    /// - Returns: The rows without what was between them.
+    /// - Throws: `short` if there are fewer rows.
+    static func removePadding(
+        _ bytes: UnsafeMutableRawBufferPointer,
+        rows: Int,
+        each stride: Int,
+        of length: Int
+    ) throws(DamagedPicture) -> UnsafeMutableRawBufferPointer {
+        let needed = (rows - 1) * stride + length
+        guard let start = bytes.baseAddress, bytes.count >= needed else {
+            throw .short(bytes: bytes.count, needed: needed)
+        }
+        for row in 1..<max(1, rows) { unsafe memmove(start + row * length, start + row * stride, length) }
+        return unsafe UnsafeMutableRawBufferPointer(rebasing: bytes[..<(rows * length)])
     }
 
     private func i420Format(_ size: Dimensions) -> v4l2_format {

@@ -188,9 +188,9 @@ extension PixelFormat {
     /// them.
     func leastBytesPerRow(_ width: Int) -> Int {
         switch self {
-        case .yuyv, .uyvy: 4 * ((width + 1) / 2)
+        case .yuyv, .uyvy, .yvyu: 4 * ((width + 1) / 2)
         case .rgb24, .bgr24: 3 * width
-        case .i420, .yv12, .nv12, .nv21, .grey: width
+        case .i420, .yv12, .nv12, .nv21, .i422, .nv16, .grey: width
         default: 0
         }
     }

@@ -22,7 +22,7 @@ final class ConnectAttempt {
     }
 
     private struct State {
-        var schedule: AddressSchedule<SocketAddress>
+        var schedule = AddressSchedule<SocketAddress>(until: MonotonicInstant(nanoseconds: 0))
         /// All addresses of the host; `nil` until the name has been looked up.
         var addresses: [SocketAddress]?
         var isBegun = false
@@ -48,12 +48,12 @@ final class ConnectAttempt {
     init(options: ClientOptions, on service: Service) {
         self.options = options
         self.service = service
-        state = State(schedule: AddressSchedule(until: MonotonicClock.now + options.connectTimeout))
+        state = State()
     }
 
-    /// Takes the addresses over, best first.
+    /// Takes the addresses over, best first; the time for connecting begins.
     func resolved(to addresses: [SocketAddress]) {
-        schedule = AddressSchedule(addresses, until: schedule.deadline)
+        schedule = AddressSchedule(addresses, until: MonotonicClock.now + options.connectTimeout)
         checkedState.addresses = addresses
     }
 
@@ -65,14 +65,14 @@ final class ConnectAttempt {
     var attempted: String { "connect to \(options.url)" }
 
     var timeOutError: WebSocketError {
-        let time = "within \(options.connectTimeout.seconds) s"
         let advice =
             if isConnected {
                 "the connection was made, but no WebSocket handshake came; is it the right port?"
             } else if checkedState.addresses != nil {
-                "no answer \(time); check the address, the network and firewalls."
+                "no answer within \(options.connectTimeout.seconds) s; check the address, the network and firewalls."
             } else {
-                "no name server told an address of \(options.url.host) \(time); check the name and /etc/resolv.conf."
+                "no name server told an address of \(options.url.host) within \(options.lookupTimeout.seconds) s; check "
+                    + "the name and /etc/resolv.conf."
             }
         return WebSocketError(.timedOut, attempted: attempted, advice: advice)
     }

@@ -34,7 +34,7 @@ struct ListeningSocket: ~Copyable {
     init(_ options: ListenerOptions) throws(WebSocketError) {
         let attempted = "listen at \(options.place)"
         switch options.socket {
-        case .tcp: try self.init(host: options.host, port: options.port, attempted: attempted)
+        case .tcp: try self.init(options, attempted: attempted)
         case .unix(let path): try self.init(unixPath: path, attempted: attempted)
         case .inherited(let descriptor): try self.init(inherited: descriptor, attempted: attempted)
         }
@@ -75,17 +75,20 @@ struct ListeningSocket: ~Copyable {
     }
 
     /// Whether `address` is that of a Unix socket at which nobody listens any more.
+    ///
+    /// It does not wait for a program that listens and does not accept.
     private static func isAbandoned(_ address: SocketAddress) -> Bool {
-        let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+        let flags = Int32(SOCK_CLOEXEC.rawValue) | Int32(SOCK_NONBLOCK.rawValue)
+        let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | flags, 0)
         guard descriptor >= 0 else { return false }
         defer { close(descriptor) }
         let isConnected = unsafe address.withPointer { unsafe connect(descriptor, $0, $1) == 0 }
         return !isConnected && errno == ECONNREFUSED
     }
 
-    private init(host: String, port: UInt16, attempted: String) throws(WebSocketError) {
+    private init(_ options: ListenerOptions, attempted: String) throws(WebSocketError) {
         let addresses: [SocketAddress]
-        switch SocketAddress.resolve(host: host, port: port, isForListening: true) {
+        switch SocketAddress.resolve(host: options.host, port: options.port, isForListening: true) {
         case .success(let found): addresses = found
         case .failure(let failure):
             throw WebSocketError(
@@ -95,6 +98,7 @@ struct ListeningSocket: ~Copyable {
                 advice: "\(failure.text); give a numeric address of this machine, such as 127.0.0.1."
             )
         }
+        try Self.check(addresses, for: options, attempted: attempted)
         var status = EADDRNOTAVAIL
         for address in addresses {
             let descriptor = Self.bind(address, status: &status)
@@ -102,7 +106,23 @@ struct ListeningSocket: ~Copyable {
             self.descriptor = descriptor
             return
         }
-        throw Self.error(status, attempted: attempted, port: port)
+        throw Self.error(status, attempted: attempted, port: options.port)
+    }
+
+    /// Refuses addresses that other machines can reach, if `options` say so.
+    ///
+    /// A name may have another address now than when it was checked, or had none then.
+    static func check(
+        _ addresses: [SocketAddress],
+        for options: ListenerOptions,
+        attempted: String
+    ) throws(WebSocketError) {
+        guard options.isLoopbackOnly, let address = addresses.first(where: { !$0.isLoopback }) else { return }
+        throw WebSocketError(
+            .badAddress,
+            attempted: attempted,
+            advice: "other machines can reach its address \(address.text); give an address of the loopback interface."
+        )
     }
 
     deinit {

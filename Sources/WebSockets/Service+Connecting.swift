@@ -23,13 +23,13 @@ extension Service {
         keep(connection)
         guard !isStopping else { return abandon(connection, with: .shutDown(attempt.attempted)) }
         let url = options.url
-        connection.setTimer(after: options.connectTimeout)
         // Only a name that requires a name server needs a thread.
         let numeric = SocketAddress.resolve(host: url.host, port: url.port, isNumericOnly: true)
         if let addresses = try? resolved ?? numeric.get() {
             attempt.resolved(to: addresses)
             tryNextAddress(connection, attempt)
         } else {
+            connection.setTimer(after: options.lookupTimeout)
             lookUp(connection, attempt)
         }
     }

@@ -60,6 +60,8 @@ package struct ListenerOptions: Sendable {
     package var host: String
     /// The TCP port; 0 lets the system choose one.
     package var port: UInt16
+    /// Whether `host` must not be reachable from other machines; else listening there is an error.
+    package var isLoopbackOnly = false
     /// The subprotocol that the handler speaks.
     package var subprotocol = "room.v1"
     /// Subprotocols that are accepted only so that the handler can refuse them with a close code and a sentence.
@@ -125,7 +127,11 @@ package struct ClientOptions: Sendable {
     package var url: WebSocketURL
     /// The subprotocol to offer; the client disconnects from a server that does not accept it.
     package var subprotocol = "room.v1"
-    /// The time for name look-up, connection and handshake together; default 5 s.
+    /// The time for the look-up of the server's name; default 12 s.
+    ///
+    /// The C library waits 5 s for each name server that is silent before it asks the next one (resolv.conf(5)).
+    package var lookupTimeout = Duration.seconds(12)
+    /// The time for connection and handshake together, after the look-up; default 5 s.
     ///
     /// An address that does not answer gives way to the next one after at most 1 s, and is tried again after the last.
     package var connectTimeout = Duration.seconds(5)

@@ -185,7 +185,7 @@ check_faults() {
 # ---- colours ----
 
 check_colours() {
-    local formats=(YU12 YV12 NV12 NV21 UYVY RGB3 BGR3 GREY Y16 BGR4 YUYV) format
+    local formats=(YU12 YV12 NV12 NV21 422P NV16 NV61 UYVY YVYU RGB3 BGR3 GREY Y16 BGR4 YUYV) format
     in_guest colours-vivid vivid vivid_colours "${formats[@]}"
     for format in "${formats[@]}"; do judge_colours "$format" bars; done
     judge_picture YUYV bars

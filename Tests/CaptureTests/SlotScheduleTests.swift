@@ -53,12 +53,23 @@ struct SlotScheduleTests {
 
     @Test(
         "Absurd rates are brought to sensible ones",
-        arguments: [(Int.max, 1), (1, Int.max), (Int.max, Int.max), (Int.max, Int.max / 30), (1000, 1)]
+        arguments: [
+            (Int.max, 1), (1, Int.max), (Int.max, Int.max), (Int.max, Int.max / 30), (1000, 1),
+            (10_000_000, 35_990_000_000),
+        ]
     )
     func absurdRates(numerator: Int, denominator: Int) {
         let rate = FrameRate(numerator: numerator, denominator: denominator)
         var schedule = SlotSchedule(rate: rate, start: start)
         #expect(schedule.takeSlot(at: start + .seconds(36_000)) >= 0)
-        #expect((0.1...240).contains(schedule.rate.framesPerSecond))
+        #expect((1.0 / 3600...240).contains(schedule.rate.framesPerSecond))
+    }
+
+    // It was shown for ten seconds.
+    @Test("A slide show has each picture for its minute")
+    func slides() {
+        var schedule = SlotSchedule(rate: FrameRate(numerator: 1, denominator: 60), start: start)
+        #expect(schedule.takeSlot(at: start) == 0)
+        #expect(schedule.nextDeadline == start + .seconds(60))
     }
 }

@@ -121,6 +121,17 @@ struct LaterServerTests {
         await member.room.disconnect()
     }
 
+    // libwebsockets makes 1002 of them, which kept a service away for good.
+    @Test("Closing with the code of a restart, overload or gateway allows a return", arguments: [1012, 1013, 1014])
+    func passingCloseCodes(code: UInt16) async throws {
+        let server = try ScriptedServer()
+        defer { server.stop() }
+        let member = try await Member(at: server.url)
+        try await server.peer().close(code)
+        let error = try await member.ending()
+        #expect(error?.code == .connectionLost && error?.isTemporary == true, "\(String(describing: error))")
+    }
+
     @Test("A room that has moved is left as any other that its server ends, and not followed")
     func moved() async throws {
         let (server, other) = (try ScriptedServer(), try SilentServer())

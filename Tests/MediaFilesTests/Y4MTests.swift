@@ -85,6 +85,28 @@ struct Y4MTests {
         }
     }
 
+    // The program before a pipe is started again when its camera comes back. This was "damaged".
+    @Test("The same header again is passed over, and another one ends the file with what has changed")
+    func headerAgain() throws {
+        let size = Dimensions(width: 8, height: 6)
+        let (path, other) = (directory("clip.y4m"), directory("other.y4m"))
+        for (path, rate) in [(path, 30), (other, 25)] {
+            let writer = try Y4MWriter(path: path, dimensions: size, frameRate: FrameRate(rate))
+            for seed in 0..<2 as Range<UInt8> { try writer.write(noise(size, seed: seed)) }
+        }
+        let file = try bytes(of: path)
+        try store(file + file + bytes(of: other), at: path)
+        let reader = try Y4MReader(path: path)
+        let buffer = VideoBuffer(dimensions: size)
+        for seed in [0, 1, 0, 1] as [UInt8] {
+            #expect(try reader.readFrame(into: buffer))
+            #expect(pixels(of: buffer) == pixels(of: noise(size, seed: seed).buffer))
+        }
+        let error = try #require(throws: MediaFileError.self) { _ = try reader.readFrame(into: buffer) }
+        #expect(error.code == .unsupported)
+        #expect(error.description.contains("from byte \(2 * file.count) on"), "\(error.description)")
+    }
+
     @Test("A pipe is read picture by picture without waiting for the next, and cannot be rewound")
     func pipes() throws {
         var ends: [Int32] = [0, 0]

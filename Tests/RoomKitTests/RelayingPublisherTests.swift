@@ -84,6 +84,35 @@ struct RelayingPublisherTests {
         await bench.publisher.stop()
     }
 
+    // Such frames have no number, so nobody else misses them. An encoder that makes keyframes only on request went on
+    // without one, and all viewers stayed frozen.
+    @Test("After a frame that was refused, the encoder is asked for a keyframe, and not for each frame that is dropped")
+    func refused() async throws {
+        let requests = Atomic(0)
+        let bench = try PublisherBench(isRelaying: true)
+        let source = PushedVP8Source { _ = requests.add(1, ordering: .relaxed) }
+        let frames = try await encodedFrames(3).map(\.bytes)
+        let (key, delta, lost) = (frames[0], frames[1], frames[2])
+        let isTaken = try source.write(key.span.bytes)
+        #expect(!isTaken)
+        source.sinks.add(bench.publisher)
+        try source.write(key.span.bytes)
+        try source.write(delta.span.bytes)
+        let early = requests.load(ordering: .relaxed)
+        #expect(early == 0)
+        let began = MonotonicClock.now
+        let refused = [UInt8](repeating: 0, count: 1)
+        #expect(throws: VP8SourceError.self) { try source.write(refused.span.bytes) }
+        for _ in 0..<1000 {
+            let isTaken = try source.write(lost.span.bytes)
+            #expect(!isTaken)
+        }
+        let most = 1 + Int(MonotonicClock.now.duration(since: began).seconds)
+        let asked = requests.load(ordering: .relaxed)
+        #expect((1...most).contains(asked))
+        await bench.publisher.stop()
+    }
+
     // It was asked on the room's loop, where the application's answer held everything up, and only once.
     @Test("A source is asked for its first keyframe until it has come, and not on the thread that publishes")
     func firstKeyframe() async throws {

@@ -35,7 +35,7 @@ struct ClientSessionEndTests: ClientSessionFixture {
     @Test(
         "A close code without an error says whether to come back",
         arguments: [
-            (4409, false), (4400, false), (4401, false), (4429, true), (4503, true), (4999, false), (1002, false),
+            (4409, false), (4400, false), (4401, false), (4429, true), (4503, true), (4999, false), (1002, true),
             (1007, false), (1009, false), (1000, true), (1001, true), (1005, true), (1011, true), (3000, true),
         ]
     )

@@ -112,4 +112,46 @@ struct LibV4LConversionTests {
         #expect(LibV4LConversion.convertible(able + unable, descriptor: -1) == Set(able))
         #expect(LibV4LConversion.convertible([], descriptor: -1).isEmpty)
     }
+
+    // libv4lconvert took the padding as pixels: pictures were sheared, and beyond them it read foreign memory.
+    @Test("Padded rows give the same picture as rows without padding", arguments: ["pRAA", "RG10", "BYR2", "NV61"])
+    func padding(code: String) throws {
+        let format = try #require(PixelFormat(fourCC: code))
+        let size = Dimensions(width: 64, height: 16)
+        let (row, rows) = code == "pRAA" ? (80, 16) : code == "NV61" ? (64, 32) : (128, 16)
+        var random = SeededGenerator(seed: 3)
+        let content = (0..<rows).map { _ in (0..<row).map { _ in UInt8.random(in: 0...255, using: &random) } }
+        let script = CameraScript(formats: [.init(pixelFormat: format)], events: [])
+        let node = try ScriptedSystem(script).open("/dev/video0")
+        let conversion = try #require(LibV4LConversion(node: node))
+        let pictures = try [0, 12].map { padding in
+            var bytes = content.flatMap { $0 + [UInt8](repeating: 255, count: padding) }
+            var picture = [UInt8](repeating: 0, count: size.area * 3 / 2)
+            let source = DeliveredFormat(
+                pixelFormat: format,
+                dimensions: size,
+                bytesPerRow: row + padding,
+                imageSize: bytes.count,
+                field: V4L2_FIELD_NONE.rawValue,
+                planeCount: 1
+            )
+            try bytes.withUnsafeMutableBytes { bytes in
+                try picture.withUnsafeMutableBytes { try conversion.convert(bytes, source: source, into: $0) }
+            }
+            return picture
+        }
+        #expect(pictures[0] == pictures[1] && Set(pictures[0]).count > 20)
+    }
+
+    @Test("Rows that are missing are said to be, and nothing beyond the picture is read")
+    func missingRows() throws {
+        var bytes = [UInt8](0..<40)
+        try bytes.withUnsafeMutableBytes { bytes in
+            #expect(throws: DamagedPicture.self) {
+                _ = try LibV4LConversion.removePadding(bytes, rows: 5, each: 10, of: 6)
+            }
+            let packed = try LibV4LConversion.removePadding(bytes, rows: 4, each: 10, of: 6)
+            #expect(Array(packed) == (0..<4).flatMap { row in (0..<6).map { UInt8(10 * row + $0) } })
+        }
+    }
 }

@@ -18,6 +18,8 @@ public final class RelayServer: Sendable {
         package var host = "127.0.0.1"
         /// The TCP port; 0 lets the system choose.
         package var port: UInt16 = 8480
+        /// Whether `host` must not be reachable from other machines; else the server does not start.
+        package var isLoopbackOnly = false
         /// The limits for peers.
         package var relay = RelaySettings()
         /// The most connections at a time.
@@ -83,6 +85,7 @@ public final class RelayServer: Sendable {
         }
         self.service = service
         var listener = ListenerOptions(host: options.host, port: options.port)
+        listener.isLoopbackOnly = options.isLoopbackOnly
         listener.closeGrace = options.relay.closeTimeout
         listener.socket = options.socket
         listener.subprotocol = WireFormat.subprotocol

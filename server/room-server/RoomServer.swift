@@ -213,6 +213,7 @@ struct RoomServer: AsyncParsableCommand {
     private func options(logger: Logger) throws -> RelayServer.Options {
         var options = RelayServer.Options()
         options.host = Self.withoutBrackets(insecureListen ?? host ?? options.host)
+        options.isLoopbackOnly = insecureListen == nil
         options.port = port ?? options.port
         options.logger = logger
         options.origins = OriginPolicy(

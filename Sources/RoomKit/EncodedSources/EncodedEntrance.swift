@@ -6,7 +6,7 @@ import Threading
 /// Lets compressed frames into a source: checks them, copies them once and passes them on.
 ///
 /// Depth: none, it is a call. Drop rule: after a frame that cannot be passed on, frames are dropped up to the next
-/// keyframe.
+/// keyframe. No track and no subscriber learns of them, so the entrance itself asks for that keyframe.
 final class EncodedEntrance: Sendable {
     /// What happened to a frame.
     enum Fate: Hashable, Sendable {
@@ -24,15 +24,24 @@ final class EncodedEntrance: Sendable {
         /// Why frames are dropped up to the next keyframe; `nil` if the next frame may be any.
         var gap: FrameDropReason? = .corrupt
         var timeline = StampedTimeline()
+        /// When the source was last asked for a keyframe.
+        var lastRequest: MonotonicInstant?
     }
 
     private let sinks: VideoSinks
+    private let requestKeyframe: (@Sendable () -> Void)?
     private let state = Monitor(State())
     private let pool = PacketBufferPool()
 
     /// Creates the entrance to a source's sinks.
-    init(to sinks: VideoSinks) {
+    ///
+    /// - Parameters:
+    ///   - sinks: The sinks.
+    ///   - requestKeyframe: Called by `take` when frames are dropped up to a keyframe, once a second at most; `nil` if
+    ///     the source cannot be asked.
+    init(to sinks: VideoSinks, requestKeyframe: (@Sendable () -> Void)? = nil) {
         self.sinks = sinks
+        self.requestKeyframe = requestKeyframe
     }
 
     /// Expects a keyframe, as at the beginning of a file.
@@ -82,6 +91,7 @@ final class EncodedEntrance: Sendable {
         guard fate == .delivered else {
             captured.framesDropped[gap] = 1
             sinks.count(captured)
+            if fate == .keyframeMissing { askForKeyframe(at: now) }
             _ = try inspection.get()
             return fate
         }
@@ -89,6 +99,16 @@ final class EncodedEntrance: Sendable {
         var frame = copy(bytes, try inspection.get(), time)
         frame.tags = tags
         return sinks.deliver(frame, counting: captured) ? .delivered : .notWanted
+    }
+
+    private func askForKeyframe(at now: MonotonicInstant) {
+        guard let requestKeyframe, !sinks.isEmpty else { return }
+        let isDue = state.withLock { state in
+            if let last = state.lastRequest, now < last + RelayBacklog.requestInterval { return false }
+            state.lastRequest = now
+            return true
+        }
+        if isDue { requestKeyframe() }
     }
 
     private func copy(_ bytes: RawSpan, _ dimensions: Dimensions?, _ timestamp: MonotonicInstant) -> EncodedFrame {

@@ -25,11 +25,12 @@ public final class PushedVP8Source: EncodedVideoSource {
     ///   - kind: What the source shows.
     ///   - onKeyframeRequest: Called when a subscriber or a new track needs a keyframe: at most once a second for each
     ///     track, on a thread of the track, or of Swift's pool before the first keyframe; it must not hold either up.
-    ///     Without it, subscribers wait for the source's next keyframe.
+    ///     `write` calls it, too, at most once a second, when it drops a frame because one before it was dropped or
+    ///     refused. Without it, subscribers wait for the source's next keyframe.
     public init(kind: VideoSourceKind = .other, onKeyframeRequest: (@Sendable () -> Void)? = nil) {
         self.kind = kind
         self.onKeyframeRequest = onKeyframeRequest
-        entrance = EncodedEntrance(to: sinks)
+        entrance = EncodedEntrance(to: sinks, requestKeyframe: onKeyframeRequest)
     }
 
     /// Calls the application's `onKeyframeRequest`.

@@ -34,7 +34,8 @@ public final class VP8Source: VideoCapturer, CoreCapturer, EncodedVideoSource {
     ///   - kind: What the source shows.
     ///   - onKeyframeRequest: Called when a subscriber or a new track needs a keyframe, so that the encoder behind a
     ///     pipe can be told. It is called at most once a second for each track, on a thread of the track, or of Swift's
-    ///     pool before the first keyframe, and must not hold either up.
+    ///     pool before the first keyframe, and must not hold either up. The thread that reads calls it, too, when
+    ///     frames are dropped up to a keyframe.
     public init(
         path: String,
         loop: Bool = false,
@@ -44,7 +45,12 @@ public final class VP8Source: VideoCapturer, CoreCapturer, EncodedVideoSource {
         self.kind = kind
         self.onKeyframeRequest = onKeyframeRequest
         core = CaptureCore(threadName: "vp8 clip", explainShortage: { CaptureError($0) }) { context in
-            var player = VP8Player(path: path, isLooped: loop, context: context)
+            var player = VP8Player(
+                path: path,
+                isLooped: loop,
+                context: context,
+                requestKeyframe: onKeyframeRequest
+            )
             try player.run()
         }
     }
@@ -73,11 +79,11 @@ private struct VP8Player {
     /// The frames that are looked at before a file is played: some seconds.
     private static let examinedFrames = 120
 
-    init(path: String, isLooped: Bool, context: CaptureContext) {
+    init(path: String, isLooped: Bool, context: CaptureContext, requestKeyframe: (@Sendable () -> Void)?) {
         self.path = path
         self.isLooped = isLooped
         self.context = context
-        entrance = EncodedEntrance(to: context.sinks)
+        entrance = EncodedEntrance(to: context.sinks, requestKeyframe: requestKeyframe)
     }
 
     mutating func run() throws {
