@@ -15,7 +15,7 @@ SUDO = $(if $(filter 0,$(shell id -u)),,sudo)
 PREFIX = /usr/local
 PROGRAMS = room-client room-server room-view
 
-.PHONY: all deps build build-ahead release programs install lint check symbol-graphs api api-check test check-programs test-address test-thread lab demo bench bench-network docs clean
+.PHONY: all deps build build-ahead release programs install lint check symbol-graphs api api-check test check-programs test-decisions test-address test-thread lab demo bench bench-network docs clean
 
 all: build
 
@@ -58,8 +58,10 @@ lint: deps
 check: lint
 	swift build --build-tests $(DECLARED)
 
+# Tests that play minutes of decisions on values. The code is safe Swift, and takes ten times as long under a sanitizer.
+DECISIONS = AdaptationTests RelayCoreTests
 # Tests of values, which know neither threads nor memory of their own.
-VALUES = AdaptationTests RelayCoreTests RoomProtocolTests ChartsTests
+VALUES = $(DECISIONS) RoomProtocolTests ChartsTests
 # Tests of code that runs on its caller's thread alone: none of it has anything that two threads share.
 ONE_THREAD = VP8CodecTests VideoProcessingTests
 
@@ -83,10 +85,18 @@ NO_TESTS = adaptation-bench encode-clip picture-bench MinimalPublisher MinimalSu
 ADDRESS = --configuration release -Xswiftc -enable-testing --sanitize=address -Xswiftc -gnone --scratch-path .build-address \
     $(DECLARED)
 THREAD = --sanitize=thread -Xswiftc -gnone --scratch-path .build-thread
-NOT_ADDRESS = $(NO_TESTS)
+NOT_ADDRESS = $(NO_TESTS) $(DECISIONS)
 NOT_THREAD = $(NO_TESTS) $(VALUES) $(ONE_THREAD)
 
-# All tests, with what the optimizer makes of the code. Those that start programs start the programs that users run, without
+# Builds only what these tests need.
+PLAIN = --configuration release -Xswiftc -enable-testing -Xswiftc -gnone --scratch-path .build-decisions \
+    --product roomPackageTests
+NOT_PLAIN = $(filter-out $(DECISIONS),$(notdir $(wildcard Tests/*Tests)))
+
+test-decisions: deps
+	ROOM_LEAVE_OUT="$(NOT_PLAIN)" Tests/run $(PLAIN)
+
+# All other tests, with what the optimizer makes of the code. Those that start programs start the programs that users run, without
 # a sanitizer: they and `.ci/lost-errors` show faults of the compiler that the sanitizer's own code would hide.
 test-address: release
 	ROOM_TEST_PROGRAMS=$$(realpath .build/release) ROOM_LEAVE_OUT="$(NOT_ADDRESS)" Tests/run $(ADDRESS)
@@ -100,6 +110,7 @@ test-thread: deps
 # What the tests in other kinds of builds need, built before they run.
 build-ahead: deps
 	ROOM_LEAVE_OUT="$(NOT_ADDRESS)" swift build --build-tests $(ADDRESS)
+	ROOM_LEAVE_OUT="$(NOT_PLAIN)" swift build $(PLAIN)
 	ROOM_LEAVE_OUT="$(NOT_THREAD)" swift build --build-tests $(THREAD)
 
 # The guest is slow, so its tests are optimized ones, too.
@@ -142,4 +153,4 @@ docs: symbol-graphs
 	    --output-path .build/documentation --warnings-as-errors
 
 clean:
-	rm -rf .build .build-install .build-release .build-thread .build-address demo-output
+	rm -rf .build .build-install .build-release .build-thread .build-address .build-decisions demo-output
