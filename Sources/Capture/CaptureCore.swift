@@ -300,9 +300,13 @@ package final class CaptureCore: Sendable {
     private func end(_ run: CaptureRun, with error: (any Error)?) {
         let hasOpened = run.hasOpened
         let isStopped = run.isStopRequested
-        // Whoever sees that the source no longer captures asks why, as a reader of `frames` does.
-        if let error, !isStopped { state.withLock { $0.failure = error } }
-        run.end()
+        // Whoever sees that the source no longer captures asks why, as a reader of `frames` does; and whoever sees why
+        // may start again, and must not share this run.
+        state.withLock { state in
+            if let error, !isStopped { state.failure = error }
+            run.end()
+        }
+        run.releaseStopActions()
         sinks.release()
         if hasOpened, !isStopped {
             send(error.map { .failed($0) } ?? .finished)

@@ -124,11 +124,16 @@ final class CaptureRun: Sendable {
     // MARK: End
 
     /// Marks the body as ended and the device as closed: a new run may begin once this one is joined.
-    func end() {
-        state.withLock { state in
-            state.hasEnded = true
-            state.stopActions = []
+    func end() { state.withLock { $0.hasEnded = true } }
+
+    /// Releases what a stop would have called, which may be the last to hold objects of others; after `end`, without a
+    /// lock.
+    func releaseStopActions() {
+        let actions = state.withLock { state in
+            defer { state.stopActions = [] }
+            return state.stopActions
         }
+        withExtendedLifetime(actions) {}
     }
 
     /// Wakes those who wait for the end; the thread only has to return after this.
