@@ -58,7 +58,8 @@ lint: deps
 check: lint
 	swift build --build-tests $(DECLARED)
 
-# Tests that play minutes of decisions on values. The code is safe Swift, and takes ten times as long under a sanitizer.
+# Tests that play minutes of decisions on values. They would take a third of all tests' time under a sanitizer, for code that
+# uses no memory unsafely but to prefetch it.
 DECISIONS = AdaptationTests RelayCoreTests
 # Tests of values, which know neither threads nor memory of their own.
 VALUES = $(DECISIONS) RoomProtocolTests ChartsTests
@@ -96,7 +97,7 @@ NOT_PLAIN = $(filter-out $(DECISIONS),$(notdir $(wildcard Tests/*Tests)))
 test-decisions: deps
 	ROOM_LEAVE_OUT="$(NOT_PLAIN)" Tests/run $(PLAIN)
 
-# All other tests, with what the optimizer makes of the code. Those that start programs start the programs that users run, without
+# All other tests, with what the optimizer makes of the code. Those that start programs start the ones that users run, without
 # a sanitizer: they and `.ci/lost-errors` show faults of the compiler that the sanitizer's own code would hide.
 test-address: release
 	ROOM_TEST_PROGRAMS=$$(realpath .build/release) ROOM_LEAVE_OUT="$(NOT_ADDRESS)" Tests/run $(ADDRESS)
@@ -134,7 +135,8 @@ API = RoomKit Adaptation Capture MediaCore ScreenCapture SyntheticSources Thread
 
 # Without the tests, which it would want to be built, too.
 symbol-graphs: release
-	ROOM_LEAVE_OUT="$(notdir $(wildcard Tests/*Tests))" swift package -c release dump-symbol-graph --minimum-access-level public --skip-synthesized-members > /dev/null
+	ROOM_LEAVE_OUT="$(notdir $(wildcard Tests/*Tests))" swift package -c release dump-symbol-graph \
+	    --minimum-access-level public --skip-synthesized-members > /dev/null
 
 # The public API, a declaration a line: a change of it shows in the diff of this file.
 api: symbol-graphs

@@ -7,7 +7,7 @@ package struct SlotSchedule: Sendable {
     /// Rates outside this range are changed to its nearest end: a slide show may have a picture an hour, and no camera
     /// or screen is faster than 240 pictures a second.
     private static let rates = FrameRate(numerator: 1, denominator: 3600)...FrameRate(240)
-    /// Larger terms of a fraction are reduced to this, so that nothing below overflows within a century.
+    /// A fraction with a larger term gets this denominator, so that nothing below overflows within a century.
     private static let largestTerm = 1_000_000
 
     /// The rate in force.
@@ -61,10 +61,7 @@ package struct SlotSchedule: Sendable {
         if rate.framesPerSecond <= rates.lowerBound.framesPerSecond { return rates.lowerBound }
         if rate.framesPerSecond >= rates.upperBound.framesPerSecond { return rates.upperBound }
         guard max(rate.numerator, rate.denominator) > largestTerm else { return rate }
-        let denominator = 1_000_000
-        return FrameRate(
-            numerator: Int((rate.framesPerSecond * Double(denominator)).rounded()),
-            denominator: denominator
-        )
+        let numerator = Int((rate.framesPerSecond * Double(largestTerm)).rounded())
+        return FrameRate(numerator: numerator, denominator: largestTerm)
     }
 }

@@ -112,7 +112,7 @@ struct ListeningSocket: ~Copyable {
     /// Refuses addresses that other machines can reach, if `options` say so.
     ///
     /// A name may have another address now than when it was checked, or had none then.
-    static func check(
+    private static func check(
         _ addresses: [SocketAddress],
         for options: ListenerOptions,
         attempted: String
