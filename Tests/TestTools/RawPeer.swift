@@ -116,9 +116,12 @@ package final class RawPeer {
     }
 
     /// Reads until the peer sends a close message or hangs up.
-    package func receiveUntilClose() -> [UInt8] {
+    package func receiveUntilClose() -> [UInt8] { receive { closePayload(of: $0) != nil } }
+
+    /// Reads until `isEnough` holds for all that came, or the peer hangs up.
+    package func receive(until isEnough: ([UInt8]) -> Bool) -> [UInt8] {
         var bytes: [UInt8] = []
-        while closePayload(of: bytes) == nil {
+        while !isEnough(bytes) {
             let more = receive()
             guard !more.isEmpty else { break }
             bytes += more
