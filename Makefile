@@ -64,7 +64,10 @@ DECISIONS = AdaptationTests RelayCoreTests
 # Tests of values, which know neither threads nor memory of their own.
 VALUES = $(DECISIONS) RoomProtocolTests ChartsTests
 # Tests of code that runs on its caller's thread alone: none of it has anything that two threads share.
-ONE_THREAD = VP8CodecTests VideoProcessingTests
+ONE_THREAD = MediaFilesTests TilesTests VP8CodecTests VideoProcessingTests WordingTests
+# The same, among others that do have threads.
+ONE_THREAD_SUITES = ClientTests.DocumentedCommandTests ClientTests.SourceOptionTests ClientTests.SourceOptionsTests \
+    SyntheticSourcesTests.BarcodeTests SyntheticSourcesTests.PictureTests
 
 test: deps
 	Tests/run
@@ -106,7 +109,7 @@ test-address: release
 # grows shows here, since AddressSanitizer keeps freed memory.
 test-thread: deps
 	TSAN_OPTIONS="suppressions=$(CURDIR)/Tests/ThreadSanitizer.supp" ROOM_LEAVE_OUT="$(NOT_THREAD)" \
-	    Tests/run $(THREAD) --in-process
+	    Tests/run $(THREAD) --in-process $(ONE_THREAD_SUITES:%=--skip ^%/)
 
 # What the tests in other kinds of builds need, built before they run.
 build-ahead: deps

@@ -130,15 +130,18 @@ struct HostilePeerTests {
         ),
     ]
 
-    @Test("A packet with a wrong header ends the session that sent it", arguments: spoilings.indices)
-    func wrongHeader(index: Int) async throws {
-        let (name, code, spoil) = Self.spoilings[index]
-        let (peer, alias) = try publisher("spoiler")
-        var packet = try #require(makeVideoPackets(alias: alias, number: 5, payload: [0, 1, 2, 3]).first)
-        spoil(&packet)
-        peer.send(clientFrame(opcode: 2, packet))
-        if code == nil { peer.send(text: "{}") }
-        #expect(peer.closeCode() == 4400, "\(name)")
+    @Test("A packet with a wrong header ends the session that sent it, and disturbs nobody")
+    func wrongHeaders() async throws {
+        let peers = try Self.spoilings.map { name, code, spoil in
+            let (peer, alias) = try publisher(name)
+            var packet = try #require(makeVideoPackets(alias: alias, number: 5, payload: [0, 1, 2, 3]).first)
+            spoil(&packet)
+            peer.send(clientFrame(opcode: 2, packet))
+            if code == nil { peer.send(text: "{}") }
+            return peer
+        }
+        for (peer, (name, _, _)) in zip(peers, Self.spoilings) { #expect(peer.closeCode() == 4400, "\(name)") }
+        try await bystanders.checkUndisturbed()
     }
 
     @Test("Frames out of order end the session that sent them")
@@ -221,21 +224,25 @@ struct HostilePeerTests {
         withExtendedLifetime(declared) {}
     }
 
-    @Test(
-        "JSON that is deep, long or wrong ends the session that sent it",
-        arguments: [
+    @Test("JSON that is deep, long or wrong ends the session that sent it, and disturbs nobody")
+    func badJSON() async throws {
+        let messages: [TestText] = [
             TestText(String(repeating: "[", count: 60_000)), TestText(String(repeating: "{\"a\":", count: 12_000)),
             "{\"type\":\"join\",\"x\":\(String(repeating: "[", count: 30_000) + String(repeating: "]", count: 30_000))}",
             "", "null", "17", "\"join\"", "[]", "{\"type\":7}", "{\"type\":\"join\"",
             "{\"type\":\"join\",\"version\":1e400}",
             "{\"type\":\"join\",\"version\":1,\"room\":7,\"identity\":\"x\"}", "{\"type\":\"publish\"}",
         ]
-    )
-    func badJSON(_ message: TestText) async throws {
-        let peer = try RawPeer(port: port)
-        peer.handshake()
-        peer.send(text: message.text)
-        #expect(peer.closeCode() == 4400)
+        let peers = try messages.map { message in
+            let peer = try RawPeer(port: port)
+            peer.handshake()
+            peer.send(text: message.text)
+            return peer
+        }
+        for (peer, message) in zip(peers, messages) {
+            #expect(peer.closeCode() == 4400, "\(message.testDescription)")
+        }
+        try await bystanders.checkUndisturbed()
     }
 
     @Test("Ten thousand messages in a row are answered, and disturb nobody")

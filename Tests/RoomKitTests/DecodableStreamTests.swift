@@ -45,7 +45,7 @@ struct DecodableStreamTests {
 
     /// Notes the digests of all decoded pictures.
     private final class DigestSink: ReceivedFrameSink {
-        let digests = Monitor<[(EncodedFrameInfo, UInt64?)]>([])
+        let digests = Monitor<[(EncodedFrameInfo, Int?)]>([])
         var wantsPictures: Bool { true }
         func begin(with earlier: [ReceivedFrame]) {}
         func end() {}
@@ -136,7 +136,7 @@ private struct Coded: Sendable {
 private struct Encoding: Sendable {
     var frames: [Coded?] = []
     /// What an undisturbed decoder makes of each frame, by its number.
-    var digests: [UInt32: UInt64] = [:]
+    var digests: [UInt32: Int] = [:]
 
     static let length = 150
 
@@ -189,7 +189,7 @@ private struct Encoding: Sendable {
 }
 
 extension [Encoding] {
-    fileprivate func digest(of info: EncodedFrameInfo) -> UInt64? {
+    fileprivate func digest(of info: EncodedFrameInfo) -> Int? {
         self[Int(info.simulcastLayer)].digests[info.number]
     }
 }
@@ -259,9 +259,7 @@ extension Coded {
         packet.count = packet.capacity
         packet.withMutableBytes { message in
             header.write(to: &message)
-            for (offset, byte) in bytes[range].enumerated() {
-                message.storeBytes(of: byte, toByteOffset: MediaPacketHeader.fixedLength + offset, as: UInt8.self)
-            }
+            message.copy(bytes.span.bytes.extracting(range), at: MediaPacketHeader.fixedLength)
         }
         return packet
     }
@@ -309,13 +307,14 @@ private func texture(_ size: Dimensions, at index: Int) -> VideoFrame {
     return VideoFrame(buffer: buffer, timestamp: timestamp(at: index))
 }
 
-/// What a picture looks like, in one number, from every fifth pixel.
-private func digest(_ frame: VideoFrame) -> UInt64 {
-    var hash: UInt64 = UInt64(frame.dimensions.width) << 16 | UInt64(frame.dimensions.height)
+/// What a picture looks like, in one number that differs from process to process.
+private func digest(_ frame: VideoFrame) -> Int {
+    var hasher = Hasher()
+    hasher.combine(frame.dimensions)
     func add(_ plane: Span<UInt8>, _ size: Dimensions, stride: Int) {
         for row in 0..<size.height {
-            for column in Swift.stride(from: row % 5, to: size.width, by: 5) {
-                hash = (hash ^ UInt64(plane[row * stride + column])) &* 0x100_0000_01B3
+            plane.extracting(row * stride..<row * stride + size.width).bytes.withUnsafeBytes {
+                hasher.combine(bytes: $0)
             }
         }
     }
@@ -324,5 +323,5 @@ private func digest(_ frame: VideoFrame) -> UInt64 {
         add(chromaU, frame.buffer.chromaDimensions, stride: frame.buffer.chromaStride)
         add(chromaV, frame.buffer.chromaDimensions, stride: frame.buffer.chromaStride)
     }
-    return hash
+    return hasher.finalize()
 }

@@ -2,6 +2,7 @@ import FoundationEssentials
 import MediaCore
 import MediaFiles
 package import RoomKit
+import RoomProtocol
 import SyntheticSources
 package import TestTools
 import VP8Codec
@@ -88,12 +89,7 @@ package struct PatternDump {
             let encoded = try encoder.encode(picture, forceKeyframe: isKeyframe) { info, bytes in
                 let buffer = PacketBuffer(capacity: max(bytes.byteCount, 1))
                 buffer.count = bytes.byteCount
-                buffer.withMutableBytes { target in
-                    for offset in 0..<bytes.byteCount {
-                        let byte = bytes.unsafeLoad(fromByteOffset: offset, as: UInt8.self)
-                        target.storeBytes(of: byte, toByteOffset: offset, as: UInt8.self)
-                    }
-                }
+                buffer.withMutableBytes { $0.copy(bytes, at: 0) }
                 return EncodedFrame(info: info, buffer: buffer, range: 0..<bytes.byteCount)
             }
             guard let encoded, encoded.info.isKeyframe == isKeyframe else {
