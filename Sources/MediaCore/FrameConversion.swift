@@ -78,6 +78,8 @@ package enum DamagedPicture: Error, Hashable, Sendable {
     case short(bytes: Int, needed: Int)
     /// The compressed data cannot be decoded.
     case undecodable
+    /// The compressed data is a picture of this size, which is not the layout's.
+    case otherSize(Dimensions)
 }
 
 /// Converts the bytes in a device's buffer, which are lent for one call, into a frame of our own.

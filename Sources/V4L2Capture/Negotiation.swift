@@ -127,12 +127,16 @@ struct Negotiation {
         guard delivered.planeCount == 1 else {
             throw error(.unsupportedFormat, "the driver delivers \(format) in \(delivered.planeCount) separate planes")
         }
-        // A picture must hold both fields or none: single fields would have to be put together first.
+        // Both fields of a picture, or always the same one, as capture cards deliver it for small sizes.
         let whole = [
             V4L2_FIELD_ANY, V4L2_FIELD_NONE, V4L2_FIELD_INTERLACED, V4L2_FIELD_INTERLACED_TB, V4L2_FIELD_INTERLACED_BT,
+            V4L2_FIELD_TOP, V4L2_FIELD_BOTTOM,
         ]
         guard whole.contains(where: { $0.rawValue == delivered.field }) else {
-            throw error(.unsupportedFormat, "the driver delivers single fields of interlaced video")
+            throw error(
+                .unsupportedFormat,
+                "the driver delivers the two fields of interlaced video apart; ask for half the height"
+            )
         }
         let least = format.leastBytesPerRow(delivered.dimensions.width)
         guard delivered.bytesPerRow == 0 || delivered.bytesPerRow >= least else {

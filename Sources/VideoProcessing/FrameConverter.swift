@@ -35,6 +35,7 @@ package final class FrameConverter: CapturedFrameConverter {
     private let wholePool = VideoBufferPool(limit: 4)
     private let scalingPool = VideoBufferPool(limit: 4)
     private var jpegDecoder: JPEGDecoder
+    private var jpegSize = JPEGSize()
     private var corrected: (kind: RawPictureKind, colour: CapturedColour?, correction: ColourCorrection)?
 
     /// Creates a converter that applies `transform`, or tags the frames with its turn and mirroring.
@@ -61,13 +62,15 @@ package final class FrameConverter: CapturedFrameConverter {
 
     /// The size of the frame that a captured picture of `dimensions` is converted into.
     package func outputDimensions(for dimensions: Dimensions) -> Dimensions {
-        transform.outputDimensions(for: dimensions)
+        transform.outputDimensions(for: jpegSize.expected(stated: dimensions))
     }
 
     /// Converts one picture.
     ///
-    /// - Throws: `short` if bytes are missing; `undecodable` for damaged JPEG data, JPEG pictures of another size than
-    ///   the layout's, a format that is not accepted, and layouts that no picture can have.
+    /// A JPEG picture may have another size than the layout's, if those before it had the same size.
+    ///
+    /// - Throws: `short` if bytes are missing; `undecodable` for damaged JPEG data, a format that is not accepted, and
+    ///   layouts that no picture can have; `otherSize` for the first JPEG pictures that are not of the layout's size.
     package func convert(
         _ bytes: RawSpan,
         layout: CapturedLayout,
@@ -77,11 +80,23 @@ package final class FrameConverter: CapturedFrameConverter {
         if let kind = RawPictureKind(layout.pixelFormat) {
             buffer = try convert(bytes, CapturedPicture(kind, layout), layout.colour)
         } else if layout.pixelFormat.isCompressed {
-            buffer = try decode(bytes, dimensions: layout.dimensions)
+            buffer = try decode(bytes, stated: layout.dimensions)
         } else {
             throw .undecodable
         }
         return frame(buffer, timestamp)
+    }
+
+    private func decode(_ bytes: RawSpan, stated: Dimensions) throws(DamagedPicture) -> VideoBuffer {
+        do throws(DamagedPicture) {
+            let buffer = try decode(bytes, dimensions: jpegSize.expected(stated: stated))
+            jpegSize.noteExpected()
+            return buffer
+        } catch .otherSize(let dimensions) where jpegSize.accepts(dimensions, stated: stated) {
+            return try decode(bytes, dimensions: dimensions)
+        } catch {
+            throw error
+        }
     }
 
     /// A frame of `buffer` that says how it must be turned, if that is left to others.
@@ -175,7 +190,7 @@ extension FrameConverter {
     ) throws(InvalidPicture) -> VideoFrame {
         let picture = layout.pixelFormat.isCompressed ? nil : try CapturedPicture(checking: layout)
         do throws(DamagedPicture) {
-            guard let picture else { return try convert(bytes, layout: layout, timestamp: timestamp) }
+            guard let picture else { return frame(try decode(bytes, dimensions: layout.dimensions), timestamp) }
             return frame(try convert(bytes, picture, layout.colour), timestamp)
         } catch {
             switch error {
@@ -184,6 +199,9 @@ extension FrameConverter {
             case .undecodable:
                 let name = "\(layout.pixelFormat) picture of \(layout.dimensions)"
                 throw InvalidPicture(.undecodable, "The bytes are no \(name).")
+            case .otherSize(let dimensions):
+                let name = "\(layout.pixelFormat) picture of \(dimensions)"
+                throw InvalidPicture(.undecodable, "The bytes are a \(name); the layout says \(layout.dimensions).")
             }
         }
     }

@@ -50,19 +50,19 @@ package import Threading
 
     /// Decodes a picture of size `dimensions` into a buffer of `pool`.
     ///
-    /// - Throws: `DamagedPicture.undecodable` if the picture is truncated, corrupt, neither YCbCr nor grey, or of
-    ///   another size.
+    /// - Throws: `undecodable` if the picture is truncated, corrupt, or neither YCbCr nor grey; `otherSize` if its
+    ///   header states another size.
     package mutating func decode(
         _ bytes: RawSpan,
         dimensions: Dimensions,
         pool: VideoBufferPool
     ) throws(DamagedPicture) -> VideoBuffer {
         var isFlawed = false
-        guard let subsampling = readHeader(bytes, dimensions: dimensions, isFlawed: &isFlawed) else {
+        guard let geometry = readHeader(bytes, isFlawed: &isFlawed) else {
             renewHandle()
             throw .undecodable
         }
-        let geometry = JPEGGeometry(dimensions: dimensions, subsampling: subsampling)
+        guard geometry.dimensions == dimensions else { throw .otherSize(geometry.dimensions) }
         let buffer = pool.take(dimensions)
         reserveScratch(geometry.scratchBytes)
         guard unsafe buffer.withTarget({ unsafe decode(bytes, geometry, into: $0, isFlawed: &isFlawed) }) else {
@@ -97,8 +97,8 @@ package import Threading
         context = Self.nextContext()
     }
 
-    /// Checks the picture's header; returns its subsampling, or `nil` if the picture cannot be used.
-    private func readHeader(_ bytes: RawSpan, dimensions: Dimensions, isFlawed: inout Bool) -> Int32? {
+    /// Checks the picture's header; returns the sizes of its planes, or `nil` if the picture cannot be used.
+    private func readHeader(_ bytes: RawSpan, isFlawed: inout Bool) -> JPEGGeometry? {
         var (width, height, subsampling, colourspace): (Int32, Int32, Int32, Int32) = (0, 0, -1, -1)
         let status = unsafe bytes.withUnsafeBytes { bytes -> Int32 in
             guard let start = bytes.baseAddress else { return -1 }
@@ -116,13 +116,12 @@ package import Threading
             guard hasExtraneousBytes, JPEGScanCheck.isWhole(bytes) else { return nil }
             isFlawed = true
         }
-        guard Int(width) == dimensions.width, Int(height) == dimensions.height else { return nil }
         // JPEG has sides of up to 65,500 pixels.
         let limit = Dimensions.largestCodable
-        guard dimensions.width <= limit.width, dimensions.height <= limit.height else { return nil }
+        guard (1...limit.width).contains(Int(width)), (1...limit.height).contains(Int(height)) else { return nil }
         guard colourspace == TJCS_YCbCr.rawValue || colourspace == TJCS_GRAY.rawValue else { return nil }
         guard (0..<TJ_NUMSAMP).contains(subsampling) else { return nil }
-        return subsampling
+        return JPEGGeometry(dimensions: Dimensions(width: Int(width), height: Int(height)), subsampling: subsampling)
     }
 
     /// Decodes into the target's planes, through the scratch memory if sizes differ.

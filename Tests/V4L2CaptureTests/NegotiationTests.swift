@@ -64,6 +64,14 @@ struct NegotiationTests {
         #expect(system.isAllClosed)
     }
 
+    // Capture cards deliver one field for sizes of at most half the lines of a signal.
+    @Test("Pictures of one field are taken", arguments: [V4L2_FIELD_TOP, V4L2_FIELD_BOTTOM].map(\.rawValue))
+    func singleField(field: UInt32) async throws {
+        let source = makeSource(ScriptedSystem(CameraScript(substitute: { $0.field = field })))
+        try await source.startCapture()
+        await source.stopCapture()
+    }
+
     @Test("The rate that is asked of the driver is the chosen one")
     func rate() async throws {
         let system = ScriptedSystem(

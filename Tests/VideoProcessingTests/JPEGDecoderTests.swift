@@ -257,7 +257,9 @@ struct JPEGDecoderTests {
     @Test("A picture of another size than the layout's is refused", arguments: [(64, 47), (63, 48), (48, 64), (1, 1)])
     func otherSize(width: Int, height: Int) throws {
         let bytes = try JPEGMaker.make(64, 48).bytes
-        #expect(throws: DamagedPicture.undecodable) { try decode(bytes, width, height) }
+        #expect(throws: DamagedPicture.otherSize(Dimensions(width: 64, height: 48))) {
+            try decode(bytes, width, height)
+        }
     }
 
     @Test(
@@ -308,6 +310,53 @@ struct JPEGDecoderTests {
         let noise = (0..<2000).map { _ in UInt8(random(256)) }
         #expect(throws: DamagedPicture.undecodable) { try decode(noise, 37, 27) }
         #expect(throws: DamagedPicture.undecodable) { try decode([0xFF, 0xD8] + noise, 37, 27) }
+    }
+
+    /// What a converter makes of pictures, one after another, whose driver states 64x48.
+    private func convert(
+        _ pictures: [[UInt8]],
+        to size: Dimensions? = nil
+    ) throws -> [Result<Dimensions, DamagedPicture>] {
+        let converter = try FrameConverter(transform: FrameTransform(size: size))
+        let layout = CapturedLayout(pixelFormat: .mjpeg, dimensions: Dimensions(width: 64, height: 48), bytesPerRow: 0)
+        return pictures.map { bytes in
+            Result { () throws(DamagedPicture) in
+                try converter.convert(bytes.span.bytes, layout: layout, timestamp: MonotonicInstant(nanoseconds: 1))
+                    .dimensions
+            }
+        }
+    }
+
+    @Test(
+        "A camera whose pictures all have another size than its driver states is believed with the third",
+        arguments: [(64, 64), (32, 24), (128, 96), (80, 48)]
+    )
+    func claimedSize(width: Int, height: Int) throws {
+        let size = Dimensions(width: width, height: height)
+        let bytes = try JPEGMaker.make(width, height).bytes
+        let stated = try JPEGMaker.make(64, 48).bytes
+        let results = try convert([bytes, bytes, bytes, bytes, Array(bytes.dropLast(20)), bytes, stated, bytes])
+        let refused = Result<Dimensions, DamagedPicture>.failure(.otherSize(size))
+        #expect(results[..<2] == [refused, refused])
+        #expect(results[2...5] == [.success(size), .success(size), .failure(.undecodable), .success(size)])
+        #expect(results[6...] == [.success(Dimensions(width: 64, height: 48)), refused])
+        let request = Dimensions(width: 32, height: 16)
+        #expect(try convert([bytes, bytes, bytes], to: request).last == .success(request))
+    }
+
+    @Test("Damaged headers that claim other sizes, or far too large ones, are not believed")
+    func falseSizes() throws {
+        let good = try JPEGMaker.make(64, 48).bytes
+        let others = try [(32, 48), (48, 48), (64, 32)].map { try JPEGMaker.make($0.0, $0.1).bytes }
+        let size = Result<Dimensions, DamagedPicture>.success(Dimensions(width: 64, height: 48))
+        let sequence = [good, others[0], others[0], good, others[0], others[1], others[2], others[0], good]
+        let results = try convert(sequence)
+        #expect(results.map { $0 == size } == sequence.map { $0 == good })
+        var huge = good
+        let header = try #require(JPEGMaker.segments(good).first { $0.marker == 0xC0 })
+        huge.replaceSubrange(header.range.lowerBound + 5..<header.range.lowerBound + 9, with: [0x3F, 0xFF, 0x3F, 0xFF])
+        let claimed = Dimensions(width: 16_383, height: 16_383)
+        #expect(try convert(Array(repeating: huge, count: 5)).allSatisfy { $0 == .failure(.otherSize(claimed)) })
     }
 
     @Test("The converter decodes and transforms, from a device's buffer with rubbish behind the picture")
