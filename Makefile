@@ -15,7 +15,7 @@ SUDO = $(if $(filter 0,$(shell id -u)),,sudo)
 PREFIX = /usr/local
 PROGRAMS = room-client room-server room-view
 
-.PHONY: all deps build build-ahead release programs install lint check symbol-graphs api api-check test check-programs test-decisions test-address test-thread lab demo bench bench-network docs clean
+.PHONY: all deps build build-ahead release programs install lint check symbol-graphs api api-check test check-programs test-values test-address test-thread lab demo bench bench-network docs clean
 
 all: build
 
@@ -58,13 +58,11 @@ lint: deps
 check: lint
 	swift build --build-tests $(DECLARED)
 
-# Tests that play minutes of decisions on values. They would take a third of all tests' time under a sanitizer, for code that
-# uses no memory unsafely but to prefetch it.
-DECISIONS = AdaptationTests RelayCoreTests
-# Tests of values, which know neither threads nor memory of their own.
-VALUES = $(DECISIONS) RoomProtocolTests ChartsTests
+# Tests of values, which know no threads, and use no memory unsafely but to prefetch it: a sanitizer has nothing to find. Those
+# that play minutes of decisions would take a third of all tests' time under one.
+VALUES = AdaptationTests ChartsTests RelayCoreTests TilesTests WordingTests
 # Tests of code that runs on its caller's thread alone: none of it has anything that two threads share.
-ONE_THREAD = MediaFilesTests TilesTests VP8CodecTests VideoProcessingTests WordingTests
+ONE_THREAD = MediaFilesTests RoomProtocolTests VP8CodecTests VideoProcessingTests
 # The same, among others that do have threads.
 ONE_THREAD_SUITES = ClientTests.DocumentedCommandTests ClientTests.SourceOptionTests ClientTests.SourceOptionsTests \
     SyntheticSourcesTests.BarcodeTests SyntheticSourcesTests.PictureTests
@@ -85,25 +83,27 @@ NO_TESTS = adaptation-bench encode-clip picture-bench MinimalPublisher MinimalSu
     GrayscalePublisher PlanesToC
 
 # Each kind of build has a folder of its own. Without debug information a build takes a tenth less work; the sanitizers'
-# reports then name functions and no lines. What they run none of is not compiled either.
+# reports then name functions and no lines. What they run none of is not compiled either, and the programs, of which they test
+# parts, are not optimized.
 ADDRESS = --configuration release -Xswiftc -enable-testing --sanitize=address -Xswiftc -gnone --scratch-path .build-address \
     $(DECLARED)
 THREAD = --sanitize=thread -Xswiftc -gnone --scratch-path .build-thread
-NOT_ADDRESS = $(NO_TESTS) $(DECISIONS)
+NOT_ADDRESS = $(NO_TESTS) AdaptationSimulation $(VALUES)
+FOR_ADDRESS = ROOM_LEAVE_OUT="$(NOT_ADDRESS)" ROOM_UNOPTIMIZED="$(PROGRAMS)"
 NOT_THREAD = $(NO_TESTS) $(VALUES) $(ONE_THREAD)
 
 # Builds only what these tests need.
-PLAIN = --configuration release -Xswiftc -enable-testing -Xswiftc -gnone --scratch-path .build-decisions \
+PLAIN = --configuration release -Xswiftc -enable-testing -Xswiftc -gnone --scratch-path .build-values \
     --product roomPackageTests
-NOT_PLAIN = $(filter-out $(DECISIONS),$(notdir $(wildcard Tests/*Tests)))
+NOT_PLAIN = $(filter-out $(VALUES),$(notdir $(wildcard Tests/*Tests)))
 
-test-decisions: deps
+test-values: deps
 	ROOM_LEAVE_OUT="$(NOT_PLAIN)" Tests/run $(PLAIN)
 
 # All other tests, with what the optimizer makes of the code. Those that start programs start the ones that users run, without
 # a sanitizer: they and `.ci/lost-errors` show faults of the compiler that the sanitizer's own code would hide.
 test-address: release
-	ROOM_TEST_PROGRAMS=$$(realpath .build/release) ROOM_LEAVE_OUT="$(NOT_ADDRESS)" Tests/run $(ADDRESS)
+	ROOM_TEST_PROGRAMS=$$(realpath .build/release) $(FOR_ADDRESS) Tests/run $(ADDRESS)
 
 # Tests that start programs are left out: they take seconds, and show nothing that those in one process do not. Memory that
 # grows shows here, since AddressSanitizer keeps freed memory.
@@ -113,13 +113,13 @@ test-thread: deps
 
 # What the tests in other kinds of builds need, built before they run.
 build-ahead: deps
-	ROOM_LEAVE_OUT="$(NOT_ADDRESS)" swift build --build-tests $(ADDRESS)
+	$(FOR_ADDRESS) swift build --build-tests $(ADDRESS)
 	ROOM_LEAVE_OUT="$(NOT_PLAIN)" swift build $(PLAIN)
 	ROOM_LEAVE_OUT="$(NOT_THREAD)" swift build --build-tests $(THREAD)
 
 # The guest is slow, so its tests are optimized ones, too.
 lab: release
-	ROOM_BUILD_DIR=.build/release ROOM_TESTS_OPTIONS="$(ADDRESS)" ROOM_LEAVE_OUT="$(NOT_ADDRESS)" Tests/CameraLab/run
+	ROOM_BUILD_DIR=.build/release ROOM_TESTS_OPTIONS="$(ADDRESS)" $(FOR_ADDRESS) Tests/CameraLab/run
 
 demo: programs
 	Examples/demo
@@ -158,4 +158,4 @@ docs: symbol-graphs
 	    --output-path .build/documentation --warnings-as-errors
 
 clean:
-	rm -rf .build .build-install .build-release .build-thread .build-address .build-decisions demo-output
+	rm -rf .build .build-install .build-release .build-thread .build-address .build-values demo-output

@@ -265,17 +265,24 @@ let application: [Target] = [
 let everything =
     values + decisions + edges + assembly + programs + benchmarks + examples + tools + endToEnd + application
 
-/// The targets that ROOM_LEAVE_OUT names: a build that runs some of the tests need not compile the others.
-let leftOut = (Context.environment["ROOM_LEAVE_OUT"] ?? "").split(separator: " ").map(String.init)
-for name in leftOut where !everything.contains(where: { $0.name == name }) {
-    fatalError("ROOM_LEAVE_OUT names \(name), and there is no such target.")
+/// The targets that a variable of the environment names.
+@MainActor func targets(in variable: String) -> [String] {
+    let names = (Context.environment[variable] ?? "").split(separator: " ").map(String.init)
+    for name in names where !everything.contains(where: { $0.name == name }) {
+        fatalError("\(variable) names \(name), and there is no such target.")
+    }
+    return names
 }
 
-/// The tests whose own code computes much: pictures, and emulated peers of a relay.
-let computingTests = ["RelayCoreTests", "ScreenCaptureTests", "V4L2CaptureTests", "VP8CodecTests"]
-// To optimize the code of the others takes longer than they run.
-for target in everything where target.type == .test && !computingTests.contains(target.name) {
-    target.swiftSettings = settings + [.unsafeFlags(["-Onone"], .when(configuration: .release))]
+/// A build that runs some of the tests need not compile the others.
+let leftOut = targets(in: "ROOM_LEAVE_OUT")
+/// To optimize a test's code takes longer than it runs, unless it computes much: pictures, and emulated peers of a relay.
+let testsToOptimize = ["RelayCoreTests", "ScreenCaptureTests", "VP8CodecTests"]
+let unoptimized =
+    everything.filter { $0.type == .test }.map(\.name).filter { !testsToOptimize.contains($0) }
+    + targets(in: "ROOM_UNOPTIMIZED")
+for target in everything where unoptimized.contains(target.name) {
+    target.swiftSettings = (target.swiftSettings ?? []) + [.unsafeFlags(["-Onone"], .when(configuration: .release))]
 }
 
 let package = Package(
