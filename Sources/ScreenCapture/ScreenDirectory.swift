@@ -147,7 +147,7 @@ struct ScreenDirectory {
         let list = try connection.property(connection.atom("_NET_CLIENT_LIST"), of: connection.root)
         var identifiers = stride(from: 0, to: list.count & ~3, by: 4).map { offset in
             // Properties of 32 bits come in the byte order of this machine, which is little-endian.
-            (0..<4).reduce(xcb_window_t(0)) { $0 | xcb_window_t(list[offset + $1]) << (8 * xcb_window_t($1)) }
+            list[offset..<offset + 4].reversed().reduce(xcb_window_t(0)) { $0 << 8 | xcb_window_t($1) }
         }
         if identifiers.isEmpty {
             let marker = try connection.atom("WM_STATE")

@@ -106,15 +106,11 @@ struct CameraSourceTests {
     func overtaken(isStamped: Bool) async throws {
         let sink = RecordingSink()
         let flags = isStamped ? UInt32(V4L2_BUF_FLAG_TIMESTAMP_MONOTONIC) : 0
-        let events = [0, 1, 3, 2, 4, 8, 6, 9].map { number in
-            CameraScript.Event.frames([
-                .init(
-                    sequence: UInt32(number),
-                    flags: flags,
-                    nanoseconds: Int64(number + 1) * 33_333_333,
-                    fill: UInt8(10 + number)
-                )
-            ])
+        let numbers: [UInt8] = [0, 1, 3, 2, 4, 8, 6, 9]
+        let events = numbers.map { number in
+            let time = (Int64(number) + 1) * 33_333_333
+            let frame = CameraScript.Frame(sequence: UInt32(number), flags: flags, nanoseconds: time, fill: 10 + number)
+            return CameraScript.Event.frames([frame])
         }
         let result = try await captureToTheEnd(CameraScript(events: events + [lost]), sink: sink)
         #expect(sink.lumas == [10, 11, 13, 14, 18, 19])

@@ -151,7 +151,8 @@ struct LibV4LConversionTests {
                 _ = try LibV4LConversion.removePadding(bytes, rows: 5, each: 10, of: 6)
             }
             let packed = try LibV4LConversion.removePadding(bytes, rows: 4, each: 10, of: 6)
-            #expect(Array(packed) == (0..<4).flatMap { row in (0..<6).map { UInt8(10 * row + $0) } })
+            let rows = ([0, 10, 20, 30] as [UInt8]).flatMap { [UInt8]($0..<$0 + 6) }
+            #expect(Array(packed) == rows)
         }
     }
 }
