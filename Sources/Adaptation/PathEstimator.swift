@@ -28,7 +28,9 @@ package struct PathEstimator: Hashable, Sendable {
 
     /// More writes than this are not kept apart; a receiver that acknowledges nothing would make them grow for ever.
     private static let mostWrites = 8192
-    /// After this many acknowledgements in a row whose times go back, the receiver's clock is believed anew.
+    /// After this many acknowledgements in a row whose times cannot be true, the receiver's clock is believed anew.
+    ///
+    /// Until then their bytes count, so that more is sent and acknowledged, but nothing is learned of the delay.
     private static let backwardLimit = 20
     /// Receivers' clocks do not run ahead by more than this from one acknowledgement to the next, in microseconds.
     private static let clockLead: Int64 = 60_000_000
@@ -198,11 +200,15 @@ package struct PathEstimator: Hashable, Sendable {
     ) -> Sample? {
         train = nil
         guard let bytes = Int64(exactly: acknowledgement.cumulativeBytes), bytes <= writtenBytes,
-            bytes >= acknowledgedBytes,
-            let received = Int64(exactly: acknowledgement.receiveTime.microseconds),
-            isPossible(received, at: now)
+            bytes >= acknowledgedBytes
         else {
             disregarded += 1
+            return nil
+        }
+        guard let received = Int64(exactly: acknowledgement.receiveTime.microseconds), isPossible(received, at: now)
+        else {
+            disregarded += 1
+            noteArrival(through: bytes, at: now)
             return nil
         }
         train = endedTrain(acknowledgement, bytes: bytes, received: received)
@@ -279,6 +285,15 @@ package struct PathEstimator: Hashable, Sendable {
             // What delays acknowledgements alone is no gap.
             gap: gap(of: arrived, after: min(silence, waited, Int64(delay - smallest)))
         )
+    }
+
+    /// Notes that the receiver has `bytes`, at a time of its own that says nothing.
+    private mutating func noteArrival(through bytes: Int64, at now: Int64) {
+        guard bytes > acknowledgedBytes else { return }
+        lastAcknowledgement = now
+        _ = forgetWrites(through: bytes)
+        if firstWrite == writes.count { excused = writtenBytes }
+        acknowledgedBytes = bytes
     }
 
     private func gap(of bytes: Int64, after time: Int64) -> Gap? {

@@ -30,6 +30,53 @@ struct SubscriberPathTests {
         #expect(path.unacknowledgedBytes <= 4097 * 1000)
     }
 
+    // The first acknowledgement came behind more writes than were remembered, and so the estimate began again, for ever.
+    @Test(
+        "A peer far away is known by its first acknowledgement, however many messages are on their way",
+        arguments: [(700, 4), (1300, 8), (2500, 20), (5000, 4), (8000, 50)]
+    )
+    func longWay(roundTrip: Int, every interval: Int) {
+        var path = SubscriberPath()
+        var known: Int?
+        for index in 0..<(20_000 / interval) {
+            let now = start + .milliseconds(index * interval)
+            path.wrote(1000, .media, at: now)
+            let answered = index - roundTrip / interval
+            guard answered >= 0 else { continue }
+            let arrival = now - .milliseconds(roundTrip / 2)
+            path.acknowledged(acknowledgement(1000 * (answered + 1), at: arrival), at: now)
+            if path.isAcknowledged, known == nil { known = index * interval }
+        }
+        // What was written before the estimate began anew, after six seconds in vain, does not count.
+        let latest = roundTrip < 6000 ? roundTrip + 2 * interval : 2 * roundTrip + 2 * interval
+        #expect(known ?? .max <= latest)
+        #expect(path.disregarded == 0 && path.rate == nil)
+    }
+
+    // The gate closed for good: what opened it again were acknowledgements, and none came without frames.
+    @Test("A peer whose clock is set goes on getting its frames", arguments: [-200, -1, 200], [33, 100, 500])
+    func setClock(leap: Int, every interval: Int) {
+        var path = SubscriberPath()
+        var (sent, written) = (0, 0)
+        var underway: [(bytes: Int, arrival: MonotonicInstant)] = []
+        for millisecond in 0..<20_000 {
+            let now = start + .milliseconds(millisecond)
+            while let first = underway.first, first.arrival + .milliseconds(30) <= now {
+                underway.removeFirst()
+                let clock = first.arrival + .seconds(1000 + (millisecond > 5000 ? leap : 0))
+                path.acknowledged(acknowledgement(first.bytes, at: clock), at: now)
+            }
+            guard millisecond % interval == 0 else { continue }
+            guard path.admitsFrame(at: now) else { continue }
+            path.wrote(4000, .media, at: now)
+            written += 4000
+            sent += 1
+            underway.append((written, now + .milliseconds(30)))
+        }
+        #expect(sent >= 20_000 / interval - 2)
+        #expect(path.disregarded <= 20 && path.rate == nil)
+    }
+
     @Test("Thinned acknowledgements of a path without a queue give no limit and never close the gate")
     func thinned() {
         var path = SubscriberPath()

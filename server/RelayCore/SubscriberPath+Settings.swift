@@ -58,10 +58,10 @@ extension SubscriberPath {
         package var heldPart = 0.75
         /// The most writes that are remembered; a peer that leaves more unacknowledged has no estimate any more.
         package var mostWrites: Int32 = 4096
-        /// The most writes that are remembered of a peer that has never acknowledged any.
-        ///
-        /// At 30 frames a second that is four seconds, in which an acknowledgement comes on any path worth an estimate.
+        /// The most writes that are remembered of a peer that has never acknowledged any, after `firstPatience`.
         package var mostFirstWrites: Int32 = 128
+        /// The time in which the first acknowledgement comes on any path worth an estimate.
+        package var firstPatience: Int64 = 6_000_000
         /// The law's additive increase (`RateController.Settings`), half of that of a publisher's own path.
         ///
         /// The publisher hears of a rate 0.1 to 0.2 s later, and the queue of a rate that was too high is so much

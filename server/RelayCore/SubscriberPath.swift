@@ -170,7 +170,7 @@ package struct SubscriberPath: Sendable {
         if isAcknowledged { thinning.wrote(at: time, silence: time - lastAcknowledgement, settings) }
         writesSinceAcknowledgement += 1
         let most = isAcknowledged ? settings.mostWrites : settings.mostFirstWrites
-        if writesSinceAcknowledgement > most { forget() }
+        if writesSinceAcknowledgement > most, remembersTooLong(at: time) { forget() }
     }
 
     /// Notes, when a frame is sent, that its track has published `frames` since the one before.
@@ -193,8 +193,12 @@ package struct SubscriberPath: Sendable {
             isGivenUp = false
             return begin(at: now)
         }
-        guard bytes >= origin else { return }
         let time = now.microseconds
+        guard bytes >= origin else {
+            // On a long way, the acknowledgements of what was written since are still to come.
+            (writesSinceAcknowledgement, lastAcknowledgement) = (0, time)
+            return
+        }
         let relative = bytes - origin
         if relative > UInt64(clamping: estimator.writtenBytes) {
             estimator.wrote(unaged, at: unagedTime)
@@ -212,22 +216,28 @@ package struct SubscriberPath: Sendable {
         let sample = estimator.acknowledged(told, isThinned: isThinned, at: time)
         guard estimator.disregarded == before else {
             disregarded += 1
+            if estimator.unacknowledgedBytes < outstanding { heard(at: time) }
             return
         }
         endsOutage = isAcknowledged && !isThinned && silence > roundTrip + settings.outage
         (wouldFollowUnsaid, unsaidUntil) = (false, nil)
         if endsOutage { recoveryWindow = Int64(settings.recoveryPart * Double(outstanding)) }
-        isAcknowledged = true
-        lastAcknowledgement = time
-        writesSinceAcknowledgement = 0
+        heard(at: time)
         thinning.acknowledged()
-        nextProbe = nil
         guard let sample else { return }
         probe.acknowledged(bytes: bytes, written: sample.written, queue: sample.queue, at: time)
         let waited = oldest.map { time - $0 } ?? 0
         let wasLate = waited > roundTrip + sample.queue + settings.hearing
         thinning.note(queue: sample.queue, wasLate: wasLate, at: time, settings)
         learn(from: sample, at: time)
+    }
+
+    /// Notes that the peer has acknowledged something.
+    private mutating func heard(at time: Int64) {
+        isAcknowledged = true
+        lastAcknowledgement = time
+        writesSinceAcknowledgement = 0
+        nextProbe = nil
     }
 
     /// Begins the estimate: what is written from now on counts.
@@ -244,6 +254,12 @@ package struct SubscriberPath: Sendable {
         nextProbe = nil
         sent = SentRate()
         firstDelivery = FirstDelivery()
+    }
+
+    /// Whether more than a few writes wait for an acknowledgement that will not come.
+    private func remembersTooLong(at time: Int64) -> Bool {
+        isAcknowledged || writesSinceAcknowledgement > settings.mostWrites
+            || time - lastAcknowledgement > settings.firstPatience
     }
 
     @inline(never)  // It is rare, and would make `wrote` long.
