@@ -231,6 +231,37 @@ struct LateJoinTests {
         #expect(delay(at: 2_000_000, load(waiting: 100_000, pause: .seconds(1))) == nil, "no request for a second")
     }
 
+    // It gave up the cached pictures for a keyframe that it could not have for half a minute, and saw nothing until then.
+    @Test("A viewer that pauses often behind a thin link does not give up a fresh cache for a keyframe far off")
+    func pausesAgain() throws {
+        var room = try EmulatedRoom(cap: Self.rate) {
+            [
+                EmulatedViewer($0, "healthy", bitsPerSecond: 50_000_000, delay: .milliseconds(5)),
+                EmulatedViewer($0, "thin", bitsPerSecond: 1.2 * Self.rate, socketBytes: 32_000, countsParts: true),
+            ]
+        }
+        room.run(5000)
+        func setPaused(_ isPaused: Bool) {
+            var request = Subscribe(trackId: room.camera.track.id)
+            request.paused = isPaused
+            room.bench.send(.subscribe(request), from: room.viewers[1].peer)
+        }
+        var live = 0
+        for cycle in 0..<16 {
+            setPaused(true)
+            room.run(300)
+            if cycle % 2 == 0 { room.camera.wantsKeyframe = true }
+            room.run(200)
+            setPaused(false)
+            let resumed = room.milliseconds
+            room.run(2500)
+            let last = room.viewers[1].shownFrames(of: room.camera).last { $0.time > resumed }
+            if cycle % 2 == 0, let last, last.age < 200 { live += 1 }
+        }
+        #expect(live >= 7)
+        for viewer in room.viewers { #expect(viewer.peer.allProblems.isEmpty) }
+    }
+
     @Test("Acknowledgements that lie ask for one keyframe at most")
     func lies() {
         var choice = CatchUpChoice(fromCache: true)

@@ -123,14 +123,18 @@ extension Relay {
         at now: MonotonicInstant
     ) -> CatchUpChoice.Load {
         let encoding = participants.hot[id.index].subscriptions[index].encoding
-        let rest = encodings[encoding]?.keyframes.restsUntil(at: now)
+        var moment = encodings[encoding]?.keyframes.restsUntil(at: now) ?? now
+        if !participants.hot[id.index].subscriptions[index].catchUp.isWaiting {
+            let next = nextKeyframeMoment(of: encoding, for: id, subscription: index, because: .other, at: now)
+            moment = max(moment, next)
+        }
         return CatchUpChoice.Load(
             waiting: sum.waiting,
             underway: Int(connections.bulk[connection.index].path.unacknowledgedBytes),
             roundTrip: connections.bulk[connection.index].path.shortestRoundTrip.seconds,
             keyframe: encodings.hot[encoding.index].stream.newestKeyframeSize,
             production: sum.production,
-            pause: rest.map { $0.duration(since: now) } ?? .zero
+            pause: moment.duration(since: now)
         )
     }
 }

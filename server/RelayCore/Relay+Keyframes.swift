@@ -49,6 +49,20 @@ extension Relay {
         )
     }
 
+    /// What `keyframeMoment` would give, for a subscriber that does not say yet that it needs the keyframe.
+    func nextKeyframeMoment(
+        of encoding: EncodingID,
+        for id: ParticipantID,
+        subscription index: Int,
+        because need: KeyframeBackoff.Need,
+        at now: MonotonicInstant
+    ) -> MonotonicInstant {
+        guard tracks[encodings.hot[encoding.index].track]?.info.enabled == true else { return now }
+        var backoff = participants.hot[id.index].subscriptions[index].backoff
+        let othersPay = encodings.hot[encoding.index].hasUsers(besides: id)
+        return backoff.needed(because: need, othersPay: othersPay, at: now)
+    }
+
     /// Lets the only subscriber that is left of an encoding have the keyframe at once that it waits for.
     mutating func hurryKeyframe(of encoding: EncodingID, at now: MonotonicInstant) {
         guard encodings[encoding]?.keyframes.nextDeadline != nil,
