@@ -78,6 +78,37 @@ struct SimulcastTests {
         expectNoProblems(room)
     }
 
+    // Each time, its encoding came when nobody waited for it any more.
+    @Test("From a publisher far away, a viewer gets what it wishes for", arguments: [100, 1900, 2500, 3300])
+    func farPublisher(roundTrip: Int) throws {
+        let bench = RelayBench()
+        let robot = bench.join("robot")
+        let camera = try #require(bench.publish(robot, layers: Self.layers))
+        let viewer = bench.join("viewer")
+        let track = camera.track.id
+        bench.send(.subscribe(Subscribe(trackId: track, width: 320, height: 180)), from: viewer)
+        // What the relay wants reaches the camera half a round trip later, and its frames the relay after another half.
+        var wishes: [(at: Int, wanted: [Bool])] = []
+        var received: Set<Int> = []
+        for millisecond in 0..<40_000 {
+            bench.advance(.milliseconds(1))
+            if millisecond == 8000 {
+                bench.send(.subscribe(Subscribe(trackId: track, width: 640, height: 360)), from: viewer)
+            }
+            bench.pull([robot, viewer])
+            let encodings = bench.encodings(of: camera)
+            wishes.append((millisecond, encodings.map { $0.wanted != nil }))
+            let due = millisecond - roundTrip
+            guard millisecond % 33 == 0, due >= 0 else { continue }
+            for (encoding, isWanted) in zip(encodings, wishes[due].wanted) where isWanted { bench.frame(encoding) }
+            bench.pull([robot, viewer])
+            bench.acknowledge(viewer)
+            if millisecond > 30_000 { received.formUnion(viewer.receiver(camera)?.simulcastLayers.suffix(1) ?? []) }
+        }
+        #expect(received == [1])
+        #expect(viewer.allProblems.isEmpty, "\(viewer.allProblems.prefix(3))")
+    }
+
     @Test("When the slow viewer goes, its encoding is not wanted any more; when its link is good again, nor is it")
     func lastUserGoes() throws {
         for leaves in [true, false] {

@@ -176,8 +176,10 @@ extension Relay {
 
     /// Whether an encoding that was told to be sent has not come for a while.
     func isMissing(_ encoding: EncodingID, at now: MonotonicInstant) -> Bool {
+        // A publisher far away has needed longer before, if it came too late for those who had wanted it.
+        let patience = max(Self.missingAfter, .microseconds(encodings.hot[encoding.index].answerTime * 3 / 2))
         guard encodings.hot[encoding.index].hasUsers, let since = encodings.hot[encoding.index].wantedSince,
-            now.duration(since: since) > Self.missingAfter
+            now.duration(since: since) > patience
         else { return false }
         return !encodings.hot[encoding.index].hasFlowed(within: Self.missingAfter, at: now)
     }

@@ -134,7 +134,7 @@ extension Relay {
         changeStream(of: encoding) { $0.append(packet, header: header, at: now) }
         encodings.hot[encoding.index].rate.add(packet.count, at: now.microseconds)
         if !encodings.hot[encoding.index].hasFlowed(within: Self.flowTime, at: now) {
-            encodings.hot[encoding.index].flowSince = now
+            encodings.hot[encoding.index].beginFlow(at: now)
         }
         encodings.hot[encoding.index].lastArrival = now
         if tracks.hot[track.index].encodings.count > 1 { keepWithinTrack(track) }

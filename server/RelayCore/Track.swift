@@ -75,6 +75,8 @@ struct EncodingFanout: Sendable {
     /// When somebody last began to receive the encoding or to wait for it, while nobody did, or when the track was
     /// enabled for those who do.
     var wantedSince: MonotonicInstant?
+    /// How long the publisher took, when it last began to send the encoding because somebody wanted it, in microseconds.
+    var answerTime: Int64 = 0
     /// When the publisher is told that nobody receives the encoding, unless somebody subscribes before.
     var idleDeadline: MonotonicInstant?
 
@@ -98,6 +100,16 @@ struct EncodingFanout: Sendable {
     func hasFlowed(within time: Duration, at now: MonotonicInstant) -> Bool {
         lastArrival.map { $0 + time >= now } ?? false
     }
+
+    /// Notes that packets begin to come after a silence.
+    mutating func beginFlow(at now: MonotonicInstant) {
+        flowSince = now
+        guard let wantedSince, lastArrival.map({ $0 < wantedSince }) ?? true else { return }
+        answerTime = min(now.duration(since: wantedSince).wholeMicroseconds, Self.longestAnswerTime)
+    }
+
+    /// What takes longer has other reasons than the way to the publisher and back; in microseconds.
+    private static let longestAnswerTime: Int64 = 10_000_000
 
     /// Admits a packet in order, or counts it as one that was dropped; the keyframe that is awaited admits all after it.
     ///
