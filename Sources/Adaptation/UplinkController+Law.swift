@@ -145,6 +145,8 @@ extension UplinkController {
             let time = last + settings.outageProbe * settings.outageAfter
             return now >= time ? nil : (.network, time)
         case .starting, .acknowledged:
+            // Then a receiver that acknowledges nothing gets frames without that, also if no other picture comes.
+            let unacknowledged = mode == .starting ? firstFrame.map { $0 + settings.unacknowledgedAfter + 1 } : nil
             let admits = lanes[index].admits(
                 path,
                 controller,
@@ -154,7 +156,7 @@ extension UplinkController {
                 keyframeTime: settings.keyframeTime,
                 at: now
             )
-            return admits ? nil : (.network, nil)
+            return admits ? nil : (.network, unacknowledged)
         }
     }
 

@@ -205,6 +205,22 @@ struct UplinkAcknowledgementTests {
         #expect(bench.uplink.status.mode == .outage)
     }
 
+    // Nothing asked again, and so the picture stayed as unsharp as its first frame.
+    @Test("A still picture's first repeat, towards a server that never acknowledges, waits for a time")
+    func stillPicture() throws {
+        var bench = UplinkBench()
+        let id = bench.add(1200)
+        guard case .encode = bench.decide(id, keyframeDue: true) else { throw TestFailure("the first frame waits") }
+        bench.encoded(id, bytes: 8000, isKeyframe: true)
+        bench.write(8000)
+        bench.now += 1_100_000
+        guard case .wait(let time?) = bench.decide(id) else { throw TestFailure("no wait, or one without an end") }
+        #expect(time > bench.instant && time <= bench.instant + .milliseconds(901))
+        bench.now = time.microseconds
+        #expect(bench.decide(id, isNewFrame: false) != .wait(until: nil))
+        #expect(bench.uplink.status.mode == .unacknowledged)
+    }
+
     @Test("A server that never acknowledges gets the whole rate, and two queued frames at most")
     func neverAcknowledged() {
         var bench = UplinkBench()
@@ -353,7 +369,7 @@ struct UplinkAcknowledgementTests {
         // Honest from here on, by a clock of its own.
         bench.now += 1_000_000
         bench.acknowledge()
-        _ = bench.play(id, seconds: 40)
+        _ = bench.play(id, seconds: 50)
         #expect(bench.play(id, seconds: 10) > 280)
         #expect(bench.uplink.status.rate.bitsPerSecond > 1_500_000)
     }
