@@ -162,9 +162,11 @@ package struct Doctor: Sendable {
             figures.capture = measurement
             report(measurement.findings(check, name))
         } catch let error as CameraError {
-            report(.problem(check, error.code.name, "\(name) does not start: \(error.explanation)", Self.listAdvice))
+            let advice = "room-client devices --formats lists what there is"
+            report(.problem(check, error.code.name, "\(name) does not start: \(error.explanation)", advice))
         } catch let error as ScreenError {
-            report(.problem(check, error.code.name, "\(name) does not start: \(error.explanation)", Self.listAdvice))
+            let advice = "room-client devices --screens lists what there is"
+            report(.problem(check, error.code.name, "\(name) does not start: \(error.explanation)", advice))
         } catch {
             return
         }
@@ -177,8 +179,6 @@ package struct Doctor: Sendable {
             return .failure(error)
         }
     }
-
-    private static let listAdvice = "room-client devices --formats lists what there is"
 
     // MARK: This program
 

@@ -104,7 +104,7 @@ package struct ScreenCheck: Sendable {
                 .problem(
                     .screen,
                     "unsupportedFormat",
-                    "\(display.display) does not store its pixels as 32 bits",
+                    "\(display.display) does not store its pixels with eight bits for each colour, and 32 in all",
                     "start the X server with a depth of 24"
                 )
             )

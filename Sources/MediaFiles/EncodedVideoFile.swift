@@ -76,7 +76,7 @@ package protocol EncodedVideoReader: AnyObject {
     /// Where another file begins that was appended to this one, in bytes; `nil` until the last frame was read, and if
     /// there is none.
     ///
-    /// The frames of that file are not read.
+    /// The frames of that file are not read before `beginNextFile`.
     var nextFileOffset: Int64? { get }
 
     /// Moves to the next frame.
@@ -85,6 +85,14 @@ package protocol EncodedVideoReader: AnyObject {
     /// - Throws: `truncated` in the middle of a frame, `damaged`, `unsupported`, `systemFailure`; every later call
     ///   throws the same error.
     func nextFrame() throws(MediaFileError) -> StoredFrame?
+
+    /// Goes on with the file that was appended to this one, as by a program before a pipe that was started again.
+    ///
+    /// In a pipe that program may have been killed in the middle of a frame, which is then left out.
+    ///
+    /// - Returns: `false` if there is none, as far as is known.
+    /// - Throws: As `EncodedVideoFormat.openReader`, but not `notFound` and `notPermitted`.
+    func beginNextFile() throws(MediaFileError) -> Bool
 
     /// Lends the compressed picture of the current frame; empty before the first and after the last.
     func withFrameBytes<Result, Failure: Error>(

@@ -93,29 +93,15 @@ extension MediaFileError {
     }
 }
 
-/// Reads compressed pictures from an IVF file; confine to one thread.
-package final class IVFReader: EncodedVideoReader {
-    /// The size of the pictures, as the header states it.
-    package let dimensions: Dimensions
-    /// The codec of the pictures.
-    package let codec: StoredVideoCodec
-    /// Always `nil`: the signature of another file reads as the length of a frame that is too long.
-    package var nextFileOffset: Int64? { nil }
+/// What the header of an IVF file says.
+private struct IVFHeader {
+    let dimensions: Dimensions
+    let codec: StoredVideoCodec
+    let unitsPerSecond: Int64
+    let unitSeconds: Int64
 
-    private var file: InputFile
-    private let unitsPerSecond: Int64
-    private let unitSeconds: Int64
-    private var frameCount = 0
-    private var lentCount = 0
-    private var failure: MediaFileError?
-
-    /// Opens a file and reads its header, as `EncodedVideoFormat.openReader` says.
-    package convenience init(path: String) throws(MediaFileError) {
-        try self.init(InputFile(path: path))
-    }
-
-    init(_ opened: consuming InputFile) throws(MediaFileError) {
-        var file = opened
+    /// Reads the header at the beginning of `file`.
+    init(reading file: inout InputFile) throws(MediaFileError) {
         let path = file.path
         let isWhole = try file.load(IVF.headerLength, .open)
         guard file.available >= 4, file.bigEndian(at: 0, count: 4) == UInt64(IVF.signature) else {
@@ -132,24 +118,53 @@ package final class IVFReader: EncodedVideoReader {
             throw MediaFileError(.unsupported, .open, path, advice)
         }
         let headerLength = Int(file.littleEndian(at: 6, count: 2))
-        let rate = Int64(file.littleEndian(at: 16, count: 4))
-        let scale = Int64(file.littleEndian(at: 20, count: 4))
+        unitsPerSecond = Int64(file.littleEndian(at: 16, count: 4))
+        unitSeconds = Int64(file.littleEndian(at: 20, count: 4))
         dimensions = Dimensions(
             width: Int(file.littleEndian(at: 12, count: 2)),
             height: Int(file.littleEndian(at: 14, count: 2))
         )
-        guard dimensions.isCodable, rate > 0, scale > 0, headerLength >= IVF.headerLength else {
+        guard dimensions.isCodable, unitsPerSecond > 0, unitSeconds > 0, headerLength >= IVF.headerLength else {
+            let clock = "\(unitSeconds)/\(unitsPerSecond) s"
             throw MediaFileError(
                 .damaged,
                 .open,
                 path,
-                "its header states \(dimensions) pixels and a clock of \(scale)/\(rate) s; \(name) cannot be like that"
+                "its header states \(dimensions) pixels and a clock of \(clock); \(name) cannot be like that"
             )
         }
-        (unitsPerSecond, unitSeconds) = (rate, scale)
         guard try file.skip(headerLength, .open) else {
             throw MediaFileError(.truncated, .open, path, "it ends in its header, of \(headerLength) bytes")
         }
+    }
+}
+
+/// Reads compressed pictures from an IVF file; confine to one thread.
+package final class IVFReader: EncodedVideoReader {
+    /// The size of the pictures, as the header states it.
+    package var dimensions: Dimensions { header.dimensions }
+    /// The codec of the pictures.
+    package var codec: StoredVideoCodec { header.codec }
+    /// Where another file begins, as `EncodedVideoReader` says.
+    package private(set) var nextFileOffset: Int64?
+
+    private var file: InputFile
+    private var header: IVFHeader
+    private var frameCount = 0
+    private var lentCount = 0
+    private var failure: MediaFileError?
+
+    /// How a file begins: signature, version and length of the header.
+    private static let beginning: [UInt8] = Array("DKIF".utf8) + [0, 0, UInt8(IVF.headerLength), 0]
+
+    /// Opens a file and reads its header, as `EncodedVideoFormat.openReader` says.
+    package convenience init(path: String) throws(MediaFileError) {
+        try self.init(InputFile(path: path))
+    }
+
+    init(_ opened: consuming InputFile) throws(MediaFileError) {
+        var file = opened
+        header = try IVFHeader(reading: &file)
         self.file = file
     }
 
@@ -157,6 +172,7 @@ package final class IVFReader: EncodedVideoReader {
     package func nextFrame() throws(MediaFileError) -> StoredFrame? {
         if let failure { throw failure }
         do {
+            try findStraddlingFile()
             file.consume(lentCount)
             lentCount = 0
             return try readFrame()
@@ -166,28 +182,57 @@ package final class IVFReader: EncodedVideoReader {
         }
     }
 
+    /// Finds another file that begins within the last bytes of the current frame, and goes on behind it.
+    private func findStraddlingFile() throws(MediaFileError) {
+        guard file.isPipe, lentCount > 0, try file.load(lentCount + IVF.frameHeaderLength) else { return }
+        let begin = lentCount - Self.beginning.count + 1
+        let end = lentCount + IVF.frameHeaderLength
+        guard let next = file.firstPlace(of: Self.beginning, from: begin, within: end), next < lentCount else { return }
+        lentCount = next
+    }
+
     private func readFrame() throws(MediaFileError) -> StoredFrame? {
+        guard nextFileOffset == nil else { return nil }
         guard try file.load(IVF.frameHeaderLength) else {
             if file.available == 0 { return nil }
             throw .truncated(file.path, at: file.offset, wholeFrames: frameCount)
         }
+        // As a length it would be that of a frame that is too long.
+        if file.bigEndian(at: 0, count: 4) == UInt64(IVF.signature) {
+            nextFileOffset = file.offset
+            return nil
+        }
         let count = Int(file.littleEndian(at: 0, count: 4))
         let (units, overflow) = Int64(truncatingIfNeeded: file.littleEndian(at: 4, count: 8))
-            .multipliedReportingOverflow(by: unitSeconds)
+            .multipliedReportingOverflow(by: header.unitSeconds)
         guard count <= largestFrame, !overflow, units >= 0 else {
             throw .damaged(file.path, at: file.offset, "a frame of \(count) bytes", wholeFrames: frameCount)
         }
         guard try file.load(IVF.frameHeaderLength + count) else {
             throw .truncated(file.path, at: file.offset, wholeFrames: frameCount)
         }
+        let whole = IVF.frameHeaderLength + count
+        if file.isPipe, let next = file.firstPlace(of: Self.beginning, within: whole) {
+            file.consume(next)
+            nextFileOffset = file.offset
+            return nil
+        }
         file.consume(IVF.frameHeaderLength)
         lentCount = count
         frameCount += 1
         return StoredFrame(
-            time: .ratio(units, unitsPerSecond),
+            time: .ratio(units, header.unitsPerSecond),
             isKeyframe: count > 0 && file.byte(at: 0) & 1 == 0,
             size: DataSize(bytes: count)
         )
+    }
+
+    /// Goes on with an appended file, as `EncodedVideoReader` says.
+    package func beginNextFile() throws(MediaFileError) -> Bool {
+        guard nextFileOffset != nil else { return false }
+        header = try IVFHeader(reading: &file)
+        (nextFileOffset, frameCount) = (nil, 0)
+        return true
     }
 
     /// Lends the compressed picture, as `EncodedVideoReader` says.

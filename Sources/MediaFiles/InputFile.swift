@@ -11,6 +11,9 @@ struct InputFile: ~Copyable {
     /// The number of unread bytes that are in memory.
     var available: Int { end - start }
 
+    /// Whether its bytes come only once, as those of a pipe.
+    var isPipe: Bool { !file.isRegular }
+
     private let file: OpenFile
     private var window = [UInt8](repeating: 0, count: Self.windowSize)
     private var start = 0
@@ -92,6 +95,24 @@ struct InputFile: ~Copyable {
         var value: UInt64 = 0
         for place in (0..<count).reversed() { value = value << 8 | UInt64(byte(at: index + place)) }
         return value
+    }
+
+    /// Where `pattern` begins for the first time at `begin` or later, within `count` unread bytes that are in memory.
+    func firstPlace(of pattern: [UInt8], from begin: Int = 0, within count: Int) -> Int? {
+        withBytes(count) { bytes in
+            unsafe bytes.withUnsafeBytes { bytes -> Int? in
+                guard let start = bytes.baseAddress, let first = pattern.first else { return nil }
+                var place = max(0, begin)
+                while place + pattern.count <= bytes.count {
+                    let left = bytes.count - place - pattern.count + 1
+                    guard let found = unsafe memchr(start + place, Int32(first), left) else { return nil }
+                    place = unsafe start.distance(to: UnsafeRawPointer(found))
+                    if unsafe memcmp(found, pattern, pattern.count) == 0 { return place }
+                    place += 1
+                }
+                return nil
+            }
+        }
     }
 
     /// The text of `count` unread bytes from `index` on, up to a zero byte; what is not printable ASCII appears as `?`.

@@ -14,8 +14,11 @@ package final class WebMReader: EncodedVideoReader {
     /// Where another file begins, as `EncodedVideoReader` says.
     package private(set) var nextFileOffset: Int64?
 
+    /// How a file begins.
+    private static let beginning = (0..<4).map { UInt8(truncatingIfNeeded: EBMLID.header.rawValue >> (24 - 8 * $0)) }
+
     private var file: InputFile
-    private let track: WebMTrack
+    private var track: WebMTrack
     private var timestampScale: Int64
     private var clusterTime: Int64?
     private var frameCount = 0
@@ -53,6 +56,7 @@ package final class WebMReader: EncodedVideoReader {
     package func nextFrame() throws(MediaFileError) -> StoredFrame? {
         if let failure { throw failure }
         do {
+            try findStraddlingFile()
             file.consume(lentCount)
             lentCount = 0
             return try readFrame()
@@ -75,7 +79,7 @@ package final class WebMReader: EncodedVideoReader {
     private func readFrame() throws(EBMLFailure) -> StoredFrame? {
         guard nextFileOffset == nil else { return nil }
         elementOffset = file.offset
-        while let element = try file.readElement() {
+        while try !isAtNextFile(), let element = try file.readElement() {
             switch EBMLID(rawValue: element.id) {
             case .cluster:
                 clusterTime = nil
@@ -90,7 +94,7 @@ package final class WebMReader: EncodedVideoReader {
                 break
             case .simpleBlock, .block:
                 if let frame = try readBlock(element) { return frame }
-            case .header, .segment:
+            case .segment:
                 nextFileOffset = elementOffset
                 return nil
             default:
@@ -101,11 +105,45 @@ package final class WebMReader: EncodedVideoReader {
         return nil
     }
 
+    /// Whether the header of another file comes next.
+    private func isAtNextFile() throws(EBMLFailure) -> Bool {
+        guard try file.fetch(4), file.bigEndian(at: 0, count: 4) == UInt64(EBMLID.header.rawValue) else { return false }
+        nextFileOffset = file.offset
+        return true
+    }
+
+    /// The bytes by which the beginning of a file is known: identifier, length, and four of the contents.
+    private static let longestBeginning = 16
+
+    /// Finds another file that begins within the last bytes of the current frame, and goes on behind it.
+    private func findStraddlingFile() throws(EBMLFailure) {
+        let end = lentCount + Self.longestBeginning
+        guard file.isPipe, lentCount > 0, try file.fetch(end) else { return }
+        let begin = lentCount - Self.longestBeginning + 1
+        guard let next = placeOfNextFile(from: begin, within: end), next < lentCount else { return }
+        lentCount = next
+    }
+
+    /// Where another file begins at `begin` or later, within `count` unread bytes: a block's, if the program before a
+    /// pipe was killed in it.
+    private func placeOfNextFile(from begin: Int = 0, within count: Int) -> Int? {
+        guard let place = file.firstPlace(of: Self.beginning, from: begin, within: count) else { return nil }
+        // Four bytes may be a picture's. The length follows, and then the version, or the name of the format.
+        let length = place + 4 < count ? file.byte(at: place + 4).leadingZeroBitCount + 1 : 9
+        guard place + 8 + length <= count else { return nil }
+        let first = file.bigEndian(at: place + 4 + length, count: 4)
+        return [0x4286_8101, 0x4282_8477, 0x4282_886D].contains(first) ? place : nil
+    }
+
     /// Reads a block: track, time relative to the cluster's, flags, picture (RFC 9559, section 10).
     ///
     /// - Returns: `nil` if it belongs to another track.
     private func readBlock(_ element: EBMLElement) throws(EBMLFailure) -> StoredFrame? {
         let count = try file.fetchContent(of: element, limit: largestFrame)
+        if file.isPipe, let next = placeOfNextFile(within: count) {
+            file.consume(next)
+            return nil
+        }
         let numberLength = count > 0 ? file.byte(at: 0).leadingZeroBitCount + 1 : 9
         let headerLength = numberLength + 3
         guard numberLength <= 8, count >= headerLength else { throw .damaged("a block of \(count) bytes") }
@@ -129,6 +167,18 @@ package final class WebMReader: EncodedVideoReader {
             isKeyframe: lentCount > 0 && file.byte(at: 0) & 1 == 0,
             size: DataSize(bytes: lentCount)
         )
+    }
+
+    /// Goes on with an appended file, as `EncodedVideoReader` says.
+    package func beginNextFile() throws(MediaFileError) -> Bool {
+        guard nextFileOffset != nil else { return false }
+        do {
+            (track, timestampScale) = try WebMTrack.readHeader(of: &file)
+        } catch {
+            throw Self.explainOpening(error, path: file.path, offset: file.offset)
+        }
+        (nextFileOffset, clusterTime, frameCount) = (nil, nil, 0)
+        return true
     }
 
     /// Lends the compressed picture, as `EncodedVideoReader` says.

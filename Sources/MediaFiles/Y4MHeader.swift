@@ -13,6 +13,8 @@ struct Y4MHeader: Equatable {
     static let signature: StaticString = "YUV4MPEG2"
     /// The beginning of every picture.
     static let frameSignature: StaticString = "FRAME"
+    /// The line before a picture without parameters of its own, as everybody writes it.
+    static let frameLine = Array("\(frameSignature)\n".utf8)
     /// The longest line that is read, in bytes; real ones have less than a hundred.
     static let lineLimit = 1024
 

@@ -20,6 +20,8 @@ package final class Y4MReader: VideoFrameReader {
     private var frameCount = 0
     private var offset: Int64
     private var failure: MediaFileError?
+    /// Whether the last picture was looked for, because the one before had been cut off.
+    private var isFoundAgain = false
 
     /// Opens a file and reads its header.
     ///
@@ -106,10 +108,14 @@ package final class Y4MReader: VideoFrameReader {
     private func readFrameLine() throws(MediaFileError) -> Bool {
         while true {
             switch try line.readLine(from: file, .read, startingWith: Y4MHeader.frameSignature) {
-            case .whole: return true
+            case .whole:
+                isFoundAgain = false
+                return true
             case .end: return false
             case .cut: throw .truncated(file.path, at: offset, wholeFrames: frameCount)
-            case .other: try readHeaderAgain()
+            case .other:
+                if try readHeaderAgain() { continue }
+                return try findNextPicture()
             case .tooLong:
                 throw .damaged(file.path, at: offset, "a picture's first line does not end", wholeFrames: frameCount)
             }
@@ -117,9 +123,11 @@ package final class Y4MReader: VideoFrameReader {
     }
 
     /// Passes over a header like the first one: the program before a pipe was started again, or a file was appended.
-    private func readHeaderAgain() throws(MediaFileError) {
+    ///
+    /// - Returns: `false` if there is no header.
+    private func readHeaderAgain() throws(MediaFileError) -> Bool {
         guard case .whole = try line.readLine(from: file, .read, startingWith: Y4MHeader.signature) else {
-            throw .damaged(file.path, at: offset, "no picture begins here", wholeFrames: frameCount)
+            return false
         }
         let next: Y4MHeader
         do {
@@ -134,6 +142,20 @@ package final class Y4MReader: VideoFrameReader {
         }
         offset += Int64(line.count)
         line.removeAll()
+        return true
+    }
+
+    /// Reads on up to the next picture of a pipe: the program before it was killed within a picture, and started again.
+    ///
+    /// The picture before has the beginning of the one and, behind a header, that of the other.
+    ///
+    /// - Returns: `false` at the end of the file.
+    private func findNextPicture() throws(MediaFileError) -> Bool {
+        guard !file.isRegular, !isFoundAgain else {
+            throw .damaged(file.path, at: offset, "no picture begins here", wholeFrames: frameCount)
+        }
+        isFoundAgain = true
+        return try line.readOn(to: Y4MHeader.frameLine, from: file, .read)
     }
 
     /// Whether the pipe holds bytes of the next picture beside the line before it.
@@ -242,6 +264,31 @@ package final class Y4MReader: VideoFrameReader {
             if try read(1, from: file, operation) == 0 { return .cut }
         }
         return .whole
+    }
+
+    /// Reads up to the end of the next `pattern` and no further; the line is then that.
+    ///
+    /// As many bytes are read at once as the pattern can be away (Horspool's method).
+    ///
+    /// - Returns: `false` at the end of the file.
+    func readOn(
+        to pattern: [UInt8],
+        from file: borrowing OpenFile,
+        _ operation: MediaFileError.Operation
+    ) throws(MediaFileError) -> Bool {
+        var kept = unsafe Array(UnsafeBufferPointer(start: memory, count: count).suffix(pattern.count))
+        while kept != pattern {
+            let last = kept.count == pattern.count ? pattern.dropLast().lastIndex { $0 == kept.last } : nil
+            let missing = pattern.count - kept.count
+            let step = missing > 0 ? missing : pattern.count - 1 - (last ?? -1)
+            count = 0
+            while count < step {
+                if try read(step - count, from: file, operation) == 0 { return false }
+            }
+            unsafe kept.append(contentsOf: UnsafeBufferPointer(start: memory, count: step))
+            kept.removeFirst(max(0, kept.count - pattern.count))
+        }
+        return true
     }
 
     private func read(

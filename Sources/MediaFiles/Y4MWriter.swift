@@ -6,7 +6,6 @@ package import MediaCore
 /// thread.
 package final class Y4MWriter {
     private let header: Y4MHeader
-    private let frameHeader = Array("\(Y4MHeader.frameSignature)\n".utf8)
     private var file: OutputFile
 
     /// Creates a file and writes its header.
@@ -41,7 +40,7 @@ package final class Y4MWriter {
         }
         try frame.buffer.withPlanes { luma, chromaU, chromaV throws(MediaFileError) in
             try unsafe file.append { list in
-                unsafe frameHeader.withUnsafeBytes { unsafe list.append(readingFrom: $0) }
+                unsafe Y4MHeader.frameLine.withUnsafeBytes { unsafe list.append(readingFrom: $0) }
                 unsafe list.append(
                     luma: luma.pointerToReadFrom,
                     chromaU: chromaU.pointerToReadFrom,

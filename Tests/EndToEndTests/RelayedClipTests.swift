@@ -1,3 +1,4 @@
+import FoundationEssentials
 import Glibc
 import MediaCore
 import RelayCore
@@ -106,6 +107,42 @@ struct RelayedClipTests {
         #expect(try await end([subscriber], with: SIGINT) == [.exit(0)])
         try expectSame(dump, as: EncodedClip(reading: directory("copy")))
         #expect(try await end([server.program], with: SIGTERM) == [.exit(0)])
+    }
+
+    // With WebM the track ended as if that were right, and with IVF as damaged.
+    @Test("A program before a pipe can be started again", .enabled(if: Program.isAllowed), arguments: ["ivf", "webm"])
+    func startedAgain(format: String) async throws {
+        let server = try await ServerProgram()
+        let encoder =
+            "ffmpeg -v error -f lavfi -i testsrc2=size=320x180:rate=30 -frames:v 30 -c:v libvpx -g 15"
+            + " -deadline realtime -auto-alt-ref 0 -f \(format) -"
+        let client = Program.path(of: "room-client")
+        let connect = "\(client) connect --room stage --url \(server.url) --source vp8:-"
+        let publisher = try Program("sh", ["-c", "(\(encoder); \(encoder)) | \(connect)"])
+        #expect(try await publisher.end() == .exit(0), "\(publisher.errors)")
+        #expect(publisher.text.contains("60 frames read, "), "\(publisher.text)")
+        #expect(try await end([server.program], with: SIGTERM) == [.exit(0)])
+    }
+
+    // The track failed after ten seconds: its source was said to deliver no frame.
+    @Test("A file whose first keyframe comes late begins with that")
+    func lateKeyframe() async throws {
+        let stage = try Stage()
+        let clip = try await EncodedClip(directory("clip.ivf"), frames: 14, keyframeInterval: 13)
+        var file = Array(try Data(contentsOf: URL(fileURLWithPath: clip.path)).prefix(32))
+        for (index, frame) in clip.frames.enumerated().dropFirst() {
+            // A second apart: the keyframe comes after twelve of them.
+            withUnsafeBytes(of: UInt32(frame.count).littleEndian) { file += $0 }
+            withUnsafeBytes(of: UInt64(30 * index).littleEndian) { file += $0 }
+            file += frame
+        }
+        let path = directory("late.ivf")
+        try Data(file).write(to: URL(fileURLWithPath: path))
+        let author = try await stage.join("author")
+        let track = LocalVideoTrack(source: VP8Source(path: path))
+        try await author.room.localParticipant.publish(track)
+        #expect(track.dimensions == testSize)
+        await author.room.disconnect()
     }
 
     @Test("A subscriber who comes late waits for a keyframe, for which the source is asked")

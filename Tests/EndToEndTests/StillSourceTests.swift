@@ -56,6 +56,36 @@ struct StillSourceTests {
         try await eventually("it is encoded") { track.statistics.framesEncoded > statistics.framesEncoded }
     }
 
+    // It was taken for one of 30 a second: for the CPU's load, the quantizer, and a viewer's wish for 30.
+    @Test("A source that does not state its rate is announced with the one that it has")
+    func measuredRate() async throws {
+        let stage = try Stage()
+        let author = try await stage.join("author")
+        let track = LocalVideoTrack(writtenAs: "arm")
+        let start = MonotonicClock.now
+        let writing = Task {
+            for index in 0... {
+                // On time by its stamps, also where this thread is late.
+                let time = start + .microseconds(index * 1_000_000 / 60)
+                while MonotonicClock.now < time { try await Task.sleep(for: .milliseconds(2)) }
+                var picture = picture(UInt8(truncatingIfNeeded: index))
+                picture.timestamp = time
+                track.write(picture)
+            }
+        }
+        defer { writing.cancel() }
+        try await author.room.localParticipant.publish(track)
+        try await eventually("its rate is measured") { track.frameRate == FrameRate(60) }
+        // The server hears of it in a second. Who comes then knows it.
+        try await eventually("its rate is announced") {
+            let viewer = try await stage.join("viewer")
+            let rate = try await viewer.subscribedTrack().frameRate
+            await viewer.room.disconnect()
+            return rate == 60
+        }
+        await author.room.disconnect()
+    }
+
     // It was scaled down to the size of the first picture for good.
     @Test("A track whose pictures become larger shows them as large as they are, and its dump plays")
     func growing() async throws {

@@ -107,6 +107,34 @@ struct Y4MTests {
         #expect(error.description.contains("from byte \(2 * file.count) on"), "\(error.description)")
     }
 
+    // It was "damaged", and a track that came through a pipe ended with its program's crash.
+    @Test("In a pipe whose program was killed within a picture, a picture of the new one is found", arguments: 0..<40)
+    func cutOff(seed: Int) throws {
+        var ends: [Int32] = [0, 0]
+        try #require(pipe(&ends) == 0)
+        let size = Dimensions(width: 40, height: 30)
+        let path = directory("clip.y4m")
+        let writer = try Y4MWriter(path: path, dimensions: size, frameRate: FrameRate(30))
+        for seed in 0..<5 as Range<UInt8> { try writer.write(noise(size, seed: seed)) }
+        let file = try bytes(of: path)
+        var generator = SeededGenerator(seed: UInt64(seed))
+        let cut = seed < 20 ? seed + 1 : Int.random(in: 1..<1800, using: &generator)
+        let stream = file.dropLast(cut) + file
+        try #require(write(ends[1], Array(stream), stream.count) == stream.count)
+        close(ends[1])
+        let reader = try Y4MReader(OpenFile(adopting: ends[0], path: "pipe"))
+        let buffer = VideoBuffer(dimensions: size)
+        func next() throws -> Int? {
+            guard try reader.readFrame(into: buffer) else { return -1 }
+            return (0..<5).first { pixels(of: buffer) == pixels(of: noise(size, seed: UInt8($0)).buffer) }
+        }
+        #expect(try (0..<4).map { _ in try next() } == [0, 1, 2, 3])
+        // The one that was cut off goes on as the beginning of the new stream.
+        #expect(try next() == nil)
+        let rest = try (0..<5).map { _ in try next() }
+        #expect(rest == [1, 2, 3, 4, -1] || rest == [0, 1, 2, 3, 4], "\(rest)")
+    }
+
     @Test("A pipe is read picture by picture without waiting for the next, and cannot be rewound")
     func pipes() throws {
         var ends: [Int32] = [0, 0]

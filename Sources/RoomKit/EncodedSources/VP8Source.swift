@@ -110,9 +110,13 @@ private struct VP8Player {
             return
         }
         var frames = FrameCount(path)
-        while try reader.nextFrame() != nil, !context.isStopRequested {
-            try pass(reader, at: MonotonicClock.now, &frames)
-        }
+        repeat {
+            while try reader.nextFrame() != nil, !context.isStopRequested {
+                try pass(reader, at: MonotonicClock.now, &frames)
+            }
+            // The program before the pipe may have been started again.
+            entrance.beginAnew()
+        } while try !context.isStopRequested && reader.beginNextFile()
         try frames.checkEnd()
     }
 
@@ -120,6 +124,12 @@ private struct VP8Player {
     private mutating func play(_ reader: any EncodedVideoReader, schedule: inout ClipSchedule) throws -> Bool {
         var frames = FrameCount(path)
         while let frame = try reader.nextFrame() {
+            if !frames.hasKeyframe, !frame.isKeyframe {
+                // None of them can be shown, so nobody waits for them.
+                guard !context.isStopRequested else { return false }
+                try pass(reader, at: MonotonicClock.now, &frames)
+                continue
+            }
             let due = schedule.due(frame.time, at: MonotonicClock.now)
             guard context.wait(until: due) else { return false }
             try pass(reader, at: due, &frames)

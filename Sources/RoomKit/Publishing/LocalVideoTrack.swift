@@ -186,7 +186,8 @@ public final class LocalVideoTrack: Sendable {
 
     /// The highest rate at which pictures are published; `nil` before the track is published, and if it is not known.
     ///
-    /// It is the lowest of these rates: that of the source, those requested of the source and of this track, and the 30
+    /// It is the lowest of these rates: that of the source, which is measured if it does not state one or sends more than
+    /// 30 frames a second, those requested of the source and of this track, and the 30
     /// frames a second that a camera delivers by default. The network and the CPU may allow less.
     public var frameRate: FrameRate? { attached.flatMap { frameRate(for: $0) } }
 
@@ -285,9 +286,18 @@ public final class LocalVideoTrack: Sendable {
     ///
     /// Requests do not count for frames that are compressed already: none of them is left out.
     func frameRate(for publisher: VideoPublisher) -> FrameRate? {
-        let captured = (source as? any VideoCapturer)?.captureFormat?.frameRate
+        let stated = (source as? any VideoCapturer)?.captureFormat?.frameRate
+        let measured = source.sinks.statistics(of: publisher).framesPerSecond.flatMap(Self.usualRate)
         let limit = publisher.relay == nil ? source.sinks.rate(of: publisher) : nil
-        return [captured, limit].compactMap(\.self).min()
+        return [[stated, measured].compactMap(\.self).max(), limit].compactMap(\.self).min()
+    }
+
+    /// The usual rate above 30 frames a second that covers a measured one; `nil` if there is none.
+    ///
+    /// Sources that pictures are pushed or piped into do not know their rate, and 30 is taken then.
+    private static func usualRate(covering measured: Double) -> FrameRate? {
+        guard measured > 33 else { return nil }
+        return [50, 60, 75, 90, 120, 144, 240].first { measured <= 1.1 * Double($0) }.map { FrameRate($0) }
     }
 
     private var attached: VideoPublisher? { state.withLock { $0.publisher } }

@@ -76,11 +76,11 @@ extension Room {
             try check(publication)
             throw error
         }
-        let dimensions = await publication.publisher.firstDimensions(within: track.firstFramePatience)
+        let dimensions = await firstDimensions(of: publication)
         try check(publication)
         guard let dimensions else {
             if let failure = track.source.failure { throw failure }
-            throw RoomError(.noFramesCaptured, "The source of \"\(track.name)\" delivered no frame.")
+            throw noFrame(of: publication)
         }
         let rate = Self.frameRate(of: track, for: publication.publisher)
         let codec = TrackCodec.forPublishing
@@ -97,6 +97,34 @@ extension Room {
             send(.unpublish(Unpublish(trackId: info.id)))
             throw error
         }
+    }
+
+    /// The size of a track's first picture; `nil` if none comes in time.
+    ///
+    /// Frames that are compressed already come without a keyframe for as long as their encoder likes.
+    private func firstDimensions(of publication: Publication) async -> Dimensions? {
+        let (track, publisher) = (publication.track, publication.publisher)
+        let patience = track.firstFramePatience
+        let end = MonotonicClock.now + (publisher.relay == nil ? patience : Self.keyframePatience)
+        var captured = -1
+        while true {
+            if let dimensions = await publisher.firstDimensions(within: patience) { return dimensions }
+            let count = track.statistics.framesCaptured
+            guard publisher.relay != nil, count > max(captured, 0), MonotonicClock.now < end else { return nil }
+            captured = count
+        }
+    }
+
+    /// How long frames may come without a keyframe; encoders that are not told otherwise make one within this time.
+    private static let keyframePatience = Duration.seconds(60)
+
+    private func noFrame(of publication: Publication) -> RoomError {
+        let name = publication.track.name
+        guard publication.publisher.relay != nil, publication.track.statistics.framesCaptured > 0 else {
+            return RoomError(.noFramesCaptured, "The source of \"\(name)\" delivered no frame.")
+        }
+        let words = "The frames of \"\(name)\" have had no keyframe; let their encoder make one every few seconds."
+        return RoomError(.noFramesCaptured, words)
     }
 
     /// The rate that a track is announced and encoded with; 30 if neither the source nor a request says one.
