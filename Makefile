@@ -117,7 +117,7 @@ build-ahead: deps
 	ROOM_LEAVE_OUT="$(NOT_PLAIN)" swift build $(PLAIN)
 	ROOM_LEAVE_OUT="$(NOT_THREAD)" swift build --build-tests $(THREAD)
 
-# The guest is slow, so its tests are optimized ones, too.
+# The guest is slow, so what its tests run is optimized, too.
 lab: release
 	ROOM_BUILD_DIR=.build/release ROOM_TESTS_OPTIONS="$(ADDRESS)" $(FOR_ADDRESS) Tests/CameraLab/run
 

@@ -145,6 +145,27 @@ struct RelayedClipTests {
         await author.room.disconnect()
     }
 
+    // After ten seconds its source was said to deliver no frame.
+    @Test("A keyframe that comes later than any other source's first picture may is waited for while frames come")
+    func keyframeAfterElevenSeconds() async throws {
+        let stage = try Stage()
+        let clip = try await EncodedClip(directory("clip.ivf"), frames: 14, keyframeInterval: 13)
+        let source = PushedVP8Source(kind: .camera)
+        let track = LocalVideoTrack(source: source)
+        let author = try await stage.join("author")
+        let writing = Task {
+            for index in 0... {
+                let frame = clip.frames[index < 44 ? 1 : 0]
+                try source.write(frame.span.bytes)
+                try await Task.sleep(for: .milliseconds(250))
+            }
+        }
+        try await author.room.localParticipant.publish(track)
+        writing.cancel()
+        #expect(track.dimensions == testSize)
+        await author.room.disconnect()
+    }
+
     @Test("A subscriber who comes late waits for a keyframe, for which the source is asked")
     func late() async throws {
         let stage = try Stage { $0.relay.stream.liveWindow = .milliseconds(100) }

@@ -344,6 +344,19 @@ struct JPEGDecoderTests {
         #expect(try convert([bytes, bytes, bytes], to: request).last == .success(request))
     }
 
+    @Test("An application that states a wrong size is told so each time")
+    func wrongLayout() throws {
+        let bytes = try JPEGMaker.make(80, 48).bytes
+        let converter = try FrameConverter()
+        let layout = CapturedLayout(pixelFormat: .mjpeg, dimensions: Dimensions(width: 64, height: 48), bytesPerRow: 0)
+        for _ in 0..<5 {
+            let error = #expect(throws: InvalidPicture.self) {
+                try converter.convert(bytes.span.bytes, checking: layout, timestamp: MonotonicInstant(nanoseconds: 1))
+            }
+            #expect(error?.description.contains("80x48") == true, "\(error?.description ?? "")")
+        }
+    }
+
     @Test("Damaged headers that claim other sizes, or far too large ones, are not believed")
     func falseSizes() throws {
         let good = try JPEGMaker.make(64, 48).bytes

@@ -126,7 +126,7 @@ extension Relay {
         var moment = encodings[encoding]?.keyframes.restsUntil(at: now) ?? now
         if !participants.hot[id.index].subscriptions[index].catchUp.isWaiting {
             let next = nextKeyframeMoment(of: encoding, for: id, subscription: index, because: .other, at: now)
-            moment = max(moment, next)
+            moment = max(moment, next.moment)
         }
         return CatchUpChoice.Load(
             waiting: sum.waiting,

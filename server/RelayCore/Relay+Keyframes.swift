@@ -40,27 +40,23 @@ extension Relay {
         because need: KeyframeBackoff.Need,
         at now: MonotonicInstant
     ) -> MonotonicInstant {
-        guard tracks[encodings.hot[encoding.index].track]?.info.enabled == true else { return now }
-        let othersPay = encodings.hot[encoding.index].hasUsers(besides: id)
-        return participants.hot[id.index].subscriptions[index].backoff.needed(
-            because: need,
-            othersPay: othersPay,
-            at: now
-        )
+        let (moment, backoff) = nextKeyframeMoment(of: encoding, for: id, subscription: index, because: need, at: now)
+        participants.hot[id.index].subscriptions[index].backoff = backoff
+        return moment
     }
 
-    /// What `keyframeMoment` would give, for a subscriber that does not say yet that it needs the keyframe.
+    /// What `keyframeMoment` would give, and the backoff after it, for a subscriber that may need the keyframe.
     func nextKeyframeMoment(
         of encoding: EncodingID,
         for id: ParticipantID,
         subscription index: Int,
         because need: KeyframeBackoff.Need,
         at now: MonotonicInstant
-    ) -> MonotonicInstant {
-        guard tracks[encodings.hot[encoding.index].track]?.info.enabled == true else { return now }
+    ) -> (moment: MonotonicInstant, backoff: KeyframeBackoff) {
         var backoff = participants.hot[id.index].subscriptions[index].backoff
+        guard tracks[encodings.hot[encoding.index].track]?.info.enabled == true else { return (now, backoff) }
         let othersPay = encodings.hot[encoding.index].hasUsers(besides: id)
-        return backoff.needed(because: need, othersPay: othersPay, at: now)
+        return (backoff.needed(because: need, othersPay: othersPay, at: now), backoff)
     }
 
     /// Lets the only subscriber that is left of an encoding have the keyframe at once that it waits for.

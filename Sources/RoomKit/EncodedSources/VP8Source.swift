@@ -8,7 +8,8 @@ import Threading
 /// A file comes at its own speed. Frames from a pipe are passed on as they come. A track sends them as they are, in one
 /// encoding: there is no simulcast and no adaptation of rate or size, and `qualityLimitation` says `other`. On a
 /// network that is too slow, frames are dropped up to the next keyframe. A subscriber who comes in between waits for it
-/// too, so the frames should have a keyframe every few seconds.
+/// too, so the frames should have a keyframe every few seconds. The program before a pipe may be started again: its new
+/// stream is gone on with, also if the former one was cut off.
 ///
 /// The end of the clip is reported as `CaptureEvent.finished`. A file that cannot be read on, and frames that cannot be
 /// passed on (`VP8SourceError`), are reported as `CaptureEvent.failed`. The source has then stopped. Releasing the last

@@ -297,7 +297,7 @@ public final class LocalVideoTrack: Sendable {
     /// Sources that pictures are pushed or piped into do not know their rate, and 30 is taken then.
     private static func usualRate(covering measured: Double) -> FrameRate? {
         guard measured > 33 else { return nil }
-        return [50, 60, 75, 90, 120, 144, 240].first { measured <= 1.1 * Double($0) }.map { FrameRate($0) }
+        return FrameRate([50, 60, 75, 90, 120, 144].first { measured <= 1.1 * Double($0) } ?? 240)
     }
 
     private var attached: VideoPublisher? { state.withLock { $0.publisher } }

@@ -106,11 +106,11 @@ extension Room {
         let (track, publisher) = (publication.track, publication.publisher)
         let patience = track.firstFramePatience
         let end = MonotonicClock.now + (publisher.relay == nil ? patience : Self.keyframePatience)
-        var captured = -1
+        var captured = 0
         while true {
             if let dimensions = await publisher.firstDimensions(within: patience) { return dimensions }
             let count = track.statistics.framesCaptured
-            guard publisher.relay != nil, count > max(captured, 0), MonotonicClock.now < end else { return nil }
+            guard publisher.relay != nil, count > captured, MonotonicClock.now < end else { return nil }
             captured = count
         }
     }
